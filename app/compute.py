@@ -1,7 +1,9 @@
-"""The only caches around relcore. Keyed on small frozen specs and content digests; arrays travel as `_unhashed` arguments.
+"""The only caches around relcore. Keyed on small frozen specs and content digests; arrays travel as
+`_unhashed` arguments.
 
-Streamlit hashes large arrays from a sample, so that one changed row would return the old result: no array is ever a key.
-All results are read-only and shared between sessions; what a key does not name cannot leak through them.
+Streamlit hashes large arrays from a sample, so that one changed row would return the old result: no array is
+ever a key. All results are read-only and shared between sessions; what a key does not name cannot leak
+through them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from relcore.scores.score import Difference, Score
 from relcore.scores.scoring import PassedPair, anchor_differences, score_forms
 from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
 
-# What is kept of live scores, by the rules of `compute`: the scores, and the last passes over the held-out rows.
+# What is kept of live scores, by the rules of `compute`: the scores, and the last passes over the held-out
+# rows.
 #
 # With a kept pass the difference to the anchors of the next step takes no pass of its own.
 
@@ -48,7 +51,9 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @dataclass(frozen=True)
 class KeptScores:
-    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for the lock."""
+    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for
+    the lock.
+    """
 
     found: dict[str, dict[str, Score]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -68,7 +73,9 @@ def keeper(key: str, anchors_key: str, *settings: Hashable) -> Callable[[str, Pa
 
 
 def kept_pass(form: str, key: str, anchors_key: str, *settings: Hashable) -> PassedPair | None:
-    """The pass over the rows that are not among these anchors; None where none was made, or where it is too long ago."""
+    """The pass over the rows that are not among these anchors; None where none was made, or where it is
+    too long ago.
+    """
     return _passes(key, anchors_key, settings).get(form)
 
 
@@ -124,7 +131,9 @@ def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
     """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
     paths = [access.allowed(path) for path in catalog.files_of(spec)]
     files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
-    return tuple((about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat()))
+    return tuple(
+        (about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat())
+    )
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the space …")
@@ -146,7 +155,9 @@ def equal_rows(space: LatentSpace) -> int:
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
     """Two spaces paired by id."""
     spaces = load_space(source), load_space(target)
-    key = tuple((space.digest, space.name, stamp(spec)) for space, spec in zip(spaces, (source, target), strict=True))
+    key = tuple(
+        (space.digest, space.name, stamp(spec)) for space, spec in zip(spaces, (source, target), strict=True)
+    )
     return _match(key, spaces)
 
 
@@ -161,13 +172,16 @@ def pair_key(pair: Match) -> str:
     return f"{pair.source.digest}/{pair.target.digest}"
 
 
-# Streamlit hashes a tuple string by string, in each call: a tenth of a second for 300 anchors and ten calls in a run.
+# Streamlit hashes a tuple string by string, in each call: a tenth of a second for 300 anchors and ten calls
+# in a run.
 @lru_cache(maxsize=256)
 def anchors_key(anchors: tuple[str, ...]) -> str:
     return digest_of(anchors)
 
 
-def represent(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec) -> tuple[np.ndarray, np.ndarray]:
+def represent(
+    pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
+) -> tuple[np.ndarray, np.ndarray]:
     """Both spaces absolute, relative, whitened, or rotated into each other."""
     if pane == "absolute":
         return pair.source.vectors, pair.target.vectors
@@ -186,12 +200,21 @@ def _represent(
 
 
 def pca_coordinates(
-    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, reduction: ReductionSpec
+    pair: Match,
+    drawn: View,
+    pane: str,
+    anchors: tuple[str, ...],
+    spec: ProjectionSpec,
+    reduction: ReductionSpec,
 ) -> tuple[list[np.ndarray], str]:
-    """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to do at once."""
+    """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to
+    do at once.
+    """
     needed = needed_anchors(pane, anchors)
     reduction = replace(reduction, method="pca")
-    return _pca_coordinates(pair_key(pair), drawn.digest, pane, anchors_key(needed), spec, reduction, pair, drawn, needed)
+    return _pca_coordinates(
+        pair_key(pair), drawn.digest, pane, anchors_key(needed), spec, reduction, pair, drawn, needed
+    )
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -210,7 +233,9 @@ def _pca_coordinates(
     return pane_maps.pca_pair(_pair, _view.rows, pane, _anchors, spec, reduction, _kept_directions)
 
 
-def _kept_directions(space: LatentSpace, rows: np.ndarray, center: bool, random_state: int) -> pane_maps.Directions:
+def _kept_directions(
+    space: LatentSpace, rows: np.ndarray, center: bool, random_state: int
+) -> pane_maps.Directions:
     return _directions(space.digest, rows_digest(rows), center, random_state, space, rows)
 
 
@@ -236,7 +261,8 @@ def live_scores(
     *,
     alone: bool = False,
 ) -> dict[str, Score]:
-    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all.
+    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest
+    from all.
 
     Relative and whitened come from one pass, unless the page shows this one `alone`.
     """
@@ -246,7 +272,9 @@ def live_scores(
     with kept.lock:
         if pane not in kept.found:
             panes = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
-            kept.found.update(_score(pair, [one for one in panes if one not in kept.found], needed, *settings))
+            kept.found.update(
+                _score(pair, [one for one in panes if one not in kept.found], needed, *settings)
+            )
         return kept.found[pane]
 
 
@@ -258,10 +286,16 @@ def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
 def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     """Why scores cannot be computed with these anchor sets, and what would help."""
     n, n_anchors = len(pair), len(set().union(*anchors))
-    told = f"{n - n_anchors} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are no anchors. "
+    told = (
+        f"{n - n_anchors} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are"
+        " no anchors. "
+    )
     if n <= LEAST_HELD_OUT:
         return f"{told}Removing anchors does not help: choose spaces that share more rows."
-    return f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more rows."
+    return (
+        f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more"
+        " rows."
+    )
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
@@ -299,7 +333,9 @@ def score_differences(
     k: int,
     convention: str,
 ) -> dict[str, Difference]:
-    """How far a change of anchors moved each score, on the same held-out rows and queries, of at most `DIFFERENCE_ROWS`."""
+    """How far a change of anchors moved each score, on the same held-out rows and queries, of at most
+    `DIFFERENCE_ROWS`.
+    """
     keys = anchors_key(before), anchors_key(now)
     return _score_differences(pair_key(pair), pane, keys, spec, k, convention, pair, before, now)
 
@@ -324,11 +360,15 @@ def _score_differences(
         found = (kept_pass(pane, key, each, spec, k, convention) for each in anchors_keys)
         kept = {anchors: one for anchors, one in zip((_before, _now), found, strict=True) if one}
     settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
-    return anchor_differences(pair, pane, _before, _now, spec, labels=comparison.class_labels(pair), **settings)
+    return anchor_differences(
+        pair, pane, _before, _now, spec, labels=comparison.class_labels(pair), **settings
+    )
 
 
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space keeps, least first."""
+    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space
+    keeps, least first.
+    """
     drawn = sample_view(drawn, agreement_rows(len(pair)))
     return _agreement(pair_key(pair), drawn.digest, pair, drawn)
 
@@ -346,7 +386,9 @@ def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> anchors.AnchorDiag
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 @_timed
-def _diagnose(digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]) -> anchors.AnchorDiagnostics:
+def _diagnose(
+    digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]
+) -> anchors.AnchorDiagnostics:
     return anchors.diagnose_anchors(_space, _anchors)
 
 
@@ -357,5 +399,7 @@ def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int
 
 @st.cache_data(max_entries=64, show_spinner="Choosing anchors …")
 @_timed
-def _select_anchors(key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace) -> tuple[str, ...]:
+def _select_anchors(
+    key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace
+) -> tuple[str, ...]:
     return tuple(anchors.select_anchors(_space, n_anchors, strategy, random_state=random_state))

@@ -1,4 +1,6 @@
-"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made on click."""
+"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made on
+click.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,21 @@ def theme() -> Theme:
 
 
 def chart(
-    figure: Any, key: str, picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None, tools: bool = True
+    figure: Any,
+    key: str,
+    picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
+    tools: bool = True,
 ) -> None:
-    """A Plotly figure in its own colours, with its text alternative; `picked` is called with the points that are clicked."""
+    """A Plotly figure in its own colours, with its text alternative; `picked` is called with the points
+    that are clicked.
+    """
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
-        clicks = {"on_select": lambda: picked(st.session_state[key].selection.points), "selection_mode": "points"}
+        clicks = {
+            "on_select": lambda: picked(st.session_state[key].selection.points),
+            "selection_mode": "points",
+        }
     config = {"displaylogo": False} | ({} if tools else {"displayModeBar": False})
     st.plotly_chart(figure, theme=None, key=key, config=config, alt=alt, **clicks)
 
@@ -66,7 +76,10 @@ def _full_paths(key: str) -> bool:
     return st.toggle(
         "Include full paths",
         key=f"export-paths-{key}",
-        help="The recipe inside each file names your data files. Turn this on to include their folders, which others can read.",
+        help=(
+            "The recipe inside each file names your data files. Turn this on to include their folders, which"
+            " others can read."
+        ),
         persist_state="session",
     )
 
@@ -75,10 +88,18 @@ def _style_choosers(key: str) -> Style:
     keep = {"persist_state": "session"}
     widths = {COLUMN: f"One column, {COLUMN} in", PAGE: f"Page, {PAGE} in"}
     width = st.segmented_control(
-        "Width", list(widths), default=PAGE, format_func=widths.get, key=f"export-width-{key}", required=True, **keep
+        "Width",
+        list(widths),
+        default=PAGE,
+        format_func=widths.get,
+        key=f"export-width-{key}",
+        required=True,
+        **keep,
     )
     dpi = st.slider("Dots per inch", 300, 600, 300, 100, key=f"export-dpi-{key}", **keep)
     font_size = st.slider("Font size, points", 6, 12, 8, key=f"export-font-{key}", **keep)
     letters = st.toggle("Panel letters", True, key=f"export-letters-{key}", **keep)
     dark = st.toggle("Dark", False, key=f"export-dark-{key}", **keep)
-    return Style(width=width, dpi=dpi, font_size=font_size, panel_letters=letters, theme=DARK if dark else LIGHT)
+    return Style(
+        width=width, dpi=dpi, font_size=font_size, panel_letters=letters, theme=DARK if dark else LIGHT
+    )

@@ -1,7 +1,8 @@
-"""Import and load what the first page needs while the server starts and the browser opens, so that the page does not wait.
+"""Import and load what the first page needs while the server starts and the browser opens, so that the page
+does not wait.
 
-One thread does it, begun by `app/serve.py`; a run of the app begins when it is done. Two threads that enter packages with
-circular imports from different ends may see them half initialised.
+One thread does it, begun by `app/serve.py`; a run of the app begins when it is done. Two threads that enter
+packages with circular imports from different ends may see them half initialised.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.compare.scene")
+NEEDED_BY_ALL = (
+    "pandas",
+    "scipy.special",
+    "scipy.linalg",
+    "relcore.figures.interactive",
+    "relcore.compare.scene",
+)
 SCRIPTS = (ROOT / "app" / "main.py", ROOT / "pages" / "compare.py")  # of the first page
 _PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
 _LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
@@ -51,9 +58,11 @@ def page_drawn() -> None:
 
 
 def spare_collector() -> None:
-    """Leave what is loaded out of garbage collections, after imports: Streamlit runs a full one at the end of each run.
+    """Leave what is loaded out of garbage collections, after imports: Streamlit runs a full one at the end of
+    each run.
 
-    It looks at half a million objects of modules, for a tenth of a second and more, before the page is at rest.
+    It looks at half a million objects of modules, for a tenth of a second and more, before the page is at
+    rest.
     """
     global _known_modules
     if len(sys.modules) != _known_modules:
@@ -68,7 +77,8 @@ def _import() -> None:
         for script in SCRIPTS:
             _import_as(script)
         _load_first_spaces()
-        inspect.stack()  # Streamlit looks for a console before its first element: now its look-up of all modules is cached
+        # Streamlit looks for a console before its first element: now its look-up of all modules is cached
+        inspect.stack()
     finally:
         _all_have_theirs.set()
     if _visited.wait(_PATIENCE):
@@ -84,7 +94,9 @@ def _import_as(script: Path) -> None:
 
 
 def _load_first_spaces() -> None:
-    """The bundled words, which `load_words` keeps, and their digests; not where `relscope app` was given files."""
+    """The bundled words, which `load_words` keeps, and their digests; not where `relscope app` was given
+    files.
+    """
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
     from relcore.encoders.words import BUNDLED
@@ -95,7 +107,9 @@ def _load_first_spaces() -> None:
 
 
 def _load_machine_code() -> None:
-    """numba's, for the rows of Invert: it compiles for seconds after an installation, and loads for half a second later."""
+    """numba's, for the rows of Invert: it compiles for seconds after an installation, and loads for half a
+    second later.
+    """
     import numpy as np
 
     from relcore.base.magnitude import finish_rows

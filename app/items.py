@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun does not send them again.
+# A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun does not
+# send them again.
 
 SIDE = 48  # pixels per side of larger ones, after scaling
 MOST_PIXELS = 5000 * SIDE * SIDE
@@ -42,7 +43,9 @@ _LOOK_AT = 16
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """The sheet of n pictures in their order, as `cells` say; None where it would be too large, or take too long to read."""
+    """The sheet of n pictures in their order, as `cells` say; None where it would be too large, or take
+    too long to read.
+    """
     from PIL import Image
 
     pictures = iter(pictures)
@@ -103,7 +106,10 @@ def digest_of_bytes(content: bytes) -> str:
 
 LONGEST = 240  # characters of a sentence that three lines of a hover can hold
 TABLE_PICTURES = 500  # rows with a picture in a table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row and of its picture: twice as sharp as seen, for screens that are
+ROW_HEIGHT, PICTURE = (
+    40,
+    64,
+)  # pixels of a table's row and of its picture: twice as sharp as seen, for screens that are
 _AT_ONCE = 16  # pictures in memory at once
 
 
@@ -124,7 +130,9 @@ class Items:
         self.key, self.problem = key, problem
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
-        self.picture = lru_cache(maxsize=4096)(self._picture)  # an anchor more is one picture more, not hundreds
+        self.picture = lru_cache(maxsize=4096)(
+            self._picture
+        )  # an anchor more is one picture more, not hundreds
 
     @property
     def has_texts(self) -> bool:
@@ -137,13 +145,17 @@ class Items:
     def texts(self, ids: Sequence[str]) -> list[str]:
         """The text of each id on one line, "" where there is none; the texts of two columns on two lines."""
         columns = [column.texts(ids) for column in self._texts]
-        return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)] or [""] * len(ids)
+        return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)] or [
+            ""
+        ] * len(ids)
 
     def text(self, identifier: str) -> str:
         return self.texts([identifier])[0]
 
     def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be read."""
+        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be
+        read.
+        """
         row = self._pictures.row(identifier) if self._pictures else -1
         if row < 0:
             return ""
@@ -160,7 +172,9 @@ class Items:
         return [found[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it, ignoring case."""
+        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it,
+        ignoring case.
+        """
         wanted = " ".join(query.casefold().split())
         if not wanted:
             return ()
@@ -223,7 +237,8 @@ def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The texts and pictures behind the compared spaces: the dataset that they encode, or columns of their files.
+    """The texts and pictures behind the compared spaces: the dataset that they encode, or columns of their
+    files.
 
     None where there are none, as for words and graphs.
     """
@@ -249,14 +264,20 @@ def _items(specs: tuple[DatasetSpec | SpaceSpec, ...], stamps: tuple[Hashable, .
     datasets, problem = [], ""
     for spec in specs:
         try:
-            datasets += row_items(spec, compute.load_space(spec)) if isinstance(spec, SpaceSpec) else [load_dataset(spec)]
+            datasets += (
+                row_items(spec, compute.load_space(spec))
+                if isinstance(spec, SpaceSpec)
+                else [load_dataset(spec)]
+            )
         except SpaceError as error:  # the vectors are there and can be looked at without
             problem = str(error)
     return Items(datasets, repr((specs, stamps)), problem) if datasets or problem else None
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table with an "id" column, the pictures or sentences of its rows before it, and how `st.dataframe` is to show them."""
+    """A table with an "id" column, the pictures or sentences of its rows before it, and how `st.dataframe`
+    is to show them.
+    """
     items, look = items_of(workspace), {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))
@@ -270,10 +291,16 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
     return table[[*order, *(column for column in table if column not in order)]], look
 
 
-def hover_columns(pair: Match, drawn: View, items: Items | None, label: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it, and its count."""
+def hover_columns(
+    pair: Match, drawn: View, items: Items | None, label: bool
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it,
+    and its count.
+    """
     label = label and pair.source.labels is not None
-    return _hover_columns(compute.pair_key(pair), drawn.digest, label, items.key if items else "", pair, drawn.rows, items)
+    return _hover_columns(
+        compute.pair_key(pair), drawn.digest, label, items.key if items else "", pair, drawn.rows, items
+    )
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
@@ -303,15 +330,23 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows; one sheet for all rows if they fit, so that it is reused when the view changes."""
+    """Small pictures of the drawn rows; one sheet for all rows if they fit, so that it is reused when the
+    view changes.
+    """
     if items is None or not items.has_pictures:
         return None
     pair_key = compute.pair_key(pair)
     with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
-        if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items.key, pair_key, items, pair.ids)):
+        if len(pair) * CRISP * CRISP <= MOST_PIXELS and (
+            whole := _sheet(items.key, pair_key, items, pair.ids)
+        ):
             return replace(whole, cells=whole.cells[drawn.rows])
         ids = pair.ids[drawn.rows]
-        return _sheet(items.key, f"{pair_key}/{drawn.digest}", items, ids) if len(drawn.rows) < len(pair) else None
+        return (
+            _sheet(items.key, f"{pair_key}/{drawn.digest}", items, ids)
+            if len(drawn.rows) < len(pair)
+            else None
+        )
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

@@ -23,7 +23,15 @@ from relcore.compare.exact import MANY_ROWS, ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
 from relcore.maps.pane_maps import fitting_reduction, pane_blocks, pane_matrices, reduction_note
-from relcore.maps.reduction import ReductionSpec, aligned, n_fitted, put_blocks, put_matrices, reduce_job, reduction_seconds
+from relcore.maps.reduction import (
+    ReductionSpec,
+    aligned,
+    n_fitted,
+    put_blocks,
+    put_matrices,
+    reduce_job,
+    reduction_seconds,
+)
 from relcore.maps.views import View
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Engine, Job, JobStatus
@@ -34,14 +42,15 @@ from relcore.scores.score import Score
 from relcore.spaces.space import Match
 from relcore.tasks.task import task_job
 
-# The engine as one session sees it: a job reads only what its session may read, and a shared app keeps sessions apart.
+# The engine as one session sees it: a job reads only what its session may read, and a shared app keeps
+# sessions apart.
 
 
 class OwnEngine:
     """An `Engine` for one session; attributes that it lacks are the engine's.
 
-    A worker has no session, so what it may read is asked here, before a job is submitted. In a shared app the session sees
-    only the jobs that it submitted.
+    A worker has no session, so what it may read is asked here, before a job is submitted. In a shared app the
+    session sees only the jobs that it submitted.
     """
 
     def __init__(self, engine: Engine, member: Member) -> None:
@@ -51,7 +60,9 @@ class OwnEngine:
         return getattr(self._engine, name)
 
     def submit(self, key: str, function: Callable[..., None], here: bool = False, **arguments: Any) -> Job:
-        """As `Engine.submit`; raises a SpaceError where a spec leads to data that this session may not read."""
+        """As `Engine.submit`; raises a SpaceError where a spec leads to data that this session may not
+        read.
+        """
         need_access_to_all(arguments, self.store)
         known = self.store.has(key, own=here)
         job = self._engine.submit(key, function, here=here, **arguments)
@@ -60,7 +71,9 @@ class OwnEngine:
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """As `Engine.job`. Whoever can tell the key of a result has its data, so what is done is open to all."""
+        """As `Engine.job`. Whoever can tell the key of a result has its data, so what is done is open to
+        all.
+        """
         job = self._engine.job(key)
         mine = job is not None and (not shared() or key in self._member.made or job.status().state == "done")
         return self._own(job) if mine else None
@@ -95,10 +108,14 @@ class OwnJob:
 
 
 def need_access_to_all(arguments: Any, store: Store) -> None:
-    """Raise a SpaceError unless this session may read every space, dataset and model that a job's arguments name."""
+    """Raise a SpaceError unless this session may read every space, dataset and model that a job's
+    arguments name.
+    """
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if shared() and arguments.source == "encoding":  # the worker makes it again where the store has lost it
+        if (
+            shared() and arguments.source == "encoding"
+        ):  # the worker makes it again where the store has lost it
             need_access_to_all((arguments.dataset, arguments.encoder), store)
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
@@ -115,12 +132,16 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
         with suppress(SpaceError):
             arguments = parse(arguments, "settings")
         if isinstance(arguments, Mapping) and "source" in arguments:
-            need_access(SpaceSpec.from_json({name: value for name, value in arguments.items() if name != "digest"}), store)
+            need_access(
+                SpaceSpec.from_json({name: value for name, value in arguments.items() if name != "digest"}),
+                store,
+            )
 
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-RESULTS = 3  # raise it when a stored result would come out differently: what an older version stored is then left alone
+# raise it when a stored result would come out differently: what an older version stored is then left alone
+RESULTS = 3
 
 
 @st.cache_resource(show_spinner=False)
@@ -131,18 +152,29 @@ def whole_engine() -> Engine:
 
 def engine() -> OwnEngine | Engine:
     """The engine as this session sees it; the whole one where no session runs."""
-    return OwnEngine(whole_engine(), session.member()) if get_script_run_ctx(suppress_warning=True) else whole_engine()
+    return (
+        OwnEngine(whole_engine(), session.member())
+        if get_script_run_ctx(suppress_warning=True)
+        else whole_engine()
+    )
 
 
 def reduction(
-    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, spec: ReductionSpec
+    pair: Match,
+    drawn: View,
+    pane: str,
+    anchors: tuple[str, ...],
+    projection: ProjectionSpec,
+    spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
     needed = compute.needed_anchors(pane, anchors)
     shapes = [(len(drawn.rows), len(needed) or space.dimension) for space in (pair.source, pair.target)]
     shown = fitting_reduction([width for _, width in shapes], spec)
     fitting = replace(shown, align=False)  # the same map, aligned or not
-    key = digest_of("reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
+    key = digest_of(
+        "reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection
+    )
     n = len(drawn.rows)
     if sampled := n_fitted(n, fitting) < n:
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
@@ -162,19 +194,31 @@ def reduction(
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
-    return aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown), reduction_note(shown, n_rows=n)
+    return aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown), reduction_note(
+        shown, n_rows=n
+    )
 
 
 def exact_scores(
     pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False, search: str = "exact"
 ) -> dict[str, Score] | Job | None:
-    """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
+    """Scores with every held-out row as a query, or the job that works on them; None if there is none and
+    `start` is False.
+    """
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
-    task, spaces = ExactScores.on(pane, anchors, projection, k, convention, search=search), (pair.source, pair.target)
+    task, spaces = (
+        ExactScores.on(pane, anchors, projection, k, convention, search=search),
+        (
+            pair.source,
+            pair.target,
+        ),
+    )
     key = task.key(spaces)
     job = engine().job(key)
-    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
+    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (
+        job and asked_again(job)
+    ):
         inputs = [put_space(engine().store, space) for space in spaces]
         job = engine().submit(key, task_job, title=task.title, task=task, inputs=inputs)
     if job is None or job.status().state != "done":
@@ -183,8 +227,8 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation as every place on every page shows them: of all queries once they are known, exact ones
-    before approximate ones, else live; `alone` as `compute.live_scores` takes it."""
+    """The scores of one representation as every place on every page shows them: of all queries once they are
+    known, exact ones before approximate ones, else live; `alone` as `compute.live_scores` takes it."""
     for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
         found = exact_scores(pair, pane, *settings, search=search)
         if isinstance(found, dict):
@@ -193,20 +237,31 @@ def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = Fals
 
 
 def follow(
-    jobs: Sequence[Job], below: Callable[[list[Job]], None] | None = None, dismiss: Callable[[Job], None] | None = None
+    jobs: Sequence[Job],
+    below: Callable[[list[Job]], None] | None = None,
+    dismiss: Callable[[Job], None] | None = None,
 ) -> None:
-    """Bars of running jobs, refreshed twice a second until all have ended and the page is drawn again; failures are shown once.
+    """Bars of running jobs, refreshed twice a second until all have ended and the page is drawn again;
+    failures are shown once.
 
-    `below` draws more about the same jobs while one is running; `dismiss` is called when the user has read why a job failed.
+    `below` draws more about the same jobs while one is running; `dismiss` is called when the user has read
+    why a job failed.
     """
     for job in jobs:
         status = job.status()
         if status.state in ("failed", "cancelled"):
             with st.container(horizontal=True, vertical_alignment="center"):
                 messages.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
-                st.button("Again", key=f"again-{job.key}", on_click=st.session_state.__setitem__, args=(_AGAIN, job.key))
+                st.button(
+                    "Again",
+                    key=f"again-{job.key}",
+                    on_click=st.session_state.__setitem__,
+                    args=(_AGAIN, job.key),
+                )
                 if dismiss:
-                    st.button("Dismiss", key=f"dismiss-{job.key}", type="tertiary", on_click=dismiss, args=(job,))
+                    st.button(
+                        "Dismiss", key=f"dismiss-{job.key}", type="tertiary", on_click=dismiss, args=(job,)
+                    )
     running = [job.key for job in jobs if not job.status().ended]
     if running:
         _follow(running, below)
@@ -240,8 +295,10 @@ def scheduler_notice(lost: str) -> None:
                 "Continue on this machine",
                 key="jobs.continue-here",
                 icon=":material/computer:",
-                help="Runs these jobs, and all later ones until the app is started again, in processes of this machine. "
-                "Finished parts are kept.",
+                help=(
+                    "Runs these jobs, and all later ones until the app is started again, in processes of this"
+                    " machine. Finished parts are kept."
+                ),
                 on_click=engine().continue_here,
             )
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import streamlit as st
 
-# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside them. OpenBLAS
-# cannot be kept from it: `one_thread_products` does without its threads, but where blocks of rows are worked on side by side.
+# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside
+# them. OpenBLAS cannot be kept from it: `one_thread_products` does without its threads, but where blocks of
+# rows are worked on side by side.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +38,9 @@ st.set_page_config(
     page_icon=str(ROOT / "assets" / "icon.svg"),
     layout="wide",
     initial_sidebar_state=264,
-    menu_items={"about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."},
+    menu_items={
+        "about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."
+    },
 )
 st.html(ROOT / "assets" / "style.css")
 PAGES = [
@@ -52,7 +55,8 @@ PAGES = [
     st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),
 ]
 page = st.navigation(PAGES, position="top")
-# For screen readers: the outline begins here, because the open page is marked in the navigation only; sections are third-level.
+# For screen readers: the outline begins here, because the open page is marked in the navigation only;
+# sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 saving.begin()
 session.history(start.first_workspace)
@@ -76,7 +80,9 @@ except NoCommonId:
     unpaired.draw(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
-    st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
+    st.caption(
+        "Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings."
+    )
 sidebar.draw_status(page.title)
 saving.save()  # what the page itself changed
 first_imports.page_drawn()

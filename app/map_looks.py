@@ -30,12 +30,20 @@ def view(pair: Match, workspace: Workspace) -> View:
         workspace.anchors if spec.show_anchors and not spec.everything else ()
     )  # among all rows the anchors are drawn anyway
     tables = _tables(spec.color_by, workspace)
-    return _view(compute.pair_key(pair), spec, compute.anchors_key(anchors), workspace.reduction, tables, pair, anchors)
+    return _view(
+        compute.pair_key(pair), spec, compute.anchors_key(anchors), workspace.reduction, tables, pair, anchors
+    )
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _view(
-    key: str, spec: ViewSpec, anchors: str, reduction: ReductionSpec, tables: _Tables, _pair: Match, _anchors: tuple[str, ...]
+    key: str,
+    spec: ViewSpec,
+    anchors: str,
+    reduction: ReductionSpec,
+    tables: _Tables,
+    _pair: Match,
+    _anchors: tuple[str, ...],
 ) -> View:
     return colored(_pair, drawn_view(_pair.source, spec, _anchors, reduction), spec, _cells(tables))
 
@@ -47,14 +55,23 @@ def second(pair: Match, drawn: View, workspace: Workspace) -> View | None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _second(key: str, rows: str, spec: ViewSpec, look: MapLook, tables: _Tables, _pair: Match, _drawn: View) -> View | None:
+def _second(
+    key: str, rows: str, spec: ViewSpec, look: MapLook, tables: _Tables, _pair: Match, _drawn: View
+) -> View | None:
     return second_view(_pair, _drawn, spec, look, _cells(tables))
 
 
 def clusters(
-    pair: Match, drawn: View, other: View | None, coordinates: np.ndarray, workspace: Workspace, items: Items | None
+    pair: Match,
+    drawn: View,
+    other: View | None,
+    coordinates: np.ndarray,
+    workspace: Workspace,
+    items: Items | None,
 ) -> Clusters | None:
-    """Named groups of the rows that the colours leave without a name; None where there are none, or names are off."""
+    """Named groups of the rows that the colours leave without a name; None where there are none, or names
+    are off.
+    """
     if not workspace.look.named or not needs_clusters(drawn, other):
         return None
     texts = items if items is not None and items.has_texts else None
@@ -64,13 +81,19 @@ def clusters(
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _clusters(
-    key: tuple[str, ...], _space: LatentSpace, _rows: np.ndarray, _coordinates: np.ndarray, _items: Items | None
+    key: tuple[str, ...],
+    _space: LatentSpace,
+    _rows: np.ndarray,
+    _coordinates: np.ndarray,
+    _items: Items | None,
 ) -> Clusters | None:
     return named_clusters(_space, _rows, _coordinates, _items.texts if _items else None)
 
 
 def _tables(color_by: str, workspace: Workspace) -> _Tables:
-    """The spaces whose tables may have the column of a colour, with what tells whether the tables have changed."""
+    """The spaces whose tables may have the column of a colour, with what tells whether the tables have
+    changed.
+    """
     ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
     return tuple((end, table_stamp(end)) for end in ends)
 
@@ -80,7 +103,9 @@ def _cells(tables: _Tables) -> Cells | None:
 
 
 def table_stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
-    """`compute.stamp`, of an encoding that of the table that it was made of. Errors where the session may not read it."""
+    """`compute.stamp`, of an encoding that of the table that it was made of. Errors where the session may
+    not read it.
+    """
     if spec.dataset is None or spec.dataset.source != "file":
         return compute.stamp(spec)
     path = dataset_place(spec.dataset)
@@ -104,7 +129,9 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns of the tables that came with the two spaces, each name once; none of a table that cannot be read now."""
+    """The columns of the tables that came with the two spaces, each name once; none of a table that cannot
+    be read now.
+    """
     found: list[str] = []
     for end in (workspace.source, workspace.target):
         try:

@@ -1,4 +1,6 @@
-"""Messages on the page: whole texts that are shown as they are, since an error quotes what users and files bring."""
+"""Messages on the page: whole texts that are shown as they are, since an error quotes what users and files
+bring.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Settings of a page that no step of the history holds: they outlive the page, and the saved session brings them back.
+"""Settings of a page that no step of the history holds: they outlive the page, and the saved session brings
+them back.
 
-What was saved is data from outside. A value is taken only when a widget of its name is drawn, and only if that widget offers
-it: one of its options, a number within its limits. Everything else is dropped. An option that is no plain value is saved as its
-digest, so nothing is made from what was saved.
+What was saved is data from outside. A value is taken only when a widget of its name is drawn, and only if
+that widget offers it: one of its options, a number within its limits. Everything else is dropped. An option
+that is no plain value is saved as its digest, so nothing is made from what was saved.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from relcore.runs.digest import digest_of
 if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer
 
-PAGES = ("across", "bootstrap", "domains", "invert", "languages", "papers", "reconstruct", "rescale", "stitch", "studies")
+PAGES = (
+    "across",
+    "bootstrap",
+    "domains",
+    "invert",
+    "languages",
+    "papers",
+    "reconstruct",
+    "rescale",
+    "stitch",
+    "studies",
+)
 PAGES += ("translate", "words")  # what the names of settings begin with
 _STATE = "relscope.page-settings"
 _MOST = 500  # settings
@@ -36,7 +48,9 @@ _UNFIT = object()
 
 @dataclass
 class _Settings:
-    """JSON texts by the key of a widget: those that wait for their widget, and those that differ from its usual value."""
+    """JSON texts by the key of a widget: those that wait for their widget, and those that differ from its
+    usual value.
+    """
 
     waiting: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
@@ -44,7 +58,9 @@ class _Settings:
 
 
 def kept(widget: Callable, *given: Any, **named: Any) -> Any:
-    """``kept(st.selectbox, label, options, key=…)``: the widget's value, the one that was saved where it still fits."""
+    """``kept(st.selectbox, label, options, key=…)``: the widget's value, the one that was saved where it
+    still fits.
+    """
     call = inspect.signature(widget).bind(*given, **named)
     arguments, settings = call.arguments, _settings()
     name, key = widget.__name__, arguments["key"]
@@ -82,14 +98,20 @@ def open_tab(key: str) -> str:
 
 
 def saved() -> dict[str, str]:
-    """What the saved session keeps: settings that differ from the usual, and those whose page was not opened yet."""
+    """What the saved session keeps: settings that differ from the usual, and those whose page was not
+    opened yet.
+    """
     settings = _settings()
     return settings.waiting | settings.changed
 
 
 def restore(found: Mapping[str, str]) -> None:
-    """Have widgets begin with what was saved, once they are drawn; what no page knows or is too much is left out."""
-    known = [(key, text) for key, text in found.items() if key.partition(".")[0] in PAGES and len(text) <= _LONGEST]
+    """Have widgets begin with what was saved, once they are drawn; what no page knows or is too much is
+    left out.
+    """
+    known = [
+        (key, text) for key, text in found.items() if key.partition(".")[0] in PAGES and len(text) <= _LONGEST
+    ]
     st.session_state[_STATE] = _Settings(dict(known[:_MOST]))
 
 
@@ -102,7 +124,10 @@ def _settings() -> _Settings:
 def _usual(name: str, arguments: Mapping[str, Any]) -> Any:
     """The value with which the widget begins where nothing was saved."""
     if name in _CHOICES:
-        options, usual = list(arguments["options"]), arguments.get(_CHOICES[name], 0 if _CHOICES[name] == "index" else None)
+        options, usual = (
+            list(arguments["options"]),
+            arguments.get(_CHOICES[name], 0 if _CHOICES[name] == "index" else None),
+        )
         if _CHOICES[name] == "index":
             return None if usual is None or not options else options[usual]
         return [] if usual is None and _several(name, arguments) else usual
@@ -133,7 +158,9 @@ def _fitting(name: str, arguments: Mapping[str, Any], text: str) -> Any:
         return _UNFIT
     if name in _CHOICES:
         options = {_token(option): option for option in arguments["options"]}
-        wanted = [json.dumps(one, ensure_ascii=False) for one in (value if isinstance(value, list) else [value])]
+        wanted = [
+            json.dumps(one, ensure_ascii=False) for one in (value if isinstance(value, list) else [value])
+        ]
         if any(one not in options for one in wanted) or isinstance(value, list) != _several(name, arguments):
             return _UNFIT
         value = [options[one] for one in wanted] if isinstance(value, list) else options[wanted[0]]
@@ -145,7 +172,9 @@ def _accepts(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
     if name in _CHOICES:
         chosen, most = value if isinstance(value, list) else [value], arguments.get("max_selections")
         options = list(arguments["options"])
-        return all(one in options for one in chosen) and len(set(chosen)) == len(chosen) <= (most or len(chosen))
+        return all(one in options for one in chosen) and len(set(chosen)) == len(chosen) <= (
+            most or len(chosen)
+        )
     if name in _NUMBERS:
         low, high = arguments.get("min_value"), arguments.get("max_value")
         if type(value) is not type(_usual(name, arguments)) or not math.isfinite(value):

@@ -1,4 +1,6 @@
-"""The linked panes of a page, with the bars of jobs over them and the export bar beneath: events go into the session."""
+"""The linked panes of a page, with the bars of jobs over them and the export bar beneath: events go into
+the session.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ from relcore.spaces.space import Match
 class DrawnMap:
     """Coordinates of both spaces, and a note on how they came about.
 
-    Where they are not what was chosen: `old` says what they are, `earlier` whether they are a finished map rather than PCA,
-    and `job` is what to wait for.
+    Where they are not what was chosen: `old` says what they are, `earlier` whether they are a finished map
+    rather than PCA, and `job` is what to wait for.
     """
 
     coordinates: list[np.ndarray]
@@ -56,7 +58,13 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
         session.keep_map(place, (workspace.anchors, found))
         return DrawnMap(*found)
     anchors, earlier = session.kept_map(place) or (None, None)
-    what = "PCA" if earlier is None else "Earlier settings" if anchors == workspace.anchors else "Earlier anchors"
+    what = (
+        "PCA"
+        if earlier is None
+        else "Earlier settings"
+        if anchors == workspace.anchors
+        else "Earlier anchors"
+    )
     title, state = REDUCTIONS[method].title, found.status().state
     ended = {"failed": f"{what}: {title} failed", "cancelled": f"{what}: {title} was stopped"}
     told = ended.get(state, f"{what} until {title} is done")
@@ -73,9 +81,16 @@ def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     ids, key = session.selection(), compute.pair_key(pair)
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
-        rows = pair.source.index.get_indexer(pd.Index(ids, dtype=object)) if ids else np.empty(0, dtype=np.int64)
+        rows = (
+            pair.source.index.get_indexer(pd.Index(ids, dtype=object)) if ids else np.empty(0, dtype=np.int64)
+        )
         there = rows >= 0
-        st.session_state[_KEPT] = kept = (ids, key, ids if there.all() else tuple(compress(ids, there)), rows[there])
+        st.session_state[_KEPT] = kept = (
+            ids,
+            key,
+            ids if there.all() else tuple(compress(ids, there)),
+            rows[there],
+        )
     return kept[2:]
 
 
@@ -110,7 +125,9 @@ _Maps = Mapping[str, tuple[Sequence[np.ndarray], str]]
 
 @dataclass(frozen=True)
 class Drawing:
-    """The panes' current scene, its rows, its recipe, and its maps, of which some may be old and wait for a job."""
+    """The panes' current scene, its rows, its recipe, and its maps, of which some may be old and wait for
+    a job.
+    """
 
     scene: Scene
     view: View
@@ -154,7 +171,9 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
 
 
 def _oriented(results: _Maps, reference: np.ndarray, pair: Match, reduction: ReductionSpec) -> _Maps:
-    """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them packed already."""
+    """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them
+    packed already.
+    """
     kept, found = st.session_state.get(_ORIENTED, {}), {}
     for form, (coordinates, note) in results.items():
         arrays, asked = [reference, *coordinates], (note, reduction, compute.pair_key(pair))

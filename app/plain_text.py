@@ -1,8 +1,9 @@
-"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon on a page.
+"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon on a
+page.
 
-Streamlit takes most of its texts for Markdown: messages, captions, help texts, labels of widgets, options of radio, pills and
-segmented controls, tabs, metrics with their values, bars and spinners. Options of selectbox and multiselect, placeholders and
-cells of tables are plain already.
+Streamlit takes most of its texts for Markdown: messages, captions, help texts, labels of widgets, options of
+radio, pills and segmented controls, tabs, metrics with their values, bars and spinners. Options of selectbox
+and multiselect, placeholders and cells of tables are plain already.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from html import escape
 from relcore.base.text import LONGEST, visible
 
 NAME = 120  # characters of a name within a sentence or on a button
-_JOINER = "\N{WORD JOINER}"  # without width: Markdown's extensions look for words in the text after its escapes are resolved
+_JOINER = (  # without width: Markdown's extensions look for words in the text after its escapes are resolved
+    "\N{WORD JOINER}"
+)
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows these characters as they are, on one line, cut to `most`; see `visible` for those without a shape.
+    """Markdown that shows these characters as they are, on one line, cut to `most`; see `visible` for those
+    without a shape.
 
-    A backslash stands before what Markdown reads. Icons (``:material/star:``), emoji, colours (``:red[…]``), web addresses and
-    arrows are found after that, so a joiner without width parts them.
+    A backslash stands before what Markdown reads. Icons (``:material/star:``), emoji, colours (``:red[…]``),
+    web addresses and arrows are found after that, so a joiner without width parts them.
     """
     shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
     shown = _SIGNS.sub(_escaped, shown)
@@ -45,7 +49,8 @@ def plain_html(text: object, most: int = LONGEST) -> str:
     return escape("\n".join(map(visible, lines)))
 
 
-# Errors in the page's words: the core names arguments that scripts and commands take, and a page has choosers for them.
+# Errors in the page's words: the core names arguments that scripts and commands take, and a page has choosers
+# for them.
 
 _CHOOSERS = {"id": "Ids", "label": "Labels", "count": "Counts", "text": "Text", "picture": "Pictures"}
 _FEWER_ROWS = "lower “Maximum number of rows”"
@@ -73,12 +78,14 @@ _COLUMN = re.compile(rf"(?<!['\w])({'|'.join(_CHOOSERS)})_column(?!['\w])")
 
 
 def in_page_words(text: object) -> str:
-    """The text with the names of choosers and switches in place of arguments; names in quotes are the user's and stay.
+    """The text with the names of choosers and switches in place of arguments; names in quotes are the user's
+    and stay.
 
     Examples
     --------
-    >>> in_page_words("t.csv: ids must be distinct; make them distinct, or load the file with duplicates='first'")
-    't.csv: ids must be distinct; make them distinct, or switch on “Keep only the first of duplicate ids”'
+    >>> in_page_words("t.csv: ids must be distinct; make them distinct, or load the file with
+    duplicates='first'") 't.csv: ids must be distinct; make them distinct, or switch on “Keep only the first
+    of duplicate ids”'
     >>> in_page_words("t.csv: label_column expects one of 'id_column', got 'x'")
     "t.csv: “Labels” expects one of 'id_column', got 'x'"
     """

@@ -1,4 +1,6 @@
-"""Results that may take long: from the store, computed at once if quick, or by a job with a button and a bar."""
+"""Results that may take long: from the store, computed at once if quick, or by a job with a button and a
+bar.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,11 @@ def computed(
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
-    A task that takes less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by itself; what takes
-    longer waits for a click on a button with `label` and the cost: that of the task, as many times as a worker, which has some
-    of the cores, is `slower`, at the pace of the last such jobs here. A job that starts by itself stops the one of the same
-    kind that this session started before and no longer looks at. `below` draws more of the job while it is under way.
+    A task that takes less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by
+    itself; what takes longer waits for a click on a button with `label` and the cost: that of the task, as
+    many times as a worker, which has some of the cores, is `slower`, at the pace of the last such jobs here.
+    A job that starts by itself stops the one of the same kind that this session started before and no longer
+    looks at. `below` draws more of the job while it is under way.
 
     Raises
     ------
@@ -54,7 +57,11 @@ def computed(
     key = task.key(spaces)
     made, here = engine().store.made(key), key in st.session_state.get(_HERE, ())
     if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
-        _offer_here(made, key, encoders.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces)))))
+        _offer_here(
+            made,
+            key,
+            encoders.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces)))),
+        )
         return result
     job = engine().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
@@ -80,8 +87,14 @@ def computed(
     if by_itself and before and before != key and (old := engine().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[latest] = key
-    inputs = inputs_of(engine().store, specs, spaces) if specs else [put_space(engine().store, space) for space in spaces]
-    job = engine().submit(key, task_job, title=task.title, expected=likely, here=here, task=task, inputs=inputs)
+    inputs = (
+        inputs_of(engine().store, specs, spaces)
+        if specs
+        else [put_space(engine().store, space) for space in spaces]
+    )
+    job = engine().submit(
+        key, task_job, title=task.title, expected=likely, here=here, task=task, inputs=inputs
+    )
     if job.status().state == "done":
         return _read(key, task, job)
     follow([job], below)
@@ -125,7 +138,9 @@ def _ask(key: str) -> None:
 
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
-    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where all were seen."""
+    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where
+    all were seen.
+    """
     return catalog.held_out_ids(specs, [compute.load_space(spec) for spec in specs])
 
 

@@ -1,14 +1,17 @@
-"""The session survives F5, a closed browser and a restarted server: it is saved after each step and restored when a page opens.
+"""The session survives F5, a closed browser and a restarted server: it is saved after each step and restored
+when a page opens.
 
 Which saved session a page opens on is decided by the address, which names the tab:
 
-- An address with the tab of a saved session restores that session: this is F5, also after the server was killed.
+- An address with the tab of a saved session restores that session: this is F5, also after the server was
+killed.
 - An address without a tab restores the browser's latest session that is not open in another tab.
-- An address with other settings than those of the session it would restore is a link, and wins. So do files that the command
+- An address with other settings than those of the session it would restore is a link, and wins. So do files
+that the command
   `relscope app` names. The saved session is then offered.
 
-A tab that was duplicated restores the session, too. The tab it was copied from notices with its next step, and continues under
-a name of its own. So two tabs never overwrite each other.
+A tab that was duplicated restores the session, too. The tab it was copied from notices with its next step,
+and continues under a name of its own. So two tabs never overwrite each other.
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.digest import StoreError
 
-# A session as it is saved: its history, its selection, and what it may open, as JSON that says each setting once.
+# A session as it is saved: its history, its selection, and what it may open, as JSON that says each setting
+# once.
 #
-# The steps of a history share most of their settings, and a list of 2,000 anchors is long: each step holds, for each setting, the
-# number of its value in a list.
+# The steps of a history share most of their settings, and a list of 2,000 anchors is long: each step holds,
+# for each setting, the number of its value in a list.
 
 _FIELDS = tuple(one.name for one in fields(Workspace))
 _TYPES = get_type_hints(Workspace)
@@ -82,7 +86,9 @@ class SavedSession:
 
 @dataclass(frozen=True)
 class _Written:
-    """The JSON: `values` by setting; a step is its name and, for each setting in order, the number of its value."""
+    """The JSON: `values` by setting; a step is its name and, for each setting in order, the number of its
+    value.
+    """
 
     relscope: str
     values: dict[str, tuple[Any, ...]]
@@ -131,7 +137,9 @@ def _to_bytes(saved: SavedSession) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _text(name: str, value: Any) -> str:
-    """The JSON of a setting's value: of 200 steps only the newest is written out again. By name, since 1 equals True."""
+    """The JSON of a setting's value: of 200 steps only the newest is written out again. By name, since 1
+    equals True.
+    """
     return _dumped(records.to_json(value))
 
 
@@ -151,12 +159,17 @@ def from_bytes(content: bytes) -> SavedSession:
     if written.relscope != __version__:
         raise SpaceError(f"saved session: expected one of version {__version__}, got another version's")
     try:
-        values = {name: [records.from_json(_TYPES[name], value, name) for value in written.values[name]] for name in _FIELDS}
+        values = {
+            name: [records.from_json(_TYPES[name], value, name) for value in written.values[name]]
+            for name in _FIELDS
+        }
 
         def workspace(numbers: tuple[int, ...]) -> Workspace:
             if min(numbers) < 0:
                 raise IndexError(min(numbers))
-            return Workspace(**{name: values[name][number] for name, number in zip(_FIELDS, numbers, strict=True)})
+            return Workspace(
+                **{name: values[name][number] for name, number in zip(_FIELDS, numbers, strict=True)}
+            )
 
         history = History(
             workspace(written.present),
@@ -171,12 +184,16 @@ def from_bytes(content: bytes) -> SavedSession:
     unknown = set(written.rest) - set(_REST)
     if unknown:
         raise SpaceError(f"saved session: got unknown settings {sorted(unknown)!r:.200}")
-    return SavedSession(history, **{name: records.from_json(kinds[name], one, name) for name, one in written.rest.items()})
+    return SavedSession(
+        history, **{name: records.from_json(kinds[name], one, name) for name, one in written.rest.items()}
+    )
 
 
 TAB = "tab"  # in the address
 _STATE = "relscope.autosave"
-_UNCHANGED = to_query(Workspace(anchors_from=start.DEFAULT_ANCHORS))  # the address of a session in which nothing was done
+_UNCHANGED = to_query(
+    Workspace(anchors_from=start.DEFAULT_ANCHORS)
+)  # the address of a session in which nothing was done
 _TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
 
 
@@ -232,7 +249,9 @@ def begin() -> None:
 
 
 def save() -> None:
-    """Save the session where it has changed since it was last saved; where the disk refuses, one message says so."""
+    """Save the session where it has changed since it was last saved; where the disk refuses, one message
+    says so.
+    """
     own: _Autosave | None = st.session_state.get(_STATE)
     if own is None:
         return
@@ -248,7 +267,9 @@ def save() -> None:
     query = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
     ends = history.present.source, history.present.target
     digests = tuple(map(_digest, ends))
-    saved = SavedSession(history, session.selection(), query, os.environ.get(OPENED, "[]"), digests, *known, tabs, settings)
+    saved = SavedSession(
+        history, session.selection(), query, os.environ.get(OPENED, "[]"), digests, *known, tabs, settings
+    )
     try:
         if own.snapshot is not None and not own.folder.has(own.tab, own.owner):
             own.tab = secrets.token_hex(4)  # another tab took the file over
@@ -258,8 +279,8 @@ def save() -> None:
     except OSError as error:
         if not own.failed:
             messages.warning(
-                f"This session cannot be saved ({error.strerror or error}). It continues, but reloading the page will lose it. "
-                "Free some space, or download the session file in the sidebar."
+                f"This session cannot be saved ({error.strerror or error}). It continues, but reloading the"
+                " page will lose it. Free some space, or download the session file in the sidebar."
             )
         own.failed = True
     else:
@@ -287,14 +308,35 @@ def draw_notice() -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
         if own.offered:
             st.caption(f"This browser has a saved session of {_ago(own.offered_at)}.", width="content")
-            st.button("Open it", key="autosave.open", type="tertiary", icon=":material/history:", on_click=_open_offered)
+            st.button(
+                "Open it",
+                key="autosave.open",
+                type="tertiary",
+                icon=":material/history:",
+                on_click=_open_offered,
+            )
         else:
             n_steps = len(session.history().steps[0])
             steps = "1 step" if n_steps == 1 else f"{n_steps} steps"
             saved = _ago(own.restored_at)
-            st.caption(f"Your session was restored, with {steps} to undo. It was saved {saved}.", width="content")
-            st.button("Start a new one", key="autosave.new", type="tertiary", icon=":material/add:", on_click=_start_new)
-        st.button("", key="autosave.dismiss", type="tertiary", icon=":material/close:", help="Dismiss", on_click=_dismiss)
+            st.caption(
+                f"Your session was restored, with {steps} to undo. It was saved {saved}.", width="content"
+            )
+            st.button(
+                "Start a new one",
+                key="autosave.new",
+                type="tertiary",
+                icon=":material/add:",
+                on_click=_start_new,
+            )
+        st.button(
+            "",
+            key="autosave.dismiss",
+            type="tertiary",
+            icon=":material/close:",
+            help="Dismiss",
+            on_click=_dismiss,
+        )
 
 
 def _ago(at: float) -> str:
@@ -349,11 +391,15 @@ def _restore(saved: SavedSession) -> None:
             st.session_state.setdefault(name, value)
     changed = [
         space_name(spec)
-        for spec, digest in zip((saved.history.present.source, saved.history.present.target), saved.digests, strict=False)
+        for spec, digest in zip(
+            (saved.history.present.source, saved.history.present.target), saved.digests, strict=False
+        )
         if digest and (found := _digest(spec)) and found != digest
     ]
     if changed:
-        session.notify(f"The session was restored, but this file has changed since it was saved: {', '.join(changed)}")
+        session.notify(
+            f"The session was restored, but this file has changed since it was saved: {', '.join(changed)}"
+        )
 
 
 def _digest(spec: SpaceSpec) -> str:

@@ -1,8 +1,9 @@
-"""The app as a server sends it: a browser gets a key, by which its sessions are found again, and a Content-Security-Policy.
+"""The app as a server sends it: a browser gets a key, by which its sessions are found again, and a
+Content-Security-Policy.
 
-The policy is a second wall behind `app.plain_text`, so that the browser asks no other host for anything: if a text of a user
-became a picture or a script, the browser would not fetch it. Streamlit and Plotly need scripts within the page, and compile
-some.
+The policy is a second wall behind `app.plain_text`, so that the browser asks no other host for anything: if a
+text of a user became a picture or a script, the browser would not fetch it. Streamlit and Plotly need scripts
+within the page, and compile some.
 """
 
 import sys
@@ -21,9 +22,9 @@ from app.sharing import Recognised  # noqa: E402
 from app.uncompressed import UncompressedHere  # noqa: E402
 
 POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:; worker-src 'self' blob:; "
-    "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
+    " 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
+    " worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
 )
 
 
@@ -39,7 +40,10 @@ class Secured:
 
         async def with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], (b"content-security-policy", POLICY.encode())]}
+                message = {
+                    **message,
+                    "headers": [*message["headers"], (b"content-security-policy", POLICY.encode())],
+                }
             await send(message)
 
         await self._app(scope, receive, with_policy)

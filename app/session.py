@@ -1,4 +1,6 @@
-"""The one registry of what a browser session keeps in Streamlit's session state, and the verbs that change it."""
+"""The one registry of what a browser session keeps in Streamlit's session state, and the verbs that change
+it.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,18 @@ from relcore.runs.digest import StoreError
 from relcore.runs.jobs import EngineError
 from relcore.spaces.space import Match
 
-# The one function through which every change of the workspace goes: what follows from a change is settled here.
+# The one function through which every change of the workspace goes: what follows from a change is settled
+# here.
 #
-# It looks at the settings alone. What depends on the rows of the chosen spaces, such as whether they have an anchor, is settled
-# by `app.session` in the run that follows.
+# It looks at the settings alone. What depends on the rows of the chosen spaces, such as whether they have an
+# anchor, is settled by `app.session` in the run that follows.
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
     """The changed workspace with the rest of its settings made consistent.
 
-    - The spaces are distinct, and at least one. A source or target that was chosen joins them. One that was removed from
+    - The spaces are distinct, and at least one. A source or target that was chosen joins them. One that was
+    removed from
       them is replaced by another space, if possible not the one at the other end.
     - Anchors, pivots, named sets and their ids are distinct, in the order they were given in.
     - Only anchors are pinned: a pin goes when its anchor goes.
@@ -51,9 +55,12 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     anchors = _distinct(changed.anchors)
     if len(anchors) > MOST_ANCHORS:
         raise SpaceError(
-            f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(anchors):,}; choose fewer, or use a script"
+            f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(anchors):,}; choose fewer, or"
+            " use a script"
         )
-    chosen = [end for end, old in ((changed.source, before.source), (changed.target, before.target)) if end != old]
+    chosen = [
+        end for end, old in ((changed.source, before.source), (changed.target, before.target)) if end != old
+    ]
     spaces = _distinct((*changed.spaces, *chosen)) or BUNDLED
     source = _among(spaces, changed.source, changed.target)
     settled = replace(
@@ -89,7 +96,9 @@ def _only(ids: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _among(spaces: tuple[SpaceSpec, ...], end: SpaceSpec, other: SpaceSpec) -> SpaceSpec:
-    """This end of the pair, or the first space that is not the other end; the other end itself where it is alone."""
+    """This end of the pair, or the first space that is not the other end; the other end itself where it is
+    alone.
+    """
     if end in spaces:
         return end
     return next((space for space in spaces if space != other), spaces[0])
@@ -187,7 +196,9 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 def remove_anchors(ids: tuple[str, ...]) -> None:
     """Remove anchors, except pinned ones."""
     asked, pinned = set(ids), set(workspace().pinned)
-    gone = tuple(identifier for identifier in workspace().anchors if identifier in asked and identifier not in pinned)
+    gone = tuple(
+        identifier for identifier in workspace().anchors if identifier in asked and identifier not in pinned
+    )
     if gone:
         taken = set(gone)
         set_anchors(f"remove {_count(gone)}", tuple(one for one in workspace().anchors if one not in taken))
@@ -234,7 +245,9 @@ def kept_map(place: tuple) -> Any:
 
 
 def uploads_folder() -> Path:
-    """A folder of this session's own for uploaded files; that of a browser without a key is removed when the session ends."""
+    """A folder of this session's own for uploaded files; that of a browser without a key is removed when
+    the session ends.
+    """
     return member().uploads_folder()
 
 
@@ -285,12 +298,14 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 # What a change of the spaces asks of the rest: anchors, pivots and colours that the new pair has.
 #
-# A choice is written down at once, and fitted in the run that follows: Streamlit breaks off a callback that takes long when the
-# next click comes, and the choice would be lost.
+# A choice is written down at once, and fitted in the run that follows: Streamlit breaks off a callback that
+# takes long when the next click comes, and the choice would be lost.
 
 
 def settle() -> None:
-    """Fit the present workspace to its pair, as part of the step that made it; nothing where the pair cannot be compared."""
+    """Fit the present workspace to its pair, as part of the step that made it; nothing where the pair
+    cannot be compared.
+    """
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
         pair = compute.matched(present.source, present.target)
@@ -299,23 +314,32 @@ def settle() -> None:
         fitted = fit_to_pair(present, pair)
         amend(fitted)
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
-            messages.toast(f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces.")
+            messages.toast(
+                f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
+            )
 
 
 def fits(workspace: Workspace, pair: Match) -> bool:
-    """Whether the pair has all anchors and pivots of the workspace, and the labels and columns that it uses."""
+    """Whether the pair has all anchors and pivots of the workspace, and the labels and columns that it
+    uses.
+    """
     index, view = pair.source.index, workspace.view
     unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
     colored = {view.color_by, workspace.look.second} <= {"", *colors_of(workspace, pair)}
     chosen = workspace.anchors or not workspace.by_strategy
-    return bool(chosen) and colored and not unlabelled and all(one in index for one in (*workspace.anchors, *view.pivots))
+    return (
+        bool(chosen)
+        and colored
+        and not unlabelled
+        and all(one in index for one in (*workspace.anchors, *view.pivots))
+    )
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with pivots and anchors that are in both spaces.
 
-    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if one is missing. A
-    pair that has none of the pivots begins with its own default view.
+    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if
+    one is missing. A pair that has none of the pivots begins with its own default view.
 
     Raises
     ------
@@ -323,7 +347,9 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         The pair has no rows that anchors could be chosen from.
     """
     second = workspace.look.second if workspace.look.second in colors_of(workspace, pair) else ""
-    fitted = replace(workspace, view=_fitting_view(workspace, pair), look=replace(workspace.look, second=second))
+    fitted = replace(
+        workspace, view=_fitting_view(workspace, pair), look=replace(workspace.look, second=second)
+    )
     if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
         return fitted
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
@@ -332,7 +358,9 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
-    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out to be scored
+    n_anchors = min(
+        n_anchors, max(1, len(pair) // 2), MOST_ANCHORS
+    )  # the other half is held out to be scored
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
@@ -345,7 +373,9 @@ def _fitting_view(workspace: Workspace, pair: Match) -> ViewSpec:
     if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
         return replace(view, pivots=pivots, color_by=column)
     usual = default_view(pair.source)
-    everything = usual.everything or (view.everything and not by_labels)  # of classes all was shown for their colours' sake
+    everything = usual.everything or (
+        view.everything and not by_labels
+    )  # of classes all was shown for their colours' sake
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 
 
@@ -357,8 +387,14 @@ def behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> 
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new strategy."""
+    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new
+    strategy.
+    """
     parts = workspace.anchors_from.split(" ")
-    if len(parts) == 3 and parts[0] in STRATEGIES and all(part.isascii() and part.isdecimal() for part in parts[1:]):
+    if (
+        len(parts) == 3
+        and parts[0] in STRATEGIES
+        and all(part.isascii() and part.isdecimal() for part in parts[1:])
+    ):
         return parts[0], max(1, int(parts[1])), int(parts[2])
     return "random", max(1, len(workspace.anchors)), 0

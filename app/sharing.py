@@ -1,4 +1,6 @@
-"""Sharing: each session with its uploads and what it made, so that a shared app shows everybody their own work only."""
+"""Sharing: each session with its uploads and what it made, so that a shared app shows everybody their own
+work only.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +61,16 @@ def new_folder() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """This folder for uploads, open to this account only; nothing where it is there. Errors as in `new_folder`."""
+    """This folder for uploads, open to this account only; nothing where it is there. Errors as in
+    `new_folder`.
+    """
     root = all_uploads()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = root.lstat()
     if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
         raise SpaceError(
-            f"{root}: expected a folder that this account made for uploads, got one of somebody else; remove it, or set TMPDIR "
-            "to a folder of your own"
+            f"{root}: expected a folder that this account made for uploads, got one of somebody else; remove"
+            " it, or set TMPDIR to a folder of your own"
         )
     root.chmod(0o700)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -99,11 +103,13 @@ def _alive(pid: int) -> bool:
 
 # A browser's key: a random secret in a cookie, by which the server finds the sessions that this browser left.
 #
-# No script can read the cookie, and no page of another site can make the browser send it. It is set with the answer that the
-# page's own script fetches before it connects, so the first run of a session knows it.
+# No script can read the cookie, and no page of another site can make the browser send it. It is set with the
+# answer that the page's own script fetches before it connects, so the first run of a session knows it.
 
 COOKIE = "relscope_browser"
-KEPT_DAYS = 7  # for which a browser keeps its key, and the server what was saved under it, after they were last used
+KEPT_DAYS = (
+    7  # for which a browser keeps its key, and the server what was saved under it, after they were last used
+)
 _FETCHED_FIRST = "/_stcore/host-config"
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -142,14 +148,17 @@ def key_in(cookies: str) -> str:
 def browser_key() -> str:
     """The key of the browser of this session; "" where it keeps no cookies."""
     found = st.context.cookies.get(COOKIE, "")
-    return found if isinstance(found, str) and _KEY.fullmatch(found) else ""  # AppTest has a stand-in for cookies
+    return (
+        found if isinstance(found, str) and _KEY.fullmatch(found) else ""
+    )  # AppTest has a stand-in for cookies
 
 
-# Where a browser's sessions are saved: a folder of the store, named by a hash of the browser's key, with a file for each tab.
+# Where a browser's sessions are saved: a folder of the store, named by a hash of the browser's key, with a
+# file for each tab.
 #
-# A file's name holds its tab and its owner, the session that writes it. A session that reloads a tab takes the file over by
-# renaming it. The session before, if it is still there because the tab was duplicated, no longer finds its file and takes another
-# tab's name: no session overwrites what another one saved.
+# A file's name holds its tab and its owner, the session that writes it. A session that reloads a tab takes
+# the file over by renaming it. The session before, if it is still there because the tab was duplicated, no
+# longer finds its file and takes another tab's name: no session overwrites what another one saved.
 
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 MOST_SAVED = 10**9  # bytes of all saved sessions
@@ -272,8 +281,12 @@ def _root() -> Path:
 
 
 def confine_if_reachable() -> None:
-    """Count the app as shared where the server listens on more than this machine's own address, however it was started."""
-    server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime  # AppTest puts a stand-in there
+    """Count the app as shared where the server listens on more than this machine's own address, however it
+    was started.
+    """
+    server = (
+        st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
+    )  # AppTest puts a stand-in there
     if server and not _own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
 
@@ -322,7 +335,9 @@ class Member:
         return Asker(self._folder, self.made | self.found)
 
     def uploads_folder(self) -> Path:
-        """The folder of this session's uploads: its browser's, which stays, or one that is removed when the session ends."""
+        """The folder of this session's uploads: its browser's, which stays, or one that is removed when
+        the session ends.
+        """
         if self._key:
             make_folder(self._folder)
         elif self._folder is None:
@@ -338,7 +353,9 @@ class Member:
     def wanted_by_others(self, key: str) -> bool:
         """Whether another session, which is still there, submitted this job or made this encoding, too."""
         return any(
-            key in one.made and key not in one.stopped and st.runtime.get_instance().is_active_session(one._session)
+            key in one.made
+            and key not in one.stopped
+            and st.runtime.get_instance().is_active_session(one._session)
             for one in list(_members)
             if one is not self
         )
@@ -346,7 +363,10 @@ class Member:
 
 def is_open(owner: str) -> bool:
     """Whether the session of this owner is connected to this server."""
-    return any(one.owner == owner and st.runtime.get_instance().is_active_session(one._session) for one in list(_members))
+    return any(
+        one.owner == owner and st.runtime.get_instance().is_active_session(one._session)
+        for one in list(_members)
+    )
 
 
 def open_folder() -> str | None:
@@ -365,8 +385,8 @@ def paths() -> str:
     if data_folder() is None:
         return "This app is shared, so it reads only your own uploads. It has no data folder."
     return (
-        "This app is shared, so it reads only its data folder and your own uploads. A path that does not begin with “/” starts "
-        "in the data folder."
+        "This app is shared, so it reads only its data folder and your own uploads. A path that does not"
+        " begin with “/” starts in the data folder."
     )
 
 

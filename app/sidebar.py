@@ -1,4 +1,6 @@
-"""The sidebar of every page: spaces, anchors, how they project, undo and redo, the session file; and the status line."""
+"""The sidebar of every page: spaces, anchors, how they project, undo and redo, the session file; and the
+status line.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from relcore.base.portable import last_part
 from relcore.spaces import selections
 from relcore.spaces.space import Match
 
-# The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes first.
+# The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes
+# first.
 PANES_FIRST = ("Compare", "Anchors")
 _DRAWN = "relscope.drawn-page"
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
@@ -38,24 +41,32 @@ ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their o
 
 @dataclass(frozen=True)
 class _Awaited:
-    """A sidebar that this run has still to draw: for which page, where, and whether the browser shows one already."""
+    """A sidebar that this run has still to draw: for which page, where, and whether the browser shows one
+    already.
+    """
 
     page: str
     place: DeltaGenerator
     shown: bool
 
 
-_awaited: ContextVar[_Awaited | None] = ContextVar("the sidebar that this run has still to draw", default=None)
+_awaited: ContextVar[_Awaited | None] = ContextVar(
+    "the sidebar that this run has still to draw", default=None
+)
 
 
 @contextmanager
 def around(page: str) -> Iterator[None]:
-    """The sidebar of this run, and in this block its page. Where that fails the sidebar is drawn, too: there the user mends it.
+    """The sidebar of this run, and in this block its page. Where that fails the sidebar is drawn, too: there
+    the user mends it.
 
-    It is drawn before the page, or, where the browser shows this page already, or nothing yet, by `panes_first` or at the end.
+    It is drawn before the page, or, where the browser shows this page already, or nothing yet, by
+    `panes_first` or at the end.
     """
     drawn = st.session_state.get(_DRAWN)
-    _awaited.set(_Awaited(page, st.sidebar.container(), shown=drawn == page))  # the container gives an empty sidebar its width
+    _awaited.set(
+        _Awaited(page, st.sidebar.container(), shown=drawn == page)
+    )  # the container gives an empty sidebar its width
     if page not in PANES_FIRST or drawn not in (page, None):
         _draw()
     st.session_state[_DRAWN] = page
@@ -69,11 +80,12 @@ def around(page: str) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that waits.
+    """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that
+    waits.
 
-    Where the panes fail both are drawn, too: there the user mends it. While the browser shows nothing yet, they wait only if
-    the block is `scored_quickly` after its panes, which the browser draws meanwhile: had it got all together, it would draw
-    the panes last.
+    Where the panes fail both are drawn, too: there the user mends it. While the browser shows nothing yet,
+    they wait only if the block is `scored_quickly` after its panes, which the browser draws meanwhile: had it
+    got all together, it would draw the panes last.
     """
     awaited = _awaited.get()
     if awaited and not (awaited.shown or scored_quickly):
@@ -96,7 +108,9 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other pages."""
+    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other
+    pages.
+    """
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
@@ -155,7 +169,9 @@ def _undo_and_redo() -> None:
                 verb.capitalize(),
                 key=f"history.{verb}",
                 icon=icon,
-                help=f"{verb.capitalize()}: {plain_name(step)} ({shortcut})" if step else f"Nothing to {verb}",
+                help=(
+                    f"{verb.capitalize()}: {plain_name(step)} ({shortcut})" if step else f"Nothing to {verb}"
+                ),
                 disabled=step is None,
                 on_click=move,
                 shortcut=shortcut,
@@ -175,7 +191,11 @@ def _matched(workspace: Workspace) -> Match | None:
         return None
     st.caption(
         f"{counted(len(pair), 'row')} in both · {_dimensions(pair)}"
-        + (f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only" if _left_out(pair) else "")
+        + (
+            f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only"
+            if _left_out(pair)
+            else ""
+        )
         + (f" · {counted(pair.n_zero, 'zero vector')}" if pair.n_zero else "")
     )
     if pair.n_zero:
@@ -226,10 +246,13 @@ def _session_file(workspace: Workspace) -> None:
         )
         uploaded = st.file_uploader("Open a session file", type="json", key="session.file")
         if uploaded is not None:
-            st.button("Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
+            st.button(
+                "Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch"
+            )
         st.caption(
-            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors chosen by hand, "
-            "the selection, and the names and digests of your files, but not their folders. To open it, first load these files."
+            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors"
+            " chosen by hand, the selection, and the names and digests of your files, but not their folders."
+            " To open it, first load these files."
         )
 
 
@@ -241,8 +264,8 @@ def _open_session(content: bytes) -> None:
             found = compute.load_space(spec).digest
             if digest and found != digest:
                 raise SpaceError(
-                    f"session file: {last_part(spec.name)!r} has changed since it was saved (expected content {digest[:8]}…, "
-                    f"got {found[:8]}…); restore the original, or choose the spaces again"
+                    f"session file: {last_part(spec.name)!r} has changed since it was saved (expected content"
+                    f" {digest[:8]}…, got {found[:8]}…); restore the original, or choose the spaces again"
                 )
     except SpaceError as error:
         session.notify(str(error))

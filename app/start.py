@@ -27,7 +27,8 @@ def first_workspace() -> Workspace:
     """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
     sharing.sweep()
     query = st.query_params.to_dict()
-    # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it always did.
+    # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it
+    # always did.
     inversion = InversionSpec() if query else OPENING_INVERSION
     default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=inversion))
     try:
@@ -41,7 +42,9 @@ def plain_workspace() -> Workspace:
     """The workspace of a new session without a link; the run that follows chooses the anchors."""
     opened, _ = _opened()
     ends = opened if len(opened) >= 2 else BUNDLED
-    return Workspace(tuple(dict.fromkeys((*opened, *BUNDLED))), ends[0], ends[1], anchors_from=DEFAULT_ANCHORS)
+    return Workspace(
+        tuple(dict.fromkeys((*opened, *BUNDLED))), ends[0], ends[1], anchors_from=DEFAULT_ANCHORS
+    )
 
 
 def _opened() -> tuple[list[SpaceSpec], bool]:

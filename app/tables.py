@@ -19,15 +19,21 @@ from relcore.scores.score import Score, long_row
 from relcore.spaces.space import LatentSpace, Match
 
 
-def chosen_rows(table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any) -> list[int]:
+def chosen_rows(
+    table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any
+) -> list[int]:
     """Draw a table and return the numbers of the selected rows; `look` is passed to `st.dataframe`."""
     mode = "multi-row" if several else "single-row"
-    state = st.dataframe(table, key=key, on_select="rerun", selection_mode=mode, hide_index=hide_index, **look)
+    state = st.dataframe(
+        table, key=key, on_select="rerun", selection_mode=mode, hide_index=hide_index, **look
+    )
     return [row for row in state.selection.rows if row < len(table)]  # a longer table may have stood here
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
-    """Draw a table with a column "id"; its selected rows are selected in the panes. New rows start unselected."""
+    """Draw a table with a column "id"; its selected rows are selected in the panes. New rows start
+    unselected.
+    """
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
@@ -70,7 +76,9 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
 
 
 def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
-    """What decides relative scores beside the likeness of the spaces, one message each; see `comparison.cautions`."""
+    """What decides relative scores beside the likeness of the spaces, one message each; see
+    `comparison.cautions`.
+    """
     for space in (pair.source, pair.target) if anchors else ():
         if told := _long_row(space.digest, space) or _coinciding(space.digest, anchors, space):
             messages.warning(told)
@@ -93,10 +101,15 @@ def _cell(score: Score | None) -> str:
     if score.interval:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
-        mean, low, high = (short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
+        mean, low, high = (
+            short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high)
+        )
         parts.append(f"<small>chance {mean} ({low} … {high})</small>")
     if score.recall:
-        told = f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)}, {score.recall.n:,} queries)"
+        told = (
+            f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)},"
+            f" {score.recall.n:,} queries)"
+        )
         parts.append(f"<small>{told}</small>")
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
@@ -109,7 +122,13 @@ def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     parts = [rows_scored(scores)]
     if lists:
         asked = lists[0]
-        sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""
+        sampled = (
+            f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)"
+            if asked.interval
+            else ""
+        )
         parts.append(f"{neighbour_facts(scores)}{sampled}")
-    parts.append("chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)")
+    parts.append(
+        "chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)"
+    )
     return " · ".join(parts)

@@ -1,6 +1,7 @@
 """The panes' files as they are, for a browser on this machine.
 
-Coordinates hardly shrink, and to compress those of a million rows takes longer than to send them over the loopback.
+Coordinates hardly shrink, and to compress those of a million rows takes longer than to send them over the
+loopback.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ _HERE = ("127.0.0.1", "::1")
 
 
 class UncompressedHere:
-    """Takes the wish for compression out of requests for files that come from this machine, before Streamlit reads it."""
+    """Takes the wish for compression out of requests for files that come from this machine, before
+    Streamlit reads it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,6 @@
-"""Choosers: widgets that show a value of the workspace and change it. The workspace is the truth, the widget its picture."""
+"""Choosers: widgets that show a value of the workspace and change it. The workspace is the truth, the
+widget its picture.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,16 @@ from relcore.scores.neighbours import CONVENTIONS
 from relcore.spaces.space import Match
 
 
-def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
+def bound(
+    widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any
+) -> Any:
     """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set where the widget shows another one (after undo) or begins again (Streamlit forgets the widgets of a page
-    that is left, and begins again where options or limits change). Elsewhere it is not: a run that is still under way would
-    overwrite what the user has chosen meanwhile. It is the default, too: the browser draws that first, and sets what is set
-    later; and Streamlit sends what is set once, so that a popover that is opened in a later run begins with the default.
+    The value is set where the widget shows another one (after undo) or begins again (Streamlit forgets the
+    widgets of a page that is left, and begins again where options or limits change). Elsewhere it is not: a
+    run that is still under way would overwrite what the user has chosen meanwhile. It is the default, too:
+    the browser draws that first, and sets what is set later; and Streamlit sends what is set once, so that a
+    popover that is opened in a later run begins with the default.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -46,7 +51,9 @@ def _default(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """The name of its space: of a file the last part of the path, without the suffix; of an index that of its collection."""
+    """The name of its space: of a file the last part of the path, without the suffix; of an index that of
+    its collection.
+    """
     if spec.source == "encoding":
         return spec.name
     if spec.source == "index":
@@ -61,7 +68,11 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
-        if name in labels.values() and spec.source in ("file", "sample") and not Path(spec.name).is_relative_to(all_uploads()):
+        if (
+            name in labels.values()
+            and spec.source in ("file", "sample")
+            and not Path(spec.name).is_relative_to(all_uploads())
+        ):
             name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
         plain = name
         while name in labels.values():
@@ -109,7 +120,9 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 
 
 def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
-    """Make two spaces source and target, as one step; the next run of the page fits anchors and pivots to them."""
+    """Make two spaces source and target, as one step; the next run of the page fits anchors and pivots to
+    them.
+    """
     session.edit(step, source=source, target=target)
 
 
@@ -130,8 +143,9 @@ def strategy_choosers(pair: Match, key: str) -> None:
         lambda value: choose(strategy=value),
         options=usable,
         help=(
-            "Random: uniform. Farthest-point: each anchor is the row farthest from those already chosen. k-means: the row "
-            "nearest to each centroid. Most frequent: by corpus count. Class-balanced: the same number from each label."
+            "Random: uniform. Farthest-point: each anchor is the row farthest from those already chosen."
+            " k-means: the row nearest to each centroid. Most frequent: by corpus count. Class-balanced: the"
+            " same number from each label."
         ),
     )
     bound(
@@ -157,7 +171,9 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
     """
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = behind(session.workspace().pinned, chosen, n_anchors)
-    session.set_anchors(f"choose {counted(n_anchors, 'anchor')}, {strategy}", ids, f"{strategy} {n_anchors} {random_state}")
+    session.set_anchors(
+        f"choose {counted(n_anchors, 'anchor')}, {strategy}", ids, f"{strategy} {n_anchors} {random_state}"
+    )
 
 
 def projection_choosers(workspace: Workspace) -> None:
@@ -178,8 +194,8 @@ def projection_choosers(workspace: Workspace) -> None:
         workspace.projection.center,
         lambda value: session.edit_spec("centre" if value else "do not centre", "projection", center=value),
         help=(
-            "Subtracts each space's mean, so that shifts have no effect (Maiorca et al. 2024). Turn it off to reproduce "
-            "Moschella et al. 2023."
+            "Subtracts each space's mean, so that shifts have no effect (Maiorca et al. 2024). Turn it off to"
+            " reproduce Moschella et al. 2023."
         ),
     )
     bound(
@@ -192,8 +208,8 @@ def projection_choosers(workspace: Workspace) -> None:
         max_value=100.0,
         step=0.1,
         help=(
-            "λ of the whitened form, X Aᵀ (K + λI)^(−½). Larger values bring it nearer to the plain relative form. λ = 1 "
-            "counts as much as one average anchor."
+            "λ of the whitened form, X Aᵀ (K + λI)^(−½). Larger values bring it nearer to the plain relative"
+            " form. λ = 1 counts as much as one average anchor."
         ),
     )
     if workspace.projection.similarity == "quantised":
@@ -229,7 +245,7 @@ def score_choosers(workspace: Workspace) -> None:
         lambda value: session.edit(f"{value} convention", convention=value or workspace.convention),
         options=CONVENTIONS,
         help=(
-            "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code of Moschella et "
-            "al.). Mutual: each space has its own neighbours, without the row itself."
+            "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code"
+            " of Moschella et al.). Mutual: each space has its own neighbours, without the row itself."
         ),
     )

@@ -1,4 +1,6 @@
-"""Workspace: all settings of a user as one immutable value with undo, redo, a session file and a permalink."""
+"""Workspace: all settings of a user as one immutable value with undo, redo, a session file and a
+permalink.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `anchors_from` tells how the anchors came about as "strategy n random_state", `BOOTSTRAPPED` for those that Bootstrap found,
-    "" once they were changed by hand; pinned anchors stay when a new strategy is chosen.
+    `anchors_from` tells how the anchors came about as "strategy n random_state", `BOOTSTRAPPED` for those
+    that Bootstrap found, "" once they were changed by hand; pinned anchors stay when a new strategy is
+    chosen.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -67,7 +70,8 @@ class Workspace:
         need_one_of("convention", self.convention, CONVENTIONS)
         if len(self.panes) != 2 or self.panes[0] not in PANES or self.panes[1] not in PANES[1:]:
             raise SpaceError(
-                f"panes: expected absolute, relative or whitened above relative or whitened, got {self.panes!r:.80}"
+                "panes: expected absolute, relative or whitened above relative or whitened, got"
+                f" {self.panes!r:.80}"
             )
         if not isinstance(self.anchors_from, str):
             raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
@@ -101,12 +105,15 @@ class Workspace:
         )
 
 
-# Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier files stay equal.
+# Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier
+# files stay equal.
 _NEWER = ("stars", "oriented", "look")
 
 
 class History:
-    """The present workspace between its past and its undone future, each step with a name that a button can show."""
+    """The present workspace between its past and its undone future, each step with a name that a button
+    can show.
+    """
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
@@ -199,7 +206,8 @@ _SAVED = tuple(field.name for field in dataclasses.fields(_Saved))
 def from_session_file(
     text: str | bytes, rejoined: Callable[[Any], Any] = lambda described: described
 ) -> tuple[Workspace, dict[SpaceSpec, str]]:
-    """A workspace and the digests that its spaces had when it was saved; `rejoined` finds the files that the JSON names.
+    """A workspace and the digests that its spaces had when it was saved; `rejoined` finds the files that the
+    JSON names.
 
     Raises
     ------
@@ -211,18 +219,26 @@ def from_session_file(
         body = dict(content["session"].items())
     except (SpaceError, TypeError, KeyError, IndexError, AttributeError) as error:
         reason = f" ({error})" if isinstance(error, SpaceError) else ""
-        raise SpaceError(f"session file: expected the JSON that 'Save session' writes, got something else{reason}") from error
-    made_by = f"session file: made by version {visible(content.get('relscope', '?'), 20)}, this is {__version__}"
+        raise SpaceError(
+            f"session file: expected the JSON that 'Save session' writes, got something else{reason}"
+        ) from error
+    made_by = (
+        f"session file: made by version {visible(content.get('relscope', '?'), 20)}, this is {__version__}"
+    )
     try:
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
         saved = dataclasses.replace(saved, spaces=tuple(rejoined(saved.spaces)))
         digests = [one.pop("digest", "") for one in saved.spaces]
-        records.from_json(tuple[SpaceSpec, ...], list(saved.spaces), "spaces")  # first: the others stand on them
+        records.from_json(
+            tuple[SpaceSpec, ...], list(saved.spaces), "spaces"
+        )  # first: the others stand on them
         ends = {end: _numbered(saved, end) for end in ("source", "target")}
         body |= {"spaces": saved.spaces, "named_sets": list(saved.named_sets.items())} | ends
         workspace = records.from_json(Workspace, body, "session")
         if len(workspace.anchors) > MOST_ANCHORS:
-            raise SpaceError(f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}")
+            raise SpaceError(
+                f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}"
+            )
     except SpaceError as error:
         raise SpaceError(f"{made_by}; {error}") from error
     return workspace, dict(zip(workspace.spaces, digests, strict=True))
@@ -234,7 +250,9 @@ _MOST_LETTERS = 200  # of a column's name
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:
-    """The small settings that differ from the defaults, for the address bar. Long anchor lists need a session file."""
+    """The small settings that differ from the defaults, for the address bar. Long anchor lists need a
+    session file.
+    """
     usual = _query(Workspace())
     return {name: value for name, value in _query(workspace).items() if value != usual[name]}
 
@@ -252,16 +270,18 @@ def _query(workspace: Workspace) -> dict[str, str]:
         "k": str(workspace.k),
         "convention": workspace.convention,
         "anchors": workspace.anchors_from.replace(" ", ",") if workspace.by_strategy else "",
-        "color": ""
-        if workspace.view.color_by in ("pivots", "labels")
-        else workspace.view.color_by,  # links of old have neither
+        "color": (
+            "" if workspace.view.color_by in ("pivots", "labels") else workspace.view.color_by
+        ),  # links of old have neither
         "second": f"{workspace.look.second_panes},{workspace.look.second}" if workspace.look.second else "",
         "inverse": ",".join(map(str, _inversion_values(workspace.inversion))),
     }
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a permalink; invalid settings are ignored, because links get mangled."""
+    """The workspace with the settings of a permalink; invalid settings are ignored, because links get
+    mangled.
+    """
     view, projection, reduction = workspace.view, workspace.projection, workspace.reduction
     view = dataclasses.replace(view, pivots=_pivots(query.get("pivots", ""), view.pivots))
     view = dataclasses.replace(view, color_by=_color(query.get("color", ""), view.color_by))
@@ -306,7 +326,10 @@ def _inversion(text: str, otherwise: InversionSpec) -> InversionSpec:
     tuned = given[-1] == "auto"
     fields = [field for field in dataclasses.fields(InversionSpec) if field.name != "tuned"]
     try:
-        values = [type(field.default)(value) for field, value in zip(fields, given[:-1] if tuned else given, strict=True)]
+        values = [
+            type(field.default)(value)
+            for field, value in zip(fields, given[:-1] if tuned else given, strict=True)
+        ]
         return InversionSpec(*values, tuned=tuned)
     except ValueError:  # a SpaceError is one
         return otherwise
@@ -343,5 +366,9 @@ def _color(text: str, otherwise: str) -> str:
 def _look(text: str, otherwise: MapLook) -> MapLook:
     panes, _, second = text.partition(",")
     with suppress(SpaceError):
-        return dataclasses.replace(otherwise, second=second, second_panes=panes) if second[:_MOST_LETTERS] else otherwise
+        return (
+            dataclasses.replace(otherwise, second=second, second_panes=panes)
+            if second[:_MOST_LETTERS]
+            else otherwise
+        )
     return otherwise

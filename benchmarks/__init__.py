@@ -1,1 +1,3 @@
-"""Benchmarks: each of our kernels against the matrix products it cannot do without, and against its peers, in one run."""
+"""Benchmarks: each of our kernels against the matrix products it cannot do without, and against its peers,
+in one run.
+"""

@@ -1,4 +1,6 @@
-"""``python -m benchmarks [name …]``: measure, print a table, and write all of them to benchmarks/results.md."""
+"""``python -m benchmarks [name …]``: measure, print a table, and write all of them to
+benchmarks/results.md.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ RESULTS = Path(__file__).parent / "results.md"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ours against floors and peers, in one run.")
-    parser.add_argument("names", nargs="*", metavar="name", help=f"only these, and write no file: {', '.join(NAMES)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Ours against floors and peers, in one run."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"only these, and write no file: {', '.join(NAMES)}"
+    )
     chosen = parser.parse_args().names
     if unknown := set(chosen) - set(NAMES):
         parser.error(f"expected names among {', '.join(NAMES)}, got {', '.join(sorted(unknown))}")
@@ -30,7 +36,9 @@ def main() -> int:
         results = measure(benchmark)
         parts.append(table(benchmark, results))
         missed += [
-            f"{result.name}: {result.ratio:.2f} × its floor, target {result.target}" for result in results if result.missed
+            f"{result.name}: {result.ratio:.2f} × its floor, target {result.target}"
+            for result in results
+            if result.missed
         ]
         print(parts[-1], flush=True)
     if not chosen:
@@ -42,13 +50,15 @@ def main() -> int:
 
 def heading() -> str:
     """What was measured, how, and on what machine."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "faiss-cpu", "torch"))
+    libraries = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "faiss-cpu", "torch")
+    )
     return (
-        "# Benchmarks\n\n"
-        f"`make bench`, {date.today()}: n = {N:,} rows, width and anchors {D}, float32, a fixed seed. The floor is the matrix "
-        "products that nothing can avoid. Floor, ours and peers take turns in one run; a ratio is the median over rounds of a "
-        "call's time to the floor's of the same round, its middle half in brackets.\n\n"
-        f"{_processor()}, {os.cpu_count()} cores; {_threads()}; Python {platform.python_version()}, {libraries}.\n"
+        f"# Benchmarks\n\n`make bench`, {date.today()}: n = {N:,} rows, width and anchors {D}, float32, a"
+        " fixed seed. The floor is the matrix products that nothing can avoid. Floor, ours and peers take"
+        " turns in one run; a ratio is the median over rounds of a call's time to the floor's of the same"
+        f" round, its middle half in brackets.\n\n{_processor()}, {os.cpu_count()} cores; {_threads()};"
+        f" Python {platform.python_version()}, {libraries}.\n"
     )
 
 
@@ -66,7 +76,9 @@ def table(benchmark: Benchmark, results: list[Result]) -> str:
 def _processor() -> str:
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine()
+    )
 
 
 def _threads() -> str:
@@ -76,7 +88,11 @@ def _threads() -> str:
     from threadpoolctl import threadpool_info
 
     numpy_threads = next(pool["num_threads"] for pool in threadpool_info() if "numpy" in pool["filepath"])
-    counts = {"NumPy": numpy_threads, "faiss": faiss.omp_get_max_threads(), "PyTorch": torch.get_num_threads()}
+    counts = {
+        "NumPy": numpy_threads,
+        "faiss": faiss.omp_get_max_threads(),
+        "PyTorch": torch.get_num_threads(),
+    }
     if len(set(counts.values())) > 1:
         raise SystemExit(f"expected the same number of threads everywhere, got {counts}; set OMP_NUM_THREADS")
     return f"{numpy_threads} threads each for NumPy, faiss and PyTorch"

@@ -12,7 +12,13 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 FLAGS += ["--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader"]
 
 
@@ -27,7 +33,9 @@ def serve(store: str, *files: str) -> tuple[subprocess.Popen, str]:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}", *files]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}"
     while process.poll() is None:
         try:

@@ -1,8 +1,8 @@
 """``python -m benchmarks.big_panes``: four panes over many rows, in a real browser on a real server.
 
-Prints the seconds from opening to the first picture and to rest, of one more anchor, and of a lasso, and the server's memory.
-`--words` opens the bundled words instead, `--first` measures first visits of fresh servers and browsers. Needs Playwright and
-a Chromium (RELSCOPE_CHROMIUM).
+Prints the seconds from opening to the first picture and to rest, of one more anchor, and of a lasso, and the
+server's memory. `--words` opens the bundled words instead, `--first` measures first visits of fresh servers
+and browsers. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from benchmarks.load import resident
 
 CLASSES = 10
 SHOWN = (
-    "drawn => { const root = document.querySelector('.ls-root'); return root?.dataset.drawn && root.dataset.drawn !== drawn; }"
+    "drawn => { const root = document.querySelector('.ls-root'); return root?.dataset.drawn &&"
+    " root.dataset.drawn !== drawn; }"
 )
 PATH = [(0.2, 0.2), (0.7, 0.2), (0.7, 0.7), (0.2, 0.7)]  # about half of the rows
 MOST = 600_000  # milliseconds until a step counts as failed
@@ -34,7 +35,8 @@ def write_spaces(folder: Path, n: int, width: int) -> list[str]:
     rng = np.random.default_rng(0)
     labels = rng.integers(CLASSES, size=n)
     first = (
-        rng.standard_normal((n, width), dtype=np.float32) + 2 * rng.standard_normal((CLASSES, width), dtype=np.float32)[labels]
+        rng.standard_normal((n, width), dtype=np.float32)
+        + 2 * rng.standard_normal((CLASSES, width), dtype=np.float32)[labels]
     )
     rotation = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     second = first @ rotation + rng.standard_normal((n, width), dtype=np.float32) / 2
@@ -47,7 +49,9 @@ def write_spaces(folder: Path, n: int, width: int) -> list[str]:
 
 
 def free_ids(n: int, tries: int) -> list[str]:
-    """Rows of the made-up spaces that the app does not open with as anchors: to add one of these changes nothing."""
+    """Rows of the made-up spaces that the app does not open with as anchors: to add one of these changes
+    nothing.
+    """
     from relcore import LatentSpace, select_anchors
 
     ids = [f"row {row}" for row in range(n)]
@@ -87,7 +91,9 @@ async def add_anchors(page: Any, ids: list[str]) -> list[tuple[float, float]]:
 
 
 async def lasso(page: Any, pane: int) -> tuple[float, float]:
-    """Half of the rows: seconds from the release of the mouse until all panes show it, and until the page is at rest."""
+    """Half of the rows: seconds from the release of the mouse until all panes show it, and until the page
+    is at rest.
+    """
     box = await page.locator(".ls-plot").nth(pane).bounding_box()
     points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in PATH]
     before = await page.evaluate("document.querySelector('.ls-root').dataset.selected")
@@ -113,7 +119,11 @@ async def big(n: int, width: int, tries: int) -> None:
                 print(f"server after opening: {resident(process.pid):,.0f} MB", flush=True)
                 told("lasso over half of the rows", [await lasso(page, pane % 4) for pane in range(4)])
                 told("one more anchor", await add_anchors(page, free_ids(n, tries)))
-                print(f"server at the end: {resident(process.pid):,.0f} MB, at most {peak(process.pid):,.0f} MB", flush=True)
+                print(
+                    f"server at the end: {resident(process.pid):,.0f} MB, at most"
+                    f" {peak(process.pid):,.0f} MB",
+                    flush=True,
+                )
                 await browser.close()
         finally:
             process.kill()
@@ -170,7 +180,10 @@ def told(what: str, found: list[tuple[float, float]]) -> None:
     """Both seconds of each try, sorted, and their 95th percentiles."""
     for name, seconds in zip(("shown", "at rest"), np.array(found).T, strict=True):
         every = " ".join(f"{one:.2f}" for one in np.sort(seconds))
-        print(f"{what}, {name}: median {np.median(seconds):.2f} s, 19 of 20 within {np.quantile(seconds, 0.95):.2f} s; {every}")
+        print(
+            f"{what}, {name}: median {np.median(seconds):.2f} s, 19 of 20 within"
+            f" {np.quantile(seconds, 0.95):.2f} s; {every}"
+        )
     print(end="", flush=True)
 
 

@@ -1,4 +1,6 @@
-"""Browser sessions on one app, each with rows of its own, that act at random and search what they are sent for others' rows."""
+"""Browser sessions on one app, each with rows of its own, that act at random and search what they are sent
+for others' rows.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,13 @@ import numpy as np
 
 ROWS, DIMENSION = 2000, 50
 PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers", "Compare")
-REST = 0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
-IDLE = "document.querySelector('[data-test-script-state=notRunning]') && !document.querySelector('[data-stale=true]')"
+REST = (
+    0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
+)
+IDLE = (
+    "document.querySelector('[data-test-script-state=notRunning]') &&"
+    " !document.querySelector('[data-stale=true]')"
+)
 SETTLED = f"""() => new Promise(done => {{
   let since = performance.now();
   const look = () => {{
@@ -43,7 +50,9 @@ class Measured:
         await act
         await page.evaluate(SETTLED)
         self.seconds[kind].append(time.perf_counter() - began - REST)
-        for said in await page.locator("[data-testid=stException], [data-testid=stAlertContentError]").all_inner_texts():
+        for said in await page.locator(
+            "[data-testid=stException], [data-testid=stAlertContentError]"
+        ).all_inner_texts():
             self.faults.append(f"{kind}: {said[:200]}")
 
 
@@ -60,7 +69,10 @@ class Session:
         page.on("websocket", lambda socket: socket.on("framereceived", self._search))
 
     def _search(self, frame: bytes | str) -> None:
-        marks = {mark.decode() for mark in re.findall(rb"of\d+session", frame if isinstance(frame, bytes) else frame.encode())}
+        marks = {
+            mark.decode()
+            for mark in re.findall(rb"of\d+session", frame if isinstance(frame, bytes) else frame.encode())
+        }
         self.own_seen += self.mark in marks
         if others := marks - {self.mark}:
             self.measured.faults.append(f"{self.mark} was sent what belongs to {', '.join(sorted(others))}")
@@ -79,7 +91,11 @@ class Session:
         paths = []
         for side, matrix in (("source", vectors), ("target", vectors @ rotation)):
             paths.append(self.folder / f"{self.mark}-{side}.npz")
-            np.savez(paths[-1], vectors=matrix.astype(np.float32), ids=[f"{self.mark}-{row}" for row in range(ROWS)])
+            np.savez(
+                paths[-1],
+                vectors=matrix.astype(np.float32),
+                ids=[f"{self.mark}-{row}" for row in range(ROWS)],
+            )
         await page.locator(".st-key-spaces-upload input[type=file]").set_input_files(paths)
         compare = page.get_by_role("button", name="Load and compare").filter(visible=True)
         await compare.wait_for()
@@ -105,14 +121,20 @@ class Session:
         await self.page.mouse.up()
 
     async def change_anchor(self) -> None:
-        """Add or remove the inspected row, or add those of the lasso; to remove many would leave too few to invert."""
+        """Add or remove the inspected row, or add those of the lasso; to remove many would leave too few
+        to invert.
+        """
         offers = re.compile(r"^((Add as|Remove) anchor|Add [\d,]+ anchors)")
         buttons = self.page.get_by_test_id("stMain").get_by_role("button", name=offers).filter(visible=True)
         enabled = [button for button in await buttons.all() if await button.is_enabled()]
-        await (self.random.choice(enabled) if enabled else self.page.locator(".st-key-inspector-clear button")).click()
+        await (
+            self.random.choice(enabled) if enabled else self.page.locator(".st-key-inspector-clear button")
+        ).click()
 
     async def act(self) -> None:
-        """One action at random; a page that is opened is left again, so that the next lasso finds its panes."""
+        """One action at random; a page that is opened is left again, so that the next lasso finds its
+        panes.
+        """
         kind = self.random.choice(("lasso", "lasso", "anchor", "page"))
         if kind == "lasso":
             await self.measured.action("lasso", self.lasso(), self.page)
@@ -129,7 +151,9 @@ async def many_sessions(browser: Any, url: str, measured: Measured, n: int, seco
     """All of them begin, and then act side by side until the time is up."""
     with tempfile.TemporaryDirectory() as folder:
         contexts = [await browser.new_context(viewport={"width": 1360, "height": 900}) for _ in range(n)]
-        sessions = [Session(i, await one.new_page(), measured, Path(folder)) for i, one in enumerate(contexts)]
+        sessions = [
+            Session(i, await one.new_page(), measured, Path(folder)) for i, one in enumerate(contexts)
+        ]
         await asyncio.gather(*(session.begin(url) for session in sessions))
         until = time.monotonic() + seconds
 

@@ -29,7 +29,10 @@ def benchmark() -> Benchmark:
             f"NumPy: Gram form, on {GRAM_ROWS:,} rows only": lambda: gram_cka(*fewer),
         },
         rounds=15,
-        note=f"The Gram form takes n × n matrices, 1.6 GB each at 20,000 rows: it gets {GRAM_ROWS:,}, a 16th of the work.",
+        note=(
+            f"The Gram form takes n × n matrices, 1.6 GB each at 20,000 rows: it gets {GRAM_ROWS:,}, a 16th"
+            " of the work."
+        ),
     )
 
 

@@ -1,8 +1,10 @@
-"""``python -m benchmarks.compare_million``: the scores of a million made-up rows in four representations, and their products.
+"""``python -m benchmarks.compare_million``: the scores of a million made-up rows in four representations, and
+their products.
 
-`compare` runs in a process of its own, as a function and as a command, in turn with two sums of matrix products: those that the
-scores take from whole matrices (n × k relative rows, their Gram matrices, the searches), and those that the pass over blocks
-still forms. Every product is measured in blocks of 8,192 rows, into memory that is there, on all threads.
+`compare` runs in a process of its own, as a function and as a command, in turn with two sums of matrix
+products: those that the scores take from whole matrices (n × k relative rows, their Gram matrices, the
+searches), and those that the pass over blocks still forms. Every product is measured in blocks of 8,192 rows,
+into memory that is there, on all threads.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import numpy as np
 from benchmarks.million import peak_bytes
 
 BLOCK, QUERIES = 8192, 300
-Product = tuple[str, int, int]  # "map": (block, a) @ (a, b); "gram": (block, a)ᵀ (block, b); "own": (block, a)ᵀ itself
+Product = tuple[
+    str, int, int
+]  # "map": (block, a) @ (a, b); "gram": (block, a)ᵀ (block, b); "own": (block, a)ᵀ itself
 
 
 def main() -> int:
@@ -53,7 +57,9 @@ def write_spaces(folder: Path, n: int, d: int) -> list[str]:
     paths = [folder / f"{name}.npy" for name in ("first", "second")]
     streams = [path.open("wb") for path in paths]
     for stream in streams:
-        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (n, d)})
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f4", "fortran_order": False, "shape": (n, d)}
+        )
     for start in range(0, n, BLOCK):
         hidden = rng.standard_normal((min(BLOCK, n - start), 16), dtype=np.float32)
         for stream, turn in zip(streams, maps, strict=True):
@@ -96,7 +102,11 @@ def scored(source: str, target: str, n_anchors: int) -> dict[str, float]:
     anchors = tuple(select_anchors(pair.source, n_anchors))
     loaded, used = time.perf_counter(), time.process_time()
     score_forms(pair, REPRESENTATIONS, anchors, ProjectionSpec(), n_queries=LIVE_QUERIES)
-    done = {"load": loaded - started, "scores": time.perf_counter() - loaded, "processor": time.process_time() - used}
+    done = {
+        "load": loaded - started,
+        "scores": time.perf_counter() - loaded,
+        "processor": time.process_time() - used,
+    }
     return done | {"peak": peak_bytes()}
 
 
@@ -125,8 +135,8 @@ def passed(d: int, k: int) -> Iterator[Product]:
 
 
 def seconds_of(products: Iterator[Product], n: int) -> tuple[float, float]:
-    """Seconds and processor seconds of the products over n rows: each on one block, the least of 12 times, times the number of
-    blocks."""
+    """Seconds and processor seconds of the products over n rows: each on one block, the least of 12 times,
+    times the number of blocks."""
     rng, total = np.random.default_rng(0), np.zeros(2)
     for (kind, a, b), times in Counter(products).items():
         left, right = (rng.standard_normal((BLOCK, width), dtype=np.float32) for width in (a, b))
@@ -144,15 +154,28 @@ def seconds_of(products: Iterator[Product], n: int) -> tuple[float, float]:
 
 def table(runs: list[dict[str, float]], n: int, d: int, k: int) -> str:
     lines = [
-        f"{n:,} × {d}, {k} anchors, {QUERIES} queries; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n",
-        "| run | products of whole matrices, s | products of the pass, s | load, s | scores, s | processor, s "
-        "| scores ÷ whole | scores ÷ pass | the same, processor | command, s | peak, GB |",
+        (
+            f"{n:,} × {d}, {k} anchors, {QUERIES} queries; load {os.getloadavg()[0]:.1f} on {os.cpu_count()}"
+            " cores\n"
+        ),
+        (
+            "| run | products of whole matrices, s | products of the pass, s | load, s | scores, s |"
+            " processor, s | scores ÷ whole | scores ÷ pass | the same, processor | command, s | peak, GB |"
+        ),
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for number, run in enumerate(runs, 1):
-        ratios = [run["scores"] / run[name] for name in ("whole", "pass")] + [run["processor"] / run["pass processor"]]
-        numbers = [*(run[name] for name in ("whole", "pass", "load", "scores", "processor")), *ratios, run["command"]]
-        lines.append(f"| {number} | {' | '.join(f'{one:.2f}' for one in numbers)} | {run['peak'] / 1e9:.2f} |")
+        ratios = [run["scores"] / run[name] for name in ("whole", "pass")] + [
+            run["processor"] / run["pass processor"]
+        ]
+        numbers = [
+            *(run[name] for name in ("whole", "pass", "load", "scores", "processor")),
+            *ratios,
+            run["command"],
+        ]
+        lines.append(
+            f"| {number} | {' | '.join(f'{one:.2f}' for one in numbers)} | {run['peak'] / 1e9:.2f} |"
+        )
     return "\n".join(lines)
 
 

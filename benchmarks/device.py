@@ -1,6 +1,8 @@
-"""``python -m benchmarks.device``: the steps of a pass on the GPU, against its own matrix products, into benchmarks/device.md.
+"""``python -m benchmarks.device``: the steps of a pass on the GPU, against its own matrix products, into
+benchmarks/device.md.
 
-10⁶ × 768 rows on a GPU. Where there is none, fewer rows as tensors on the CPU, which measures the same code and no GPU.
+10⁶ × 768 rows on a GPU. Where there is none, fewer rows as tensors on the CPU, which measures the same code
+and no GPU.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class Steps:
         self.kind = kind
 
     def each(self, step: Callable, *, moved: bool = False) -> Callable[[], None]:
-        """The step on each block; with `moved`, the block comes from memory first. It ends when the device has finished."""
+        """The step on each block; with `moved`, the block comes from memory first. It ends when the device
+        has finished.
+        """
 
         def run() -> None:
             with self.device.exact():
@@ -60,7 +64,9 @@ class Steps:
             "ours, rows on the device": (self.each(ours), None),
             "ours, rows from memory": (self.each(ours, moved=True), None),
         }
-        return Benchmark(title, ("floor: the product, rows on the device", self.each(floor)), calls, {}, 9, note)
+        return Benchmark(
+            title, ("floor: the product, rows on the device", self.each(floor)), calls, {}, 9, note
+        )
 
     def all(self) -> list[Benchmark]:
         device, tops = self.device, []
@@ -72,7 +78,11 @@ class Steps:
         def search(rows: torch.Tensor, block: slice) -> None:
             if not block.start:  # each round finds the neighbours again
                 tops[:] = [TopRows(N_QUERIES, K)]
-            tops[0].add(device, device.product(self.queries, unit(rows).T, "scores"), np.arange(block.start, block.stop))
+            tops[0].add(
+                device,
+                device.product(self.queries, unit(rows).T, "scores"),
+                np.arange(block.start, block.stop),
+            )
 
         def moments(rows: torch.Tensor, block: slice) -> None:
             centred = device.centred(rows, self.mean, "centred")
@@ -102,16 +112,22 @@ class Steps:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.device", description=__doc__)
-    parser.add_argument("--rows", type=int, help="write no file; default: 1,000,000 on a GPU, 50,000 on the CPU")
+    parser.add_argument(
+        "--rows", type=int, help="write no file; default: 1,000,000 on a GPU, 50,000 on the CPU"
+    )
     chosen, name = parser.parse_args().rows, gpu_name()
     n, d = ON_GPU if name else ON_CPU
     n = chosen or n
     steps = Steps("cuda" if name else "cpu", n, d)
-    where = name or f"Tensors on the CPU ({_processor()}, {torch.get_num_threads()} threads): **not measured on a GPU**"
+    where = (
+        name
+        or f"Tensors on the CPU ({_processor()}, {torch.get_num_threads()} threads): **not measured on a GPU**"
+    )
     heading = (
-        f"# The steps of a pass on a device\n\n`python -m benchmarks.device`, {date.today()}: {n:,} × {d} float32 rows in "
-        f"blocks of {BLOCK:,}; TF32 and autocast off. Floor and ours take turns in one run; a ratio is the median over rounds, "
-        f"its middle half in brackets.\n\n{where}. Python {platform.python_version()}, torch {version('torch')}.\n"
+        f"# The steps of a pass on a device\n\n`python -m benchmarks.device`, {date.today()}: {n:,} × {d}"
+        f" float32 rows in blocks of {BLOCK:,}; TF32 and autocast off. Floor and ours take turns in one run;"
+        f" a ratio is the median over rounds, its middle half in brackets.\n\n{where}. Python"
+        f" {platform.python_version()}, torch {version('torch')}.\n"
     )
     parts = [heading, *(_table(benchmark, measure(benchmark)) for benchmark in steps.all())]
     if not chosen:
@@ -121,7 +137,10 @@ def main() -> None:
 
 def _table(benchmark: Benchmark, results: list[Result]) -> str:
     lines = [f"## {benchmark.title}\n", "| | ratio to the product on the device |", "|---|---:|"]
-    lines += [f"| {result.name} | {result.ratio:.2f} ({result.low:.2f}–{result.high:.2f}) |" for result in results[1:]]
+    lines += [
+        f"| {result.name} | {result.ratio:.2f} ({result.low:.2f}–{result.high:.2f}) |"
+        for result in results[1:]
+    ]
     return "\n".join([*lines, "", f"{benchmark.note} {benchmark.rounds} rounds.", ""])
 
 

@@ -1,8 +1,10 @@
-"""``python -m benchmarks.drift_rates [change …]``: how often the drift gate alarms, by what was done to the new version.
+"""``python -m benchmarks.drift_rates [change …]``: how often the drift gate alarms, by what was done to the
+new version.
 
-Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows and rounds both
-versions apart. A line for each draw goes to a file as soon as it is there (default drift_rates.jsonl, which git ignores), and
-the same command resumes where it was stopped. The table goes to benchmarks/drift_rates.md.
+Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows
+and rounds both versions apart. A line for each draw goes to a file as soon as it is there (default
+drift_rates.jsonl, which git ignores), and the same command resumes where it was stopped. The table goes to
+benchmarks/drift_rates.md.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ Change = Callable[[np.ndarray, np.ndarray | None, np.random.Generator], np.ndarr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift_rates", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.drift_rates", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("changes", nargs="*", metavar="change", help=f"default all: {'; '.join(CHANGES)}")
     parser.add_argument("--file", type=Path, default=Path("drift_rates.jsonl"))
     options = parser.parse_args()
@@ -84,7 +88,9 @@ def swapped(name: str) -> np.ndarray:
     encoder = SmallVision("vit")
     trained = encoder.train(data, silent)
     first, second = "encoder.layers.layers.0.", "encoder.layers.layers.1."
-    names = {one: one.replace(first, "?").replace(second, first).replace("?", second) for one in trained.arrays}
+    names = {
+        one: one.replace(first, "?").replace(second, first).replace("?", second) for one in trained.arrays
+    }
     arrays = {names[one]: array for one, array in trained.arrays.items()}
     return encoder.restore(type(trained)(arrays, trained.metadata), data)(data.items(0, len(data)))[""]
 
@@ -98,7 +104,10 @@ def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:
     base = swapped(space)[rows] if change == "layers swapped" else old
     new = CHANGES[change](rounded(base, rng), own, rng)
     ids = [str(row) for row in range(ROWS)]
-    pair = [LatentSpace(one, ids, labels=own, name=name) for name, one in (("old", rounded(old, rng)), ("new", new))]
+    pair = [
+        LatentSpace(one, ids, labels=own, name=name)
+        for name, one in (("old", rounded(old, rng)), ("new", new))
+    ]
     drift = DriftCheck(random_state=draw).run(pair)
     situations = (EVERYTHING_NEW, NEW_QUERIES)
     judged = {name: drift.judged(one) for name, one in (("default", DEFAULT), ("strict", STRICT))}
@@ -122,7 +131,9 @@ def noisy(share: float) -> Change:
 def class_moved(share: float) -> Change:
     def moved(X, labels, rng):
         step = rng.normal(size=X.shape[1])
-        return X + np.outer(labels == rng.choice(np.unique(labels)), share * size_of(X) * step / np.linalg.norm(step))
+        return X + np.outer(
+            labels == rng.choice(np.unique(labels)), share * size_of(X) * step / np.linalg.norm(step)
+        )
 
     return moved
 
@@ -206,9 +217,18 @@ def table(found: list[dict]) -> str:
     lines = [
         "# How often the drift gate alarms",
         "",
-        f"`python -m benchmarks.drift_rates`, {date.today()}. {ROWS} rows of a digit network (ViT, 64 d), of MiniLM on",
-        "Wikipedia sentences (384 d), and of bundled words (100 d; without classes and layers). Each draw takes other rows;",
-        "both versions have numeric noise of their own, as large as rounding to float16. Alarms of draws, over all spaces and",
+        (
+            f"`python -m benchmarks.drift_rates`, {date.today()}. {ROWS} rows of a digit network (ViT, 64 d),"
+            " of MiniLM on"
+        ),
+        (
+            "Wikipedia sentences (384 d), and of bundled words (100 d; without classes and layers). Each draw"
+            " takes other rows;"
+        ),
+        (
+            "both versions have numeric noise of their own, as large as rounding to float16. Alarms of draws,"
+            " over all spaces and"
+        ),
         "for each space.",
         "",
         "| change | thresholds | everything is new | new queries, old vectors | by space |",
@@ -221,8 +241,12 @@ def table(found: list[dict]) -> str:
             by_space = []
             for space in SPACES:
                 if of_space := [one for one in of_change if one["space"] == space]:
-                    by_space.append(f"{space} {' and '.join(one.split(' ')[0] for one in rates(of_space)[places])}")
-            lines.append(f"| {change} | {kind} | {' | '.join(rates(of_change)[places])} | {'; '.join(by_space)} |")
+                    by_space.append(
+                        f"{space} {' and '.join(one.split(' ')[0] for one in rates(of_space)[places])}"
+                    )
+            lines.append(
+                f"| {change} | {kind} | {' | '.join(rates(of_change)[places])} | {'; '.join(by_space)} |"
+            )
     return "\n".join([*lines, ""])
 
 

@@ -1,7 +1,9 @@
-"""``python -m benchmarks.every_row``: neighbours of every row, exact, IVF and HNSW, in turns; prints a Markdown table.
+"""``python -m benchmarks.every_row``: neighbours of every row, exact, IVF and HNSW, in turns; prints a
+Markdown table.
 
-Each search is timed as a job runs it: reading the rows, building the index, choosing its setting and searching every query,
-with the same made-up spaces. Processor time is printed beside wall time, so that a busy machine shows.
+Each search is timed as a job runs it: reading the rows, building the index, choosing its setting and
+searching every query, with the same made-up spaces. Processor time is printed beside wall time, so that a
+busy machine shows.
 """
 
 from __future__ import annotations
@@ -34,12 +36,19 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name in SEARCHES:
             began = time.perf_counter(), time.process_time()
-            lists, recall = NeighbourLists(spaces, searches, None, name, TARGET_RECALL, Parts(None)).search(lambda *told: None)
+            lists, recall = NeighbourLists(spaces, searches, None, name, TARGET_RECALL, Parts(None)).search(
+                lambda *told: None
+            )
             wall[name].append(time.perf_counter() - began[0])
             processor[name].append(time.process_time() - began[1])
             scores[name] = float(jaccard_rows(lists["own"], lists["other"]).mean()), recall
-    print(f"{n:,} rows × {width}, k = {K}, two lists for every row, target recall {TARGET_RECALL}, {ROUNDS} rounds in turns\n")
-    print("| search | seconds | ratio to exact | processor time, ratio | recall@10 (95 %, queries) | Jaccard |")
+    print(
+        f"{n:,} rows × {width}, k = {K}, two lists for every row, target recall {TARGET_RECALL}, {ROUNDS}"
+        " rounds in turns\n"
+    )
+    print(
+        "| search | seconds | ratio to exact | processor time, ratio | recall@10 (95 %, queries) | Jaccard |"
+    )
     print("|---|---:|---:|---:|---:|---:|")
     for name in SEARCHES:
         seconds, of_exact, of_processor = (
@@ -50,7 +59,10 @@ def main() -> None:
         score, recall = scores[name]
         told = f"{recall.value:.3f} ({recall.low:.3f}–{recall.high:.3f}, {recall.n})" if recall else "1"
         setting = f", {recall.setting}" if recall else ""
-        print(f"| {name}{setting} | {seconds:.1f} | {of_exact:.2f} | {of_processor:.2f} | {told} | {score:.4f} |")
+        print(
+            f"| {name}{setting} | {seconds:.1f} | {of_exact:.2f} | {of_processor:.2f} | {told} |"
+            f" {score:.4f} |"
+        )
 
 
 def made_up(n: int, width: int) -> dict[str, UnitRows]:
@@ -59,7 +71,9 @@ def made_up(n: int, width: int) -> dict[str, UnitRows]:
     centres = rng.standard_normal((CENTRES, width), dtype=np.float32)
     source = centres[rng.integers(CENTRES, size=n)] + 0.6 * rng.standard_normal((n, width), dtype=np.float32)
     target = source + 0.4 * rng.standard_normal((n, width), dtype=np.float32)
-    return {name: UnitRows(X, np.asarray, np.arange(n)) for name, X in (("source", source), ("target", target))}
+    return {
+        name: UnitRows(X, np.asarray, np.arange(n)) for name, X in (("source", source), ("target", target))
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Inverse relative projection: translating 20,000 × 300 against one matrix product; pruning 1,000 anchors eight times."""
+"""Inverse relative projection: translating 20,000 × 300 against one matrix product; pruning 1,000 anchors
+eight times.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""JupyterLab for a browser: a server of its own, without a token and without the questions that it asks on a first start."""
+"""JupyterLab for a browser: a server of its own, without a token and without the questions that it asks on
+a first start.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,12 @@ from pathlib import Path
 KERNEL_IDLE = "Python 3 (ipykernel) | Idle"  # in the status line, once cells can run
 
 
-def serve_lab(python: str | Path, home: Path, environment: Mapping[str, str] = os.environ) -> tuple[subprocess.Popen, str]:
-    """The process of this Python's JupyterLab and its address; `home` is its folder, and holds its settings."""
+def serve_lab(
+    python: str | Path, home: Path, environment: Mapping[str, str] = os.environ
+) -> tuple[subprocess.Popen, str]:
+    """The process of this Python's JupyterLab and its address; `home` is its folder, and holds its
+    settings.
+    """
     settings = home / "config" / "labconfig"
     settings.mkdir(parents=True)
     news = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -25,7 +31,13 @@ def serve_lab(python: str | Path, home: Path, environment: Mapping[str, str] = o
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         port = listener.getsockname()[1]
-    options = [f"--port={port}", "--no-browser", "--allow-root", "--IdentityProvider.token=", f"--ServerApp.root_dir={home}"]
+    options = [
+        f"--port={port}",
+        "--no-browser",
+        "--allow-root",
+        "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={home}",
+    ]
     process = subprocess.Popen(
         [python, "-m", "jupyterlab", *options, "--LabApp.expose_app_in_browser=True"],
         cwd=home,
@@ -42,4 +54,6 @@ def serve_lab(python: str | Path, home: Path, environment: Mapping[str, str] = o
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
     process.kill()
-    raise RuntimeError(f"JupyterLab was not up after 300 s, or ended with code {process.poll()}; run it by hand to see why")
+    raise RuntimeError(
+        f"JupyterLab was not up after 300 s, or ended with code {process.poll()}; run it by hand to see why"
+    )

@@ -1,8 +1,10 @@
-"""``python -m benchmarks.load``: many browser sessions on one app at once, then many changes of anchors in one session.
+"""``python -m benchmarks.load``: many browser sessions on one app at once, then many changes of anchors in
+one session.
 
-Each of the sessions uploads spaces of its own, whose ids bear its mark, and then draws lassos, changes anchors and opens pages
-at random. Every message that the server sends it is searched for the marks of the others. What is measured, and the memory of
-the server's processes every two seconds, goes to benchmarks/load.md. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
+Each of the sessions uploads spaces of its own, whose ids bear its mark, and then draws lassos, changes
+anchors and opens pages at random. Every message that the server sends it is searched for the marks of the
+others. What is measured, and the memory of the server's processes every two seconds, goes to
+benchmarks/load.md. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
 from __future__ import annotations
@@ -84,15 +86,18 @@ def report(title: str, measured: Measured) -> str:
         median, high = np.quantile(seconds, [0.5, 0.95])
         lines.append(f"| {kind} | {len(seconds)} | {median:.2f} | {high:.2f} |")
     times, memory = np.array(measured.memory).T
-    lines += ["", "| seconds | " + " | ".join(f"{time:.0f}" for time in np.linspace(times[0], times[-1], 9)) + " |"]
+    lines += [
+        "",
+        "| seconds | " + " | ".join(f"{time:.0f}" for time in np.linspace(times[0], times[-1], 9)) + " |",
+    ]
     lines += ["|---|" + "---:|" * 9]
     curve = np.interp(np.linspace(times[0], times[-1], 9), times, memory)
     lines += ["| server, MB | " + " | ".join(f"{value:,.0f}" for value in curve) + " |", ""]
     warm = times - times[0] >= min(WARM_UP, (times[-1] - times[0]) / 2)
     slope = np.polyfit(times[warm] / 60, memory[warm], 1)[0]
     lines.append(
-        f"After the warm-up the server's memory changes by {slope:+.1f} MB a minute, from {memory[warm][0]:,.0f} to "
-        f"{memory[-1]:,.0f} MB. Faults: {len(measured.faults)}."
+        f"After the warm-up the server's memory changes by {slope:+.1f} MB a minute, from"
+        f" {memory[warm][0]:,.0f} to {memory[-1]:,.0f} MB. Faults: {len(measured.faults)}."
     )
     lines += [f"- {fault}" for fault in dict.fromkeys(measured.faults)]
     return "\n".join([*lines, ""])
@@ -106,15 +111,20 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args()
     parts = [
-        f"# Load\n\n`python -m benchmarks.load`, {date.today()}, {os.cpu_count()} cores for server and browsers together.\n"
+        f"# Load\n\n`python -m benchmarks.load`, {date.today()}, {os.cpu_count()} cores for server and"
+        " browsers together.\n"
     ]
     faults = []
     with tempfile.TemporaryDirectory() as store:
         process, url = serve(store)
         try:
             n, minutes, changes = options.sessions, options.minutes, options.changes
-            several = asyncio.run(phase(url, process.pid, lambda *given: many_sessions(*given, n, minutes * 60)))
-            parts.append(report(f"{n} sessions for {minutes:g} minutes, {ROWS:,} × {DIMENSION} rows each", several))
+            several = asyncio.run(
+                phase(url, process.pid, lambda *given: many_sessions(*given, n, minutes * 60))
+            )
+            parts.append(
+                report(f"{n} sessions for {minutes:g} minutes, {ROWS:,} × {DIMENSION} rows each", several)
+            )
             faults += several.faults
             if changes:
                 one = asyncio.run(phase(url, process.pid, lambda *given: many_anchors(*given, changes)))

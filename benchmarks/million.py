@@ -1,4 +1,5 @@
-"""``python -m benchmarks.million``: a million made-up rows of width 384 through each adapter, into benchmarks/million.md.
+"""``python -m benchmarks.million``: a million made-up rows of width 384 through each adapter, into
+benchmarks/million.md.
 
 Each adapter is measured in a process of its own, so that its peak of memory is known.
 """
@@ -57,13 +58,17 @@ def write_rows(folder: Path, n: int) -> None:
     """Made-up rows of both models, the same every time, block by block."""
     rng = np.random.default_rng(0)
     with (folder / "rows.npy").open("wb") as stream:
-        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (n, D)})
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f4", "fortran_order": False, "shape": (n, D)}
+        )
         for first in range(0, n, BLOCK):
             stream.write(rng.standard_normal((min(BLOCK, n - first), D), dtype=np.float32).data)
 
 
 def kinds_of_adapters() -> dict[str, bool]:
-    """The first adapter with each sequence of steps, and whether it projects the corpus: others take as long."""
+    """The first adapter with each sequence of steps, and whether it projects the corpus: others take as
+    long.
+    """
     kinds: dict[tuple[tuple[type, ...], ...], str] = {}
     for name in ADAPTERS:
         adapter = fitted(name)
@@ -73,7 +78,9 @@ def kinds_of_adapters() -> dict[str, bool]:
 
 
 def fitted(name: str) -> Adapter:
-    """This adapter, learned from made-up pairs: two bent views of 16 numbers, for which a network learns something."""
+    """This adapter, learned from made-up pairs: two bent views of 16 numbers, for which a network learns
+    something.
+    """
     rng = np.random.default_rng(1)
     hidden = rng.standard_normal((PAIRS, 16), dtype=np.float32)
     new, old = (np.tanh(hidden @ rng.standard_normal((16, D), dtype=np.float32)) for _ in range(2))
@@ -81,7 +88,17 @@ def fitted(name: str) -> Adapter:
 
 
 def in_a_process(case: tuple[str, str, str], n: int, folder: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.million", "--rows", str(n), "--folder", folder, "--one", *case]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.million",
+        "--rows",
+        str(n),
+        "--folder",
+        folder,
+        "--one",
+        *case,
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise SystemExit(f"{' '.join(case)}: {ran.stderr}")
@@ -90,7 +107,9 @@ def in_a_process(case: tuple[str, str, str], n: int, folder: str) -> dict[str, f
 
 
 def measured(name: str, side: str, goal: str, n: int, folder: Path) -> dict[str, float]:
-    """Seconds per million rows of the product, of mapping in memory, and of the whole stream; the peak of memory in bytes."""
+    """Seconds per million rows of the product, of mapping in memory, and of the whole stream; the peak of
+    memory in bytes.
+    """
     adapter = fitted(name)
     mapped = adapter.transform if side == "queries" else adapter.corpus
     rows = np.random.default_rng(2).standard_normal((BLOCK, D), dtype=np.float32)
@@ -103,12 +122,19 @@ def measured(name: str, side: str, goal: str, n: int, folder: Path) -> dict[str,
     whole = time.perf_counter() - started
     peak = peak_bytes()
     _remove(Path(where.where))
-    found = {"product": product / BLOCK * 1e6, "mapping": mapping / BLOCK * 1e6, "whole": whole / n * 1e6, "peak": peak}
+    found = {
+        "product": product / BLOCK * 1e6,
+        "mapping": mapping / BLOCK * 1e6,
+        "whole": whole / n * 1e6,
+        "peak": peak,
+    }
     return {name: float(one) for name, one in found.items()}
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held; ru_maxrss alone counts that of the parent before it began, too."""
+    """The most memory that this process has held; ru_maxrss alone counts that of the parent before it
+    began, too.
+    """
     status = Path("/proc/self/status")
     told = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return 1024 * (int(told[1]) if told else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -130,21 +156,27 @@ def table(cases: list[tuple[str, str, str]], found: list[dict[str, float]], n: i
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores, OMP_NUM_THREADS={threads}"
     lines = [
         "# A million rows through an adapter\n",
-        f"`python -m benchmarks.million`, {date.today()}: {n:,} × {D} made-up float32 rows from .npy, one adapter for each "
-        f"sequence of steps, learned from {PAIRS:,} made-up pairs. The floor is one matrix product per row, {D} × {D}, in "
-        f"blocks of {BLOCK:,} rows into memory that is there. Mapping is `Adapter.transform` or `Adapter.corpus` of a block in "
-        "memory, in turn with the floor; its ratio is one of rows per second. Streaming is `relscope adapt` from file to file: "
-        "it reads, maps, keeps the blocks for a resumed run, and writes the target. Peak memory is of the whole process.\n",
+        (
+            f"`python -m benchmarks.million`, {date.today()}: {n:,} × {D} made-up float32 rows from .npy, one"
+            f" adapter for each sequence of steps, learned from {PAIRS:,} made-up pairs. The floor is one"
+            f" matrix product per row, {D} × {D}, in blocks of {BLOCK:,} rows into memory that is there."
+            " Mapping is `Adapter.transform` or `Adapter.corpus` of a block in memory, in turn with the"
+            " floor; its ratio is one of rows per second. Streaming is `relscope adapt` from file to file:"
+            " it reads, maps, keeps the blocks for a resumed run, and writes the target. Peak memory is of"
+            " the whole process.\n"
+        ),
         f"{_processor()}; at the end of the run {load}.\n",
-        "| adapter | rows | target | rows per s, mapping | ratio to the product | rows per s, streaming | ratio to the product "
-        "| peak memory, MB |",
+        (
+            "| adapter | rows | target | rows per s, mapping | ratio to the product | rows per s, streaming |"
+            " ratio to the product | peak memory, MB |"
+        ),
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for (name, side, goal), one in zip(cases, found, strict=True):
         mapping, whole, product = (1e6 / one[key] for key in ("mapping", "whole", "product"))
         lines.append(
-            f"| {name} | {side} | {goal} | {mapping:,.0f} | {mapping / product:.2f} | {whole:,.0f} | {whole / product:.2f} | "
-            f"{one['peak'] / 1e6:,.0f} |"
+            f"| {name} | {side} | {goal} | {mapping:,.0f} | {mapping / product:.2f} | {whole:,.0f} |"
+            f" {whole / product:.2f} | {one['peak'] / 1e6:,.0f} |"
         )
     return "\n".join([*lines, ""])
 

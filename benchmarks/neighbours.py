@@ -1,4 +1,6 @@
-"""Jaccard and MRR of two 20,000 × 300 spaces, k = 10, every row asked, against the two 20,000 × 20,000 products."""
+"""Jaccard and MRR of two 20,000 × 300 spaces, k = 10, every row asked, against the two 20,000 × 20,000
+products.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,21 @@ def benchmark() -> Benchmark:
     def by_torch() -> tuple[float, float]:
         base = torch.from_numpy(units[1]).T
         lists = [
-            torch.cat([torch.topk(torch.from_numpy(queries[block]) @ base, K, dim=1).indices for block in row_blocks(N)])
+            torch.cat(
+                [
+                    torch.topk(torch.from_numpy(queries[block]) @ base, K, dim=1).indices
+                    for block in row_blocks(N)
+                ]
+            )
             for queries in (units[1], units[0])
         ]
         return scores_of(*(found.numpy() for found in lists))
 
     def by_scikit_learn() -> tuple[float, float]:
         search = NearestNeighbors(n_neighbors=K, algorithm="brute").fit(units[1])
-        return scores_of(*(search.kneighbors(queries, return_distance=False) for queries in (units[1], units[0])))
+        return scores_of(
+            *(search.kneighbors(queries, return_distance=False) for queries in (units[1], units[0]))
+        )
 
     assert np.allclose(ours(), by_torch(), atol=1e-5)
     return Benchmark(

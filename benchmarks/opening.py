@@ -1,5 +1,5 @@
-"""``python -m benchmarks.opening``: seconds and memory of opening a million made-up rows of width 128, by format, into
-benchmarks/opening.md.
+"""``python -m benchmarks.opening``: seconds and memory of opening a million made-up rows of width 128, by
+format, into benchmarks/opening.md.
 
 Each opening is measured in a process of its own. The floor is one sum over the same values as a map.
 """
@@ -34,14 +34,18 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=N)
     parser.add_argument("--folder", type=Path, help="where 3 kB per row fit; default: the temporary folder")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--dry", action="store_true", help="print the table and leave benchmarks/opening.md as it is")
+    parser.add_argument(
+        "--dry", action="store_true", help="print the table and leave benchmarks/opening.md as it is"
+    )
     parser.add_argument("--one", nargs=2, metavar=("WHAT", "PATH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measured(*options.one)))
         return 0
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        lines = [line(name, write, Path(folder), options.rows, options.turns) for name, write in WRITERS.items()]
+        lines = [
+            line(name, write, Path(folder), options.rows, options.turns) for name, write in WRITERS.items()
+        ]
     text = table(lines, options.rows, options.turns)
     if not options.dry:
         RESULTS.write_text(text, encoding="utf-8")
@@ -50,7 +54,9 @@ def main() -> int:
 
 
 def line(name: str, write: Callable[[Path, int], None], folder: Path, n: int, turns: int) -> str:
-    """One line of the table: the best of some openings with an empty store, and of as many with what the first one kept."""
+    """One line of the table: the best of some openings with an empty store, and of as many with what the
+    first one kept.
+    """
     path = folder / name
     write(path, n)
     os.utime(path, (LONG_AGO, LONG_AGO))
@@ -70,14 +76,18 @@ def line(name: str, write: Callable[[Path, int], None], folder: Path, n: int, tu
 
 def in_a_process(what: str, path: Path, store: Path, n: int) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.opening", "--rows", str(n), "--one", what, str(path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "RELSCOPE_STORE": str(store)})
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "RELSCOPE_STORE": str(store)}
+    )
     if ran.returncode:
         raise SystemExit(f"{path.name}: {ran.stderr}")
     return json.loads(ran.stdout)
 
 
 def measured(what: str, path: str) -> dict[str, float]:
-    """Seconds of the floor, or of opening and of the digest, and the memory of the process at its peak and at the end."""
+    """Seconds of the floor, or of opening and of the digest, and the memory of the process at its peak and
+    at the end.
+    """
     if what == "floor":
         content = np.memmap(path, np.uint8, "r")
         started = time.perf_counter()
@@ -102,15 +112,21 @@ def measured(what: str, path: str) -> dict[str, float]:
 
 
 def unshared_bytes() -> int:
-    """Memory that this process alone holds; pages of files, which the system takes back at need, do not count."""
-    lines = dict(one.split(":", 1) for one in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
+    """Memory that this process alone holds; pages of files, which the system takes back at need, do not
+    count.
+    """
+    lines = dict(
+        one.split(":", 1) for one in Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    )
     return 1024 * int(lines["RssAnon"].split()[0])
 
 
 def blocks(n: int, kind: type) -> Iterator[np.ndarray]:
     """Made-up rows, the same every time; one block after the other has the same numbers, shifted."""
     rows = np.random.default_rng(0).standard_normal((BLOCK, D), dtype=np.float32)
-    return ((rows[: min(BLOCK, n - first)] + np.float32(first / n)).astype(kind) for first in range(0, n, BLOCK))
+    return (
+        (rows[: min(BLOCK, n - first)] + np.float32(first / n)).astype(kind) for first in range(0, n, BLOCK)
+    )
 
 
 def npy(kind: type) -> Callable[[Path, int], None]:
@@ -125,7 +141,9 @@ def npy(kind: type) -> Callable[[Path, int], None]:
 
 
 def safetensors(path: Path, n: int) -> None:
-    header = json.dumps({"vectors": {"dtype": "F32", "shape": [n, D], "data_offsets": [0, 4 * n * D]}}).encode()
+    header = json.dumps(
+        {"vectors": {"dtype": "F32", "shape": [n, D], "data_offsets": [0, 4 * n * D]}}
+    ).encode()
     header += b" " * (-(8 + len(header)) % 64)
     with path.open("wb") as stream:
         stream.write(len(header).to_bytes(8, "little") + header)
@@ -172,14 +190,19 @@ def table(lines: list[str], n: int, turns: int) -> str:
     return "\n".join(
         [
             "# Opening a large file\n",
-            f"`python -m benchmarks.opening`, {date.today()}: {n:,} × {D} made-up rows in each format, in the system's page "
-            f"cache, opened by `catalog.load` in a new process; the least of {turns}. First: with an empty store. Again: with "
-            "what the first opening kept. The floor is `np.sum` of the bytes of the file as float32, as a map. The digest is "
-            "computed when it is first used. Own memory is what the process holds beside pages of the file after the digest, "
-            "more than before the opening; the peak counts such pages, and all that Python has imported.\n",
+            (
+                f"`python -m benchmarks.opening`, {date.today()}: {n:,} × {D} made-up rows in each format, in"
+                f" the system's page cache, opened by `catalog.load` in a new process; the least of {turns}."
+                " First: with an empty store. Again: with what the first opening kept. The floor is `np.sum`"
+                " of the bytes of the file as float32, as a map. The digest is computed when it is first"
+                " used. Own memory is what the process holds beside pages of the file after the digest, more"
+                " than before the opening; the peak counts such pages, and all that Python has imported.\n"
+            ),
             f"{_processor()}; at the end of the run {load}.\n",
-            "| file | MB | floor, s | first: open, s | ratio | digest, s | own memory, MB | peak, MB "
-            "| again: open, s | ratio | digest, s | own memory, MB | peak, MB |",
+            (
+                "| file | MB | floor, s | first: open, s | ratio | digest, s | own memory, MB | peak, MB "
+                "| again: open, s | ratio | digest, s | own memory, MB | peak, MB |"
+            ),
             "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
             *lines,
             "",

@@ -1,8 +1,9 @@
-"""``python -m benchmarks.panes_in_browser FOLDER``: the linked panes alone in Chromium, 10,000 to 1,000,000 rows in four panes.
+"""``python -m benchmarks.panes_in_browser FOLDER``: the linked panes alone in Chromium, 10,000 to 1,000,000
+rows in four panes.
 
-Prints a table and saves pictures to the folder. The page draws the points itself unless ``--gpu`` is given. No server and no
-Python is in the times: the payload is in the page's memory when the clock starts, and a time ends two frames after the picture
-is drawn.
+Prints a table and saves pictures to the folder. The page draws the points itself unless ``--gpu`` is given.
+No server and no Python is in the times: the payload is in the page's memory when the clock starts, and a time
+ends two frames after the picture is drawn.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.panes_in_browser", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--tries", type=int, default=3, help="number of tries; the best of each column is printed")
+    parser.add_argument(
+        "--tries", type=int, default=3, help="number of tries; the best of each column is printed"
+    )
     parser.add_argument("--gpu", action="store_true", help="let Chromium use the graphics card")
     parser.add_argument("--dark", action="store_true", help="draw on a dark page")
     options = parser.parse_args()
@@ -55,10 +58,14 @@ def main() -> int:
     print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
     for n in options.rows:
         tries = [measured(n, options) for _ in range(options.tries)]
-        best = [(max if column == 3 else min)(values) for column, values in enumerate(zip(*tries, strict=True))]
+        best = [
+            (max if column == 3 else min)(values) for column, values in enumerate(zip(*tries, strict=True))
+        ]
         print(
             "| "
-            + " | ".join(f"{value:,.1f}" if column in (1, 3) else f"{value:,.0f}" for column, value in enumerate(best))
+            + " | ".join(
+                f"{value:,.1f}" if column in (1, 3) else f"{value:,.0f}" for column, value in enumerate(best)
+            )
             + " |",
             flush=True,
         )
@@ -69,7 +76,11 @@ def measured(n: int, options: argparse.Namespace) -> list[float]:
     """The columns of one row of the table."""
     from playwright.sync_api import sync_playwright
 
-    flags = [flag for flag in FLAGS if not options.gpu or flag not in ("--disable-gpu", "--enable-unsafe-swiftshader")]
+    flags = [
+        flag
+        for flag in FLAGS
+        if not options.gpu or flag not in ("--disable-gpu", "--enable-unsafe-swiftshader")
+    ]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         write_page(Path(folder), n, options.dark)
         server = serve(folder)
@@ -96,7 +107,9 @@ def measured(n: int, options: argparse.Namespace) -> list[float]:
 
 
 def lassoed(page) -> list[float]:
-    """Milliseconds from the release of the mouse until all panes show the selection, and the number of selected rows."""
+    """Milliseconds from the release of the mouse until all panes show the selection, and the number of
+    selected rows.
+    """
     page.evaluate("void (window.times = lassoed())")
     box = page.locator(".ls-plot").first.bounding_box()
     for i, (x, y) in enumerate([(0.35, 0.35), (0.65, 0.3), (0.6, 0.7), (0.3, 0.65)]):
@@ -116,7 +129,11 @@ def write_page(folder: Path, n: int, dark: bool) -> None:
     )
     (folder / "payload.bin").write_bytes(payload.to_bytes())
     page = PAGE.read_text(encoding="utf-8")
-    for place, content in (("PAGE_COLOR", DARK.page if dark else LIGHT.page), ("STYLE", style()), ("SCRIPT", script(""))):
+    for place, content in (
+        ("PAGE_COLOR", DARK.page if dark else LIGHT.page),
+        ("STYLE", style()),
+        ("SCRIPT", script("")),
+    ):
         page = page.replace(place, content)
     (folder / "index.html").write_text(page, encoding="utf-8")
 
@@ -128,7 +145,11 @@ def made_up_scene(n: int) -> Scene:
     panes = []
     for title in ("Source · absolute", "Target · absolute", "Source · relative", "Target · relative"):
         centres, widths = rng.normal(size=(13, 2)) * 3, rng.uniform(0.3, 1.1, size=(13, 2))
-        panes.append(Pane(title, (centres[categories] + widths[categories] * rng.normal(size=(n, 2))).astype(np.float32)))
+        panes.append(
+            Pane(
+                title, (centres[categories] + widths[categories] * rng.normal(size=(n, 2))).astype(np.float32)
+            )
+        )
     return Scene(
         panes=tuple(panes),
         ids=np.array([f"row {i}" for i in range(n)], dtype=object),

@@ -37,7 +37,8 @@ class Frames:
         self._session.detach()
 
     def at_rest(self, find_box: Any, since: float, seconds: float = 90) -> tuple[float, float]:
-        """Seconds from `since` to the first frame with half of what is drawn in the end, and to the last change after it.
+        """Seconds from `since` to the first frame with half of what is drawn in the end, and to the last
+        change after it.
 
         `find_box()` is the place of the picture on the page, None while there is none.
 
@@ -68,7 +69,9 @@ class Frames:
                 last = inked(pictures[-1][1])
                 if last.mean() > LEAST_INK:
                     first = next(
-                        at for at, picture in pictures if at > since and (inked(picture) & last).sum() > last.sum() / 2
+                        at
+                        for at, picture in pictures
+                        if at > since and (inked(picture) & last).sum() > last.sum() / 2
                     )
                     return first - since, changed - since
         raise TimeoutError(f"the picture was not drawn and at rest after {seconds:.0f} s")

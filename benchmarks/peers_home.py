@@ -17,13 +17,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PEERS = ["jupyterlab", "jupyter-scatter"]
-# Embedding Atlas asks for PyTorch and more, to embed and to project. For given coordinates its server needs only these.
-ATLAS = ["click", "cryptography", "duckdb", "fastapi", "inquirer", "narwhals", "platformdirs", "pyarrow", "tqdm", "uvicorn"]
+# Embedding Atlas asks for PyTorch and more, to embed and to project. For given coordinates its server needs
+# only these.
+ATLAS = [
+    "click",
+    "cryptography",
+    "duckdb",
+    "fastapi",
+    "inquirer",
+    "narwhals",
+    "platformdirs",
+    "pyarrow",
+    "tqdm",
+    "uvicorn",
+]
 ATLAS += ["uvloop", "websockets"]
 
 
 def environment(folder: Path) -> Path:
-    """The Python of an environment with the peers, which sees our libraries behind its own; made where it is not there."""
+    """The Python of an environment with the peers, which sees our libraries behind its own; made where it
+    is not there.
+    """
     python = folder / "bin" / "python"
     if (folder / "whole").exists():
         return python
@@ -67,7 +81,15 @@ def jupyterlab(python: Path, folder: Path) -> Iterator[tuple[str, subprocess.Pop
     """The address of a JupyterLab without a password on this folder, and its process."""
     port = free_port()
     own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
-    command = [str(python), "-m", "jupyterlab", "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
+    command = [
+        str(python),
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        "--allow-root",
+    ]
     command += ["--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}"]
     command += ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     url = f"http://127.0.0.1:{port}"
@@ -78,7 +100,14 @@ def jupyterlab(python: Path, folder: Path) -> Iterator[tuple[str, subprocess.Pop
 def write_notebook(path: Path, *cells: str) -> None:
     """A notebook of these cells of code."""
     code = [
-        {"cell_type": "code", "id": f"cell{number}", "metadata": {}, "execution_count": None, "outputs": [], "source": source}
+        {
+            "cell_type": "code",
+            "id": f"cell{number}",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": source,
+        }
         for number, source in enumerate(cells)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -86,7 +115,9 @@ def write_notebook(path: Path, *cells: str) -> None:
 
 
 def memory(process: int) -> dict[str, float]:
-    """Megabytes of a process with all that it started, shared pages counted once; browser and others apart."""
+    """Megabytes of a process with all that it started, shared pages counted once; browser and others
+    apart.
+    """
     found = {"browser": 0.0, "python": 0.0}
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -100,7 +131,11 @@ def memory(process: int) -> dict[str, float]:
         one = waiting.pop()
         waiting += children.get(one, [])
         try:
-            pss = next(line for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+            pss = next(
+                line
+                for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+                if line.startswith("Pss:")
+            )
             name = Path(f"/proc/{one}/comm").read_text()
         except (OSError, StopIteration):
             continue

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.peers_panes``: our panes, jupyter-scatter and Embedding Atlas, into benchmarks/peers.md.
+"""``python -m benchmarks.peers_panes``: our panes, jupyter-scatter and Embedding Atlas, into
+benchmarks/peers.md.
 
-All are widgets in one JupyterLab and one real Chromium, with the same points. The peers are installed into an environment of
-their own the first time, which takes minutes and some 1.5 GB.
+All are widgets in one JupyterLab and one real Chromium, with the same points. The peers are installed into an
+environment of their own the first time, which takes minutes and some 1.5 GB.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from playwright.sync_api import Error, Page, sync_playwright
 from benchmarks.__main__ import _processor
 from benchmarks.app_in_chromium import FLAGS, find_chromium
 from benchmarks.peers_frames import Frames
-from benchmarks.peers_home import environment, interpreter, jupyterlab, own_memory, server, version_of, write_notebook
+from benchmarks.peers_home import (
+    environment,
+    interpreter,
+    jupyterlab,
+    own_memory,
+    server,
+    version_of,
+    write_notebook,
+)
 from benchmarks.peers_home import free_port as port_of
 from benchmarks.peers_note import write_section
 
@@ -89,7 +98,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers_panes", description=__doc__)
     parser.add_argument("--points", type=int, nargs="+", default=SIZES)
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    parser.add_argument("--environment", type=Path, default=cache / "relscope-peers", help="where the peers are installed")
+    parser.add_argument(
+        "--environment", type=Path, default=cache / "relscope-peers", help="where the peers are installed"
+    )
     options = parser.parse_args()
     python = environment(options.environment)
     load = os.getloadavg()[0]
@@ -98,7 +109,11 @@ def main() -> None:
         with jupyterlab(python, Path(folder)) as (url, _):
             for one in (OURS_1, PEER):  # the first of each reads its files and fills caches
                 measured(browse, url, Path(folder), one, min(options.points))
-            found = {(one, n): measured(browse, url, Path(folder), one, n) for n in options.points for one in CONTENDERS}
+            found = {
+                (one, n): measured(browse, url, Path(folder), one, n)
+                for n in options.points
+                for one in CONTENDERS
+            }
         atlas = what_atlas_says(browse, python, Path(folder))
     write_section(TITLE, note(found, options.points, python, load, atlas))
 
@@ -132,7 +147,9 @@ def measured(browse: Callable, url: str, folder: Path, one: Contender, n: int) -
 
 
 def run(page: Page, found: Found, one: Contender) -> None:
-    """Show the points, draw a lasso over a quarter of the picture, and ask the kernel how many rows it holds."""
+    """Show the points, draw a lasso over a quarter of the picture, and ask the kernel how many rows it
+    holds.
+    """
     before, frames = own_memory(), Frames(page)
     since = time.time()
     page.keyboard.press("Shift+Enter")
@@ -166,7 +183,15 @@ def what_atlas_says(browse: Callable, python: Path, folder: Path) -> str:
     table = folder / "points.parquet"
     pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 2)), columns=["x", "y"]).to_parquet(table)
     port = port_of()
-    command = [str(python.with_name("embedding-atlas")), str(table), "--x", "x", "--y", "y", "--disable-projection"]
+    command = [
+        str(python.with_name("embedding-atlas")),
+        str(table),
+        "--x",
+        "x",
+        "--y",
+        "y",
+        "--disable-projection",
+    ]
     command += ["--host", "127.0.0.1", "--port", str(port), "--no-auto-port"]
     url, browser = f"http://127.0.0.1:{port}", browse()
     try:
@@ -187,17 +212,28 @@ def what_atlas_says(browse: Callable, python: Path, folder: Path) -> str:
         browser.close()
 
 
-def note(found: dict[tuple[Contender, int], Found], sizes: list[int], python: Path, load: float, atlas: str) -> str:
-    versions = {name: version_of(python, name) for name in ("jupyterlab", "jupyter-scatter", "embedding-atlas")}
+def note(
+    found: dict[tuple[Contender, int], Found], sizes: list[int], python: Path, load: float, atlas: str
+) -> str:
+    versions = {
+        name: version_of(python, name) for name in ("jupyterlab", "jupyter-scatter", "embedding-atlas")
+    }
     libraries = ", ".join(f"{name} {one}" for name, one in versions.items())
     lines = [
-        f"`python -m benchmarks.peers_panes`, {date.today()}: the same made-up points as widgets in one JupyterLab, in a real "
-        "Chromium that draws WebGL by software; each run in a browser and a kernel of its own, after one that is not counted. "
-        "First picture: from running the cell, in which the widget is made, to the first frame with half of what is drawn in "
-        "the end. Lasso: from letting go of the mouse to the last change of the picture. Memory: what browser and kernel have "
-        "grown by, shared pages counted once. All as ratios to ours with one pane, whose seconds and MB are in brackets.",
+        (
+            f"`python -m benchmarks.peers_panes`, {date.today()}: the same made-up points as widgets in one"
+            " JupyterLab, in a real Chromium that draws WebGL by software; each run in a browser and a"
+            " kernel of its own, after one that is not counted. First picture: from running the cell, in"
+            " which the widget is made, to the first frame with half of what is drawn in the end. Lasso:"
+            " from letting go of the mouse to the last change of the picture. Memory: what browser and"
+            " kernel have grown by, shared pages counted once. All as ratios to ours with one pane, whose"
+            " seconds and MB are in brackets."
+        ),
         "",
-        f"{_processor()}, load {load:.0f} on {os.cpu_count()} cores before it began; Python {interpreter()}, {libraries}.",
+        (
+            f"{_processor()}, load {load:.0f} on {os.cpu_count()} cores before it began; Python"
+            f" {interpreter()}, {libraries}."
+        ),
         "",
         "| points | | first picture | lasso | browser | kernel | rows selected |",
         "|---:|---|---:|---:|---:|---:|---:|",
@@ -207,8 +243,16 @@ def note(found: dict[tuple[Contender, int], Found], sizes: list[int], python: Pa
         own = found[OURS_1, n]
         lines += [f"| {n:,} | {one.name} | {_cells(found[one, n], own)} |" for one in CONTENDERS]
         better += [f"{what} at {n:,}" for what in _better(found[PEER, n], own)]
-    lines += ["", f"What jupyter-scatter does better than ours with one pane: {'; '.join(better) or 'nothing measured here'}."]
-    lines += ["It draws one map of one table: panes linked by rows come from several widgets that are composed."]
+    lines += [
+        "",
+        (
+            "What jupyter-scatter does better than ours with one pane:"
+            f" {'; '.join(better) or 'nothing measured here'}."
+        ),
+    ]
+    lines += [
+        "It draws one map of one table: panes linked by rows come from several widgets that are composed."
+    ]
     return "\n".join([*lines, "", f"Embedding Atlas {versions['embedding-atlas']}: {atlas}."])
 
 
@@ -217,7 +261,9 @@ def _cells(one: Found, own: Found) -> str:
         return f"not measured: {one.missing:.80} | | | | "
     pairs = [(one.first, own.first, "s"), (one.lasso, own.lasso, "s")]
     pairs += [(one.memory[name], own.memory.get(name, float("nan")), "MB") for name in ("browser", "python")]
-    cells = [f"1 ({value:.3g} {unit})" if one is own else f"{value / ours:.2f}" for value, ours, unit in pairs]
+    cells = [
+        f"1 ({value:.3g} {unit})" if one is own else f"{value / ours:.2f}" for value, ours, unit in pairs
+    ]
     return " | ".join([*cells, f"{one.selected:,}"])
 
 

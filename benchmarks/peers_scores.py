@@ -1,6 +1,8 @@
-"""``python -m benchmarks.peers_scores``: our scores and those of scikit-learn, PyTorch and faiss, into benchmarks/peers.md.
+"""``python -m benchmarks.peers_scores``: our scores and those of scikit-learn, PyTorch and faiss, into
+benchmarks/peers.md.
 
-Floor, ours and peers take turns in one process. The floor is the matrix products that no exact method can avoid.
+Floor, ours and peers take turns in one process. The floor is the matrix products that no exact method can
+avoid.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def main() -> None:
 
 
 def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two row-aligned matrices (n, 128) in float32, the second a noisy rotation of the first; the same every time."""
+    """Two row-aligned matrices (n, 128) in float32, the second a noisy rotation of the first; the same
+    every time.
+    """
     rng = np.random.default_rng(0)
     source = rng.standard_normal((n, D), dtype=np.float32)
     rotation, _ = np.linalg.qr(rng.standard_normal((D, D)))
@@ -66,7 +70,10 @@ def projection(source: np.ndarray, target: np.ndarray) -> Benchmark:
     assert np.allclose(ours.transform(source[first]), cosine_similarity(source[first], anchors), atol=1e-5)
     return Benchmark(
         f"Cosine projection onto {N_ANCHORS} anchors",
-        floor=("floor: one product, into memory that is there", lambda: np.matmul(source, anchors.T, out=out)),
+        floor=(
+            "floor: one product, into memory that is there",
+            lambda: np.matmul(source, anchors.T, out=out),
+        ),
         ours={"ours: RelativeProjection.transform": (lambda: ours.transform(source), None)},
         peers={
             "scikit-learn: cosine_similarity": lambda: cosine_similarity(source, anchors),
@@ -95,7 +102,8 @@ def neighbours(source: np.ndarray, target: np.ndarray) -> Benchmark:
         return lists_of(lambda asked: torch.topk(torch.from_numpy(asked) @ base.T, K, dim=1).indices.numpy())
 
     def by_faiss() -> tuple[np.ndarray, ...]:
-        # Its own default sends 500 queries past BLAS, which takes several times as long. Ours sets this for its searches, too.
+        # Its own default sends 500 queries past BLAS, which takes several times as long. Ours sets this for
+        # its searches, too.
         settings = faiss.cvar
         usual, settings.distance_compute_blas_threshold = settings.distance_compute_blas_threshold, 20
         index = faiss.IndexFlatIP(D)
@@ -123,8 +131,10 @@ def neighbours(source: np.ndarray, target: np.ndarray) -> Benchmark:
             "scikit-learn: NearestNeighbors, brute": by_scikit_learn,
         },
         rounds=_rounds(source, 5),
-        note="Ours normalises all rows and gives the scores, too; floor and peers get normalised rows and stop at the lists. "
-        "faiss uses BLAS from 20 queries on, which is not its default.",
+        note=(
+            "Ours normalises all rows and gives the scores, too; floor and peers get normalised rows and stop"
+            " at the lists. faiss uses BLAS from 20 queries on, which is not its default."
+        ),
     )
 
 
@@ -136,7 +146,9 @@ def cka(source: np.ndarray, target: np.ndarray) -> Benchmark:
             np.matmul(left.T, right, out=out)
 
     def by_torch() -> float:
-        first, second = (torch.from_numpy(space) - torch.from_numpy(space).mean(0) for space in (source, target))
+        first, second = (
+            torch.from_numpy(space) - torch.from_numpy(space).mean(0) for space in (source, target)
+        )
         own = [torch.linalg.norm(space.T @ space) for space in (first, second)]
         return float(torch.linalg.norm(first.T @ second) ** 2 / (own[0] * own[1]))
 
@@ -165,21 +177,31 @@ def _rounds(rows: np.ndarray, usual: int) -> int:
 
 
 def _heading() -> str:
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch", "faiss-cpu"))
+    libraries = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch", "faiss-cpu")
+    )
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores before it began"
     return (
-        f"`python -m benchmarks.peers_scores`, {date.today()}: made-up float32 rows of width {D}. Floor, ours and peers take "
-        "turns in one process; a ratio is the median over rounds of a call's time to the floor's of the same round, its middle "
-        f"half in brackets.\n\n{_processor()}; {load}; {_threads()}; Python {platform.python_version()}, {libraries}."
+        f"`python -m benchmarks.peers_scores`, {date.today()}: made-up float32 rows of width {D}. Floor, ours"
+        " and peers take turns in one process; a ratio is the median over rounds of a call's time to the"
+        f" floor's of the same round, its middle half in brackets.\n\n{_processor()}; {load}; {_threads()};"
+        f" Python {platform.python_version()}, {libraries}."
     )
 
 
 def _table(title: str, benchmark: Benchmark, results: list[Result]) -> str:
     """Ratios, and what a peer does better."""
     lines = [f"### {title}\n", "| | ratio to the floor |", "|---|---:|"]
-    lines += [f"| {result.name} | {result.ratio:.2f} ({result.low:.2f}–{result.high:.2f}) |" for result in results[1:]]
+    lines += [
+        f"| {result.name} | {result.ratio:.2f} ({result.low:.2f}–{result.high:.2f}) |"
+        for result in results[1:]
+    ]
     ours, *peers = results[1:]
-    faster = [f"{peer.name.partition(':')[0]} ({ours.ratio / peer.ratio:.2f} ×)" for peer in peers if peer.ratio < ours.ratio]
+    faster = [
+        f"{peer.name.partition(':')[0]} ({ours.ratio / peer.ratio:.2f} ×)"
+        for peer in peers
+        if peer.ratio < ours.ratio
+    ]
     verdict = f"Faster than ours: {', '.join(faster)}." if faster else "No peer is faster than ours."
     return "\n".join([*lines, "", f"{verdict} {benchmark.note} {benchmark.rounds} rounds."])
 

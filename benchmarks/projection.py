@@ -23,7 +23,10 @@ def benchmark() -> Benchmark:
     assert np.allclose(plain.transform(space), cosine_similarity(space, anchors), atol=1e-5)
     return Benchmark(
         "Cosine projection",
-        floor=("floor: NumPy, X @ A.T into memory that is there", lambda: np.matmul(space, anchors.T, out=out)),
+        floor=(
+            "floor: NumPy, X @ A.T into memory that is there",
+            lambda: np.matmul(space, anchors.T, out=out),
+        ),
         ours={
             "RelativeProjection(center=False).transform": (lambda: plain.transform(space), 1.6),
             "RelativeProjection(center=True).transform": (lambda: centred.transform(space), 1.6),

@@ -1,7 +1,9 @@
-"""``python -m benchmarks.shards``: compare two sharded spaces on the workers of this machine; their rows are made, not stored.
+"""``python -m benchmarks.shards``: compare two sharded spaces on the workers of this machine; their rows are
+made, not stored.
 
-It prints seconds, rows a second and worker, the peak of memory of each worker, and the ratio to the matrix products. With
-``--table`` it measures a grid of rows × workers and writes benchmarks/shards.md, with a fit and what follows for 10⁹ rows.
+It prints seconds, rows a second and worker, the peak of memory of each worker, and the ratio to the matrix
+products. With ``--table`` it measures a grid of rows × workers and writes benchmarks/shards.md, with a fit
+and what follows for 10⁹ rows.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ _BLOCK = 8192
 
 @dataclass(frozen=True)
 class Measured:
-    """One comparison. `cpu` and `products` are processor seconds of the pass that sums up, and of its matrix products alone;
-    `making` those of making its rows, which a folder of files would not need."""
+    """One comparison. `cpu` and `products` are processor seconds of the pass that sums up, and of its matrix
+    products alone; `making` those of making its rows, which a folder of files would not need."""
 
     rows: int
     shards: int
@@ -67,12 +69,21 @@ def main() -> int:
     parser.add_argument("--shards", type=int, help="default: one for every 250,000 rows, at least 4")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--anchors", type=int, default=100)
-    parser.add_argument("--table", action="store_true", help="measure the grid, and write benchmarks/shards.md")
-    parser.add_argument("--most", type=int, default=GRID[-1], metavar="ROWS", help="with --table: the most rows")
+    parser.add_argument(
+        "--table", action="store_true", help="measure the grid, and write benchmarks/shards.md"
+    )
+    parser.add_argument(
+        "--most", type=int, default=GRID[-1], metavar="ROWS", help="with --table: the most rows"
+    )
     options = parser.parse_args()
     if not options.table:
         shards = options.shards or shards_of(options.rows)
-        print(told(measure(options.rows, options.width, shards, options.workers, options.anchors), options.anchors))
+        print(
+            told(
+                measure(options.rows, options.width, shards, options.workers, options.anchors),
+                options.anchors,
+            )
+        )
         return 0
     grid = [(rows, workers) for rows in GRID if rows <= options.most for workers in (1, 2)]
     found = []
@@ -126,20 +137,29 @@ def seconds_of_making(spaces: list[ShardedSpace]) -> float:
 def seconds_of_products(width: int, n_anchors: int) -> float:
     """Processor seconds a row of the products that a comparison of four representations cannot avoid.
 
-    Per space the product with the anchors, in the fewest coordinates; the Gram matrices of rows and of relative rows, and
-    those of unit rows for four representations; one rotation; two lists of neighbours for each query and representation.
+    Per space the product with the anchors, in the fewest coordinates; the Gram matrices of rows and of
+    relative rows, and those of unit rows for four representations; one rotation; two lists of neighbours for
+    each query and representation.
     """
     w, rng = min(width, n_anchors), np.random.default_rng(0)
     X, U = (rng.standard_normal((_BLOCK, d), dtype=np.float32) for d in (width, w))
-    turn, square, queries = (rng.standard_normal(shape, dtype=np.float32) for shape in ((width, w), (width, width), (w, 2)))
+    turn, square, queries = (
+        rng.standard_normal(shape, dtype=np.float32) for shape in ((width, w), (width, width), (w, 2))
+    )
     wide = {d: np.ascontiguousarray(np.resize(queries, (d, 2 * LIVE_QUERIES))) for d in (width, w)}
-    outs = {name: np.empty((_BLOCK, m), np.float32) for name, m in (("w", w), ("d", width), ("q", 2 * LIVE_QUERIES))}
+    outs = {
+        name: np.empty((_BLOCK, m), np.float32)
+        for name, m in (("w", w), ("d", width), ("q", 2 * LIVE_QUERIES))
+    }
 
     def products() -> None:
         for _ in range(2):
             np.matmul(X, turn, out=outs["w"])
         np.matmul(X, square, out=outs["d"])
-        for rows, times in ((X, 3 + 4), (U, 3 + 4)):  # moments of both and between, and unit rows of two representations
+        for rows, times in (
+            (X, 3 + 4),
+            (U, 3 + 4),
+        ):  # moments of both and between, and unit rows of two representations
             for _ in range(times):
                 rows.T @ rows
         for rows, d in ((X, width), (U, w)):
@@ -161,10 +181,10 @@ def least(work, times: int = 3) -> float:
 def told(one: Measured, n_anchors: int) -> str:
     peaks = " and ".join(f"{peak:,.0f}" for peak in one.peaks)
     return (
-        f"{one.rows:,} rows, {one.shards} shards, {n_anchors} anchors, {one.workers} workers: {one.seconds:.1f} s, "
-        f"{one.pace:,.0f} rows a second and worker, peak {peaks} MB a worker; processor: survey {one.survey:.1f} s, compare "
-        f"{one.cpu:.1f} s, of which making rows {one.making:.1f} s, products {one.products:.1f} s: {one.ratio:.2f} × its "
-        f"products; {one.scores}"
+        f"{one.rows:,} rows, {one.shards} shards, {n_anchors} anchors, {one.workers} workers:"
+        f" {one.seconds:.1f} s, {one.pace:,.0f} rows a second and worker, peak {peaks} MB a worker;"
+        f" processor: survey {one.survey:.1f} s, compare {one.cpu:.1f} s, of which making rows"
+        f" {one.making:.1f} s, products {one.products:.1f} s: {one.ratio:.2f} × its products; {one.scores}"
     )
 
 
@@ -181,26 +201,34 @@ def document(found: list[Measured], width: int, n_anchors: int) -> str:
     lines = [
         "# Comparisons by shard",
         "",
-        f"`python -m benchmarks.shards --table`, {date.today()}, {_processor()}, {os.cpu_count()} cores: two spaces of "
-        f"width {width}, {n_anchors} anchors, four representations, {LIVE_QUERIES} queries. Rows are made block by block and "
-        "never stored. A worker is a process with one core. Seconds are by the clock, from the first pass to the scores, with "
-        "workers that have started. Peaks are `ru_maxrss` of each worker. The ratio is processor time of the pass that sums "
-        "up, less that of making its rows, over that of its matrix products alone.",
+        (
+            f"`python -m benchmarks.shards --table`, {date.today()}, {_processor()}, {os.cpu_count()} cores:"
+            f" two spaces of width {width}, {n_anchors} anchors, four representations, {LIVE_QUERIES}"
+            " queries. Rows are made block by block and never stored. A worker is a process with one core."
+            " Seconds are by the clock, from the first pass to the scores, with workers that have started."
+            " Peaks are `ru_maxrss` of each worker. The ratio is processor time of the pass that sums up,"
+            " less that of making its rows, over that of its matrix products alone."
+        ),
         "",
-        "| rows | shards | workers | seconds | a + b · n / w | rows / s, worker | peak of a worker, MB | ratio to products |",
+        (
+            "| rows | shards | workers | seconds | a + b · n / w | rows / s, worker | peak of a worker, MB |"
+            " ratio to products |"
+        ),
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {one.rows:,} | {one.shards} | {one.workers} | {one.seconds:.1f} | {a + b * one.rows / one.workers:.1f} | "
-        f"{one.pace:,.0f} | {max(one.peaks):,.0f} | {one.ratio:.2f} |"
+        f"| {one.rows:,} | {one.shards} | {one.workers} | {one.seconds:.1f} |"
+        f" {a + b * one.rows / one.workers:.1f} | {one.pace:,.0f} | {max(one.peaks):,.0f} | {one.ratio:.2f} |"
         for one in found
     ]
     worst = max(abs(a + b * one.rows / one.workers - one.seconds) / one.seconds for one in found)
     row_bytes, billion = 4 * width * 2, 1_000_000_000
     lines += [
         "",
-        f"Fit: seconds = {a:.1f} + {1e6 * b:.2f} · n / w, n in million rows, by least squares of relative errors; the largest "
-        f"error is {100 * worst:.0f} %.",
+        (
+            f"Fit: seconds = {a:.1f} + {1e6 * b:.2f} · n / w, n in million rows, by least squares of relative"
+            f" errors; the largest error is {100 * worst:.0f} %."
+        ),
         "",
         "## 10⁹ rows",
         "",
@@ -220,19 +248,32 @@ def reasons(found: list[Measured], a: float, b: float, row_bytes: int) -> list[s
     return [
         "Why the line may be drawn so far:",
         "",
-        "- Every pass reads each row once and does the same work for each: nothing grows faster than n. The rows are read "
-        "twice, for means and queries and for sums and neighbours, and some thousand of them a third time.",
-        "- A worker holds blocks of at most 32 MB of each space and a partial result whose size depends on width, anchors and "
-        f"queries alone: its peak went from {peaks[0]:,.0f} to {max(peaks):,.0f} MB while n grew from {found[0].rows:,} to "
-        f"{found[-1].rows:,}.",
-        "- Partial results are merged sixteen at a time as soon as a group is there, in the process that runs the command: "
-        "4,000 shards of 250,000 rows take 3,999 merges, while the workers compute: with 256 of these some "
-        f"{1e3 * (a + b * 1e9 / 256) / 3999:.0f} ms are left for each, which was not measured.",
-        f"- A worker takes {row_bytes:,} bytes a row and pass, {2 * row_bytes / b / 1e6:,.0f} MB a second, less than a disk or "
-        "a store of objects gives to one reader. With many workers the store has to give the sum, in the last column.",
+        (
+            "- Every pass reads each row once and does the same work for each: nothing grows faster than n."
+            " The rows are read twice, for means and queries and for sums and neighbours, and some thousand"
+            " of them a third time."
+        ),
+        (
+            "- A worker holds blocks of at most 32 MB of each space and a partial result whose size depends"
+            f" on width, anchors and queries alone: its peak went from {peaks[0]:,.0f} to {max(peaks):,.0f}"
+            f" MB while n grew from {found[0].rows:,} to {found[-1].rows:,}."
+        ),
+        (
+            "- Partial results are merged sixteen at a time as soon as a group is there, in the process that"
+            " runs the command: 4,000 shards of 250,000 rows take 3,999 merges, while the workers compute:"
+            f" with 256 of these some {1e3 * (a + b * 1e9 / 256) / 3999:.0f} ms are left for each, which was"
+            " not measured."
+        ),
+        (
+            f"- A worker takes {row_bytes:,} bytes a row and pass, {2 * row_bytes / b / 1e6:,.0f} MB a"
+            " second, less than a disk or a store of objects gives to one reader. With many workers the"
+            " store has to give the sum, in the last column."
+        ),
         "",
-        "What it does not tell: reading, as rows are made here; more than two workers, or workers on several machines. A shard "
-        "is the work of one worker, so there should be several for each.",
+        (
+            "What it does not tell: reading, as rows are made here; more than two workers, or workers on"
+            " several machines. A shard is the work of one worker, so there should be several for each."
+        ),
     ]
 
 

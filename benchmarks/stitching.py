@@ -1,7 +1,8 @@
-"""``python -m benchmarks.stitching [digits] [wikipedia]``: what is left of a head's accuracy on another encoder, by method.
+"""``python -m benchmarks.stitching [digits] [wikipedia]``: what is left of a head's accuracy on another
+encoder, by method.
 
-Encodings are kept in the store (RELSCOPE_STORE) and made where they are missing: half a minute for the digits, some minutes
-for the sentences.
+Encodings are kept in the store (RELSCOPE_STORE) and made where they are missing: half a minute for the
+digits, some minutes for the sentences.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 def digits(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
     """Four architectures; tested on the fifth of the rows that none of them was trained on."""
-    spaces = [encode(DatasetSpec("digits"), SmallVision(name), store)[0] for name in ("mlp", "cnn", "residual", "vit")]
+    spaces = [
+        encode(DatasetSpec("digits"), SmallVision(name), store)[0]
+        for name in ("mlp", "cnn", "residual", "vit")
+    ]
     test_ids = tuple(spaces[0].ids[held_out_rows(len(spaces[0]))])
     settings = MethodSettings(omega=8, delta=0.65)
-    return spaces, StitchSpec(tuple(METHODS), n_anchors=128, test_ids=test_ids, random_states=(0, 1, 2), settings=settings)
+    return spaces, StitchSpec(
+        tuple(METHODS), n_anchors=128, test_ids=test_ids, random_states=(0, 1, 2), settings=settings
+    )
 
 
 def wikipedia(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
@@ -46,13 +52,17 @@ def main() -> int:
         result = stitch_matrix(spaces, spec)
         seconds = time.perf_counter() - started
         print(
-            f"## {name}\n\nMean over the stitched pairs of {', '.join(result.encoders)}; {len(spec.random_states)} random "
-            f"state(s), {spec.n_anchors} anchors, {spec.head} heads, chance {result.chance():.3f}; {seconds:.1f} s.\n"
+            f"## {name}\n\nMean over the stitched pairs of {', '.join(result.encoders)};"
+            f" {len(spec.random_states)} random state(s), {spec.n_anchors} anchors, {spec.head} heads, chance"
+            f" {result.chance():.3f}; {seconds:.1f} s.\n"
         )
         print("| method | stitched | not stitched | pairs |\n|---|---:|---:|---:|")
         for row in result.summary().query("metric == 'accuracy'").itertuples():
             stitched = f"{row.stitched:.3f} ± {row.stitched_deviation:.3f}"
-            print(f"| {row.method} | {stitched} | {row.own:.3f} ± {row.own_deviation:.3f} | {row.pairs} of {row.of} |")
+            print(
+                f"| {row.method} | {stitched} | {row.own:.3f} ± {row.own_deviation:.3f} | {row.pairs} of"
+                f" {row.of} |"
+            )
         print()
     return 0
 

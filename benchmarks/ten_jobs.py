@@ -1,8 +1,8 @@
 """``python -m benchmarks.ten_jobs``: ten jobs of a new user, each with its clicks, its seconds and a picture.
 
-Each begins at the home page of an app that is up, in a browser session of its own. A click is a press of a button, a tab, a
-link or an option; typing a word, dropping files and choosing them in the system's dialog are none. Needs Playwright and a
-Chromium (RELSCOPE_CHROMIUM).
+Each begins at the home page of an app that is up, in a browser session of its own. A click is a press of a
+button, a tab, a link or an option; typing a word, dropping files and choosing them in the system's dialog are
+none. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def choose_other_anchors(user: User) -> None:
     user.click(user.page.get_by_test_id("stSidebar").get_by_role("combobox", name="Strategy").first)
     drawn = user.page.get_attribute(".ls-root", "data-drawn")
     user.click(user.page.get_by_role("option", name="most-frequent"))
-    user.page.wait_for_function("drawn => document.querySelector('.ls-root')?.dataset.drawn !== drawn", arg=drawn)
+    user.page.wait_for_function(
+        "drawn => document.querySelector('.ls-root')?.dataset.drawn !== drawn", arg=drawn
+    )
 
 
 def find_wrong_pairs(user: User) -> None:
@@ -140,7 +142,9 @@ JOBS: tuple[Callable[[User], None], ...] = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ten_jobs", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ten_jobs", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="put a picture of each result here")
     parser.add_argument("--only", help="jobs whose name contains this")
     options = parser.parse_args()

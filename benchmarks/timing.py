@@ -1,4 +1,6 @@
-"""Paired rounds: floor and contenders take turns in one run, so that whatever else the machine does hits them all alike."""
+"""Paired rounds: floor and contenders take turns in one run, so that whatever else the machine does hits
+them all alike.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table: median seconds, and the median, over rounds, of the ratio to the floor of the same round."""
+    """One line of the table: median seconds, and the median, over rounds, of the ratio to the floor of the
+    same round.
+    """
 
     name: str
     seconds: float
@@ -50,8 +54,14 @@ class Result:
 
 
 def measure(benchmark: Benchmark) -> list[Result]:
-    """Floor, ours and peers, each once to warm up and then once a round, in an order that turns with the rounds."""
-    calls = dict([benchmark.floor]) | {name: call for name, (call, _) in benchmark.ours.items()} | dict(benchmark.peers)
+    """Floor, ours and peers, each once to warm up and then once a round, in an order that turns with the
+    rounds.
+    """
+    calls = (
+        dict([benchmark.floor])
+        | {name: call for name, (call, _) in benchmark.ours.items()}
+        | dict(benchmark.peers)
+    )
     names = list(calls)
     seconds = np.empty((benchmark.rounds, len(names)))
     for call in calls.values():
@@ -72,7 +82,9 @@ def measure(benchmark: Benchmark) -> list[Result]:
 
 
 def made_up(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two row-aligned matrices (20,000, 300) in float32, the second a noisy rotation of the first; the same every time."""
+    """Two row-aligned matrices (20,000, 300) in float32, the second a noisy rotation of the first; the
+    same every time.
+    """
     rng = np.random.default_rng(seed)
     source = rng.standard_normal((N, D), dtype=np.float32)
     rotation, _ = np.linalg.qr(rng.standard_normal((D, D)))

@@ -1,4 +1,5 @@
-"""``python -m benchmarks.umap_of_many_rows``: UMAP of many rows. It prints processor seconds by stage and the peak of memory.
+"""``python -m benchmarks.umap_of_many_rows``: UMAP of many rows. It prints processor seconds by stage and the
+peak of memory.
 
 The rows come from a file that is mapped, as the job of
 a pane reads them from the store.

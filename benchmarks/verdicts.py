@@ -1,7 +1,8 @@
 """``python -m benchmarks.verdicts [part …]``: the verdicts of Bootstrap on noise and on the bundled words.
 
-40 draws of unrelated Gaussian spaces of each size and 20 draws of seeds for the words. A line for each draw goes to a file as
-soon as it is there (default verdicts.jsonl, which git ignores), and the same command resumes where it was stopped.
+40 draws of unrelated Gaussian spaces of each size and 20 draws of seeds for the words. A line for each draw
+goes to a file as soon as it is there (default verdicts.jsonl, which git ignores), and the same command
+resumes where it was stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ PARTS |= {"words 4000, 0 seeds": (4000, None, 0)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdicts", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.verdicts", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"default all: {'; '.join(PARTS)}")
     parser.add_argument("--file", type=Path, default=Path("verdicts.jsonl"))
     options = parser.parse_args()
@@ -41,19 +44,30 @@ def main() -> None:
                 continue
             began = time.perf_counter()
             found = of_words(n, n_seeds, draw) if d is None else of_noise(n, d, n_seeds, draw)
-            done[part, draw] = {"part": part, "draw": draw, "verdict": found.verdict, "held out": found.held_out}
+            done[part, draw] = {
+                "part": part,
+                "draw": draw,
+                "verdict": found.verdict,
+                "held out": found.held_out,
+            }
             done[part, draw] |= {"chance": found.null, "seconds": round(time.perf_counter() - began, 1)}
             with options.file.open("a") as file:
                 file.write(json.dumps(done[part, draw]) + "\n")
         of_part = [one for (name, _), one in done.items() if name == part]
         counts = Counter(one["verdict"] for one in of_part)
-        print(f"{part}: {dict(counts)} of {len(of_part)}, {np.median([one['seconds'] for one in of_part]):.1f} s", flush=True)
+        print(
+            f"{part}: {dict(counts)} of {len(of_part)},"
+            f" {np.median([one['seconds'] for one in of_part]):.1f} s",
+            flush=True,
+        )
 
 
 def of_noise(n: int, d: int, n_seeds: int, draw: int) -> BootstrapResult:
     """Two unrelated spaces; their seeds are pairs at random."""
     rng = np.random.default_rng((n, d, draw))
-    source, target = (LatentSpace(rng.normal(size=(n, d)), [f"{side}{row}" for row in range(n)]) for side in "st")
+    source, target = (
+        LatentSpace(rng.normal(size=(n, d)), [f"{side}{row}" for row in range(n)]) for side in "st"
+    )
     seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
     return bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=draw)
 
@@ -63,7 +77,9 @@ def of_words(n: int, n_seeds: int, draw: int) -> BootstrapResult:
     source, target = (load_words(name, limit=n) for name in ("word2vec-novels", "fasttext-novels"))
     rng = np.random.default_rng(draw)
     seeds = [(one, one) for one in rng.permutation(source.ids)[:n_seeds]]
-    return bootstrap_anchors(source, target.take(rng.permutation(n)), seeds=seeds, n_anchors=300, random_state=draw)
+    return bootstrap_anchors(
+        source, target.take(rng.permutation(n)), seeds=seeds, n_anchors=300, random_state=draw
+    )
 
 
 if __name__ == "__main__":

@@ -30,12 +30,18 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 
 
 def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step; both are kept."""
+    """Scores with these anchors in the lower panes' representation, and their change by the last step;
+    both are kept.
+    """
     form, before = workspace.panes[1], session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     found = scores(pair, form, workspace.anchors, *settings, alone=True)
     moved = {}
-    if before and _comparable(before, workspace, pair) and compute.can_be_scored(pair, before.anchors, workspace.anchors):
+    if (
+        before
+        and _comparable(before, workspace, pair)
+        and compute.can_be_scored(pair, before.anchors, workspace.anchors)
+    ):
         moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
     return found, moved
 
@@ -54,15 +60,19 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
             border=True,
         )
     st.caption(
-        f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an anchor. An arrow "
-        "shows how much the last step changed a score, measured on the same rows before and after, of at most "
-        f"{compute.DIFFERENCE_ROWS:,}. It appears only if the 95 % interval of the difference excludes 0."
+        f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an"
+        " anchor. An arrow shows how much the last step changed a score, measured on the same rows before"
+        f" and after, of at most {compute.DIFFERENCE_ROWS:,}. It appears only if the 95 % interval of the"
+        " difference excludes 0."
     )
 
 
 def _comparable(before: Workspace, now: Workspace, pair: Match) -> bool:
     """Whether only the anchors differ, so that they explain a difference of scores."""
-    same = all(getattr(before, field) == getattr(now, field) for field in ("source", "target", "projection", "k", "convention"))
+    same = all(
+        getattr(before, field) == getattr(now, field)
+        for field in ("source", "target", "projection", "k", "convention")
+    )
     there = bool(before.anchors) and all(identifier in pair.source.index for identifier in before.anchors)
     return same and there and before.anchors != now.anchors
 
@@ -79,7 +89,9 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     if len(table) > TABLE_ROWS:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
     shown, look = with_items(workspace, table.head(TABLE_ROWS))
-    look["column_config"]["pinned"] = st.column_config.CheckboxColumn(help="Pinned anchors stay when you choose a new strategy")
+    look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
+        help="Pinned anchors stay when you choose a new strategy"
+    )
     key = f"anchors.table-{digest_of(workspace.anchors)}"  # another list, another selection
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
@@ -89,9 +101,13 @@ def show_table(workspace: Workspace, pair: Match) -> None:
             ("Unpin", ":material/keep_off:", session.unpin_anchors, (chosen,)),
             ("Show in panes", ":material/visibility:", session.select, (chosen,)),
         ):
-            st.button(f"{label} {len(chosen) or ''}", icon=icon, on_click=call, args=arguments, disabled=not chosen)
+            st.button(
+                f"{label} {len(chosen) or ''}", icon=icon, on_click=call, args=arguments, disabled=not chosen
+            )
         others = tuple(workspace.anchors)
-        st.button("Remove all but pinned", on_click=session.remove_anchors, args=(others,), disabled=len(others) < 2)
+        st.button(
+            "Remove all but pinned", on_click=session.remove_anchors, args=(others,), disabled=len(others) < 2
+        )
 
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:
@@ -102,17 +118,24 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
     table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in found.items()})
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
     st.caption(
-        "All rows are centred and scaled to length 1. A large condition number means that inverting a space amplifies noise. "
-        "Coverage is the mean cosine of a row to its nearest anchor; in brackets for the same number of random anchors."
+        "All rows are centred and scaled to length 1. A large condition number means that inverting a space"
+        " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
+        " same number of random anchors."
     )
     figure = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(found)
     exports.chart(figure.interactive(exports.theme()), "anchors.spectrum")
     exports.export_bar(figure, "spectrum")
-    duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]
+    duplicates = [
+        (name, *pair_of_ids)
+        for name, diagnostics in found.items()
+        for pair_of_ids in diagnostics.near_duplicates
+    ]
     if duplicates:
         st.markdown(f"**{len(duplicates)} near-duplicates** are almost redundant:")
         st.dataframe(
-            pd.DataFrame(duplicates, columns=["space", "anchor", "almost the same as", "cosine"]), hide_index=True, height=200
+            pd.DataFrame(duplicates, columns=["space", "anchor", "almost the same as", "cosine"]),
+            hide_index=True,
+            height=200,
         )
 
 
@@ -121,7 +144,9 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
         "anchors": f"{found.n_anchors:,}",
         "rank": f"{found.rank:,} of {len(found.singular_values):,}",
         "effective rank": short(found.effective_rank, 1),
-        "condition number": "∞" if found.condition_number == float("inf") else short(found.condition_number, 1),
+        "condition number": (
+            "∞" if found.condition_number == float("inf") else short(found.condition_number, 1)
+        ),
         "coverage": f"{short(found.coverage)} (random: {short(found.coverage_random)})",
         "near-duplicates, cosine > .9": f"{len(found.near_duplicates):,}",
     }
@@ -130,7 +155,9 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="above-panes"):
-    bar = st.container()  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    bar = (
+        st.container()
+    )  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     st.empty()  # a block with nothing in it takes no room before `above` is drawn
 
 
@@ -143,13 +170,17 @@ def above() -> None:
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
 quickly = scored and is_scored_quickly(pair)
 with sidebar.panes_first(above, scored_quickly=quickly):
-    shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
+    shown = dataclasses.replace(
+        workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True)
+    )
     drawing = panes.draw(pair, shown)
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         panes.show(pair, drawing, "anchors", height=620)
     if quickly:
-        effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
+        effect(
+            workspace, pair
+        )  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
 with picture:
     panes.export_bar(drawing, "anchors")
 with side:
@@ -159,7 +190,10 @@ if scored:
 elif workspace.anchors:
     messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
 else:
-    st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
+    st.info(
+        "No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a"
+        " strategy."
+    )
 titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit", "Influence", "Compare sets"]
 listed, sets, judged, audited, weighed, compared = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:

@@ -8,8 +8,8 @@ from app import session
 from app.bootstrap import panel
 
 st.caption(
-    "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This page finds hundreds of "
-    "them from a few known pairs, or from none."
+    "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This page"
+    " finds hundreds of them from a few known pairs, or from none."
 )
 workspace = session.workspace()
 if (used := panel.in_use(workspace)) is not None:

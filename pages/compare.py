@@ -34,8 +34,10 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     search = _search(choice) if len(pair) > MANY_ROWS else "exact"
     start = button.button(
         "Score every row",
-        help="Runs a job that searches the neighbours of every held-out row in blocks; a stopped job resumes. All pages then "
-        "show these scores.",
+        help=(
+            "Runs a job that searches the neighbours of every held-out row in blocks; a stopped job resumes."
+            " All pages then show these scores."
+        ),
         icon=":material/done_all:",
         width="stretch",
     )
@@ -43,7 +45,10 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     forms = REPRESENTATIONS if relative else ("absolute",)
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
     asked = {form: exact_scores(pair, form, *settings, start=start, search=search) for form in forms}
-    found = {form: one if isinstance(one, dict) else scores_of(workspace, pair, form) for form, one in asked.items()}
+    found = {
+        form: one if isinstance(one, dict) else scores_of(workspace, pair, form)
+        for form, one in asked.items()
+    }
     score_table(found)
     show_cautions(pair, tuple(workspace.anchors))
     follow([one for one in asked.values() if one is not None and not isinstance(one, dict)])
@@ -66,8 +71,10 @@ def _search(place: DeltaGenerator) -> str:
         format_func=lambda name: SEARCHES[name].title,
         key="compare.neighbours",
         persist_state="session",
-        help="Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at few rows; their "
-        "recall is measured on 400 queries and shown beside the scores.",
+        help=(
+            "Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at few"
+            " rows; their recall is measured on 400 queries and shown beside the scores."
+        ),
     )
 
 
@@ -79,24 +86,30 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
     note = (
-        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces (mutual kNN, "
-        f"centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to highlight them in the panes."
+        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute"
+        f" spaces (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to"
+        " highlight them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
             rows = rows.reset_index(drop=True)
             shown, look = with_items(workspace, rows)
-            look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
+            look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(
+                min_value=0, max_value=1, format="%.3f"
+            )
             brushing_table(shown, f"compare.{key}", height=300, **look)
             st.caption(note)
     with groups:
         if groups.open:  # it takes seconds where there are many rows
             differences(workspace, pair)
     with one:
-        asked = st.text_input("Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session")
+        asked = st.text_input(
+            "Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session"
+        )
         if asked and asked not in pair.source.index:
             messages.warning(
-                f"“{asked}” is not among the {counted(len(pair), 'row')} that are in both spaces.", icon=":material/search_off:"
+                f"“{asked}” is not among the {counted(len(pair), 'row')} that are in both spaces.",
+                icon=":material/search_off:",
             )
         elif asked:
             st.html(neighbours_html(pair, neighbours_of(pair, asked, min(25, len(pair) - 1))))
@@ -107,7 +120,9 @@ pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening = st.empty()
 with st.container(key="above-panes"):
-    bar = st.container()  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    bar = (
+        st.container()
+    )  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     st.empty()  # a block with nothing in it takes no room before `above` is drawn
 
 

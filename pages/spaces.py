@@ -45,7 +45,8 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
                 "equal rows": compute.equal_rows(space),
                 "mean norm": float(space.norms.mean(dtype=np.float64)),
                 "offset": float(
-                    np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64)
+                    np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64))
+                    / space.norms.mean(dtype=np.float64)
                 ),
                 "content": space.digest[:8],
             }
@@ -60,7 +61,10 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
             "rows": st.column_config.NumberColumn(format="localized"),
             "offset": st.column_config.NumberColumn(
                 format="%.2f",
-                help="Length of the mean vector ÷ mean length of the vectors. Above .1 centring changes the results",
+                help=(
+                    "Length of the mean vector ÷ mean length of the vectors. Above .1 centring changes the"
+                    " results"
+                ),
             ),
             "mean norm": st.column_config.NumberColumn(format="%.2f"),
             "equal rows": st.column_config.NumberColumn(help="Rows whose vector is equal to another row's"),
@@ -78,7 +82,11 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
                 icon=":material/close:",
                 type="tertiary",
                 disabled=in_use,
-                help="It is the source or the target. Choose another one in the sidebar first" if in_use else None,
+                help=(
+                    "It is the source or the target. Choose another one in the sidebar first"
+                    if in_use
+                    else None
+                ),
                 on_click=remove_space,
                 args=(spec,),
             )
@@ -87,7 +95,9 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
 
 def offset(space: LatentSpace) -> float:
     """Length of the mean row over the mean length of the rows."""
-    return float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64))
+    return float(
+        np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64)
+    )
 
 
 def unpairable(workspace: Workspace) -> bool:

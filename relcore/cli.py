@@ -1,4 +1,6 @@
-"""relscope on the command line: what the app does, without a screen. Each command is a module of `relcore.commands`."""
+"""relscope on the command line: what the app does, without a screen. Each command is a module of
+`relcore.commands`.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix, told in one line on
-    stderr, 130 after Ctrl-C."""
+    """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
+    told in one line on stderr, 130 after Ctrl-C."""
     arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
     options = _parser(arguments).parse_args(arguments)
     from relcore.runs.store import in_use
@@ -53,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:
-        return _fail(f"{str(error.filename)[:200]}: {error.strerror}; check the path" if error.filename else str(error))
+        return _fail(
+            f"{str(error.filename)[:200]}: {error.strerror}; check the path" if error.filename else str(error)
+        )
     except _mendable() as error:
         return _fail(str(error))
     return code or 0
@@ -92,7 +96,9 @@ def _own_store(folder: str | None) -> Iterator[None]:
 
 @contextmanager
 def unconfined() -> Iterator[None]:
-    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every process."""
+    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every
+    process.
+    """
     before = os.environ.pop("RELSCOPE_SHARE", None)
     try:
         yield
@@ -181,6 +187,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--store", metavar="FOLDER", help="folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
+        "--store",
+        metavar="FOLDER",
+        help="folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)",
     )
     command.add_argument("--quiet", action="store_true", help="do not show progress")

@@ -1,4 +1,6 @@
-"""What holds for every test: one core for linear algebra, because tests run beside each other; one engine and one browser."""
+"""What holds for every test: one core for linear algebra, because tests run beside each other; one engine
+and one browser.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,19 @@ from collections.abc import Iterator
 
 import pytest
 
-for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # read when NumPy, Torch and numba are loaded, which is later
+for library in (
+    "OMP",
+    "OPENBLAS",
+    "MKL",
+    "NUMBA",
+):  # read when NumPy, Torch and numba are loaded, which is later
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
 def shared_engine(tmp_path_factory):
-    """An engine of one worker for all tests of this process that need no engine of their own: to start one takes seconds.
+    """An engine of one worker for all tests of this process that need no engine of their own: to start one
+    takes seconds.
 
     A test takes it through `one_worker`, or gives it a store of its own with `monkeypatch`.
     """
@@ -38,12 +46,17 @@ def one_worker(shared_engine, monkeypatch, tmp_path):
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
     """One Chromium for all tests of this process: Playwright runs once in a thread."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright: pip install playwright")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need playwright: pip install playwright"
+    )
     from tests.browser.conftest import FLAGS, find_chromium
 
     path = find_chromium()
     if path is None:
-        pytest.skip("no Chromium found: install one, run `playwright install chromium`, or set RELSCOPE_CHROMIUM to its path")
+        pytest.skip(
+            "no Chromium found: install one, run `playwright install chromium`, or set RELSCOPE_CHROMIUM to"
+            " its path"
+        )
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
@@ -52,7 +65,9 @@ def browser() -> Iterator:
 
 @pytest.fixture
 def page(browser) -> Iterator:
-    """A page of its own context, so no cookie, storage or session of another test; errors of its scripts fail the test."""
+    """A page of its own context, so no cookie, storage or session of another test; errors of its scripts
+    fail the test.
+    """
     context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(120_000)

@@ -1,7 +1,8 @@
 """Check texts against CONTRIBUTING's glossary: `python tests/glossary.py [FILE …]`, part of `make lint`.
 
-The glossary's table is the only list. A text is a string literal, a docstring or a comment in Python, a line of Markdown, or
-a string of the papers' JSON; names in code (`null_low`) are not. Prints file, line, the words and what to write instead.
+The glossary's table is the only list. A text is a string literal, a docstring or a comment in Python, a line
+of Markdown, or a string of the papers' JSON; names in code (`null_low`) are not. Prints file, line, the words
+and what to write instead.
 """
 
 import ast
@@ -21,7 +22,9 @@ HEADING = "## Glossary"
 
 @dataclass(frozen=True)
 class Rule:
-    """Words not to use, and what to write; `shown` says that it applies to what users read, not to docstrings and comments."""
+    """Words not to use, and what to write; `shown` says that it applies to what users read, not to
+    docstrings and comments.
+    """
 
     words: re.Pattern
     write: str
@@ -36,7 +39,9 @@ class Text:
 
 
 def rules(markdown: str) -> list[Rule]:
-    """A rule for each backticked phrase in the third column of the glossary; "texts" in the fourth: only what users read."""
+    """A rule for each backticked phrase in the third column of the glossary; "texts" in the fourth: only
+    what users read.
+    """
     found = []
     for line in glossary(markdown).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -53,7 +58,9 @@ def glossary(markdown: str) -> str:
 
 
 def pattern(phrase: str, a_name: bool = False) -> re.Pattern:
-    """Whole words, also across a line break, in any letter case unless it is a name's; a slash between words means "or"."""
+    """Whole words, also across a line break, in any letter case unless it is a name's; a slash between
+    words means "or".
+    """
     words = [f"(?:{'|'.join(map(re.escape, word.split('/')))})" for word in phrase.split()]
     return re.compile(r"(?<!\w)" + r"[\s#]+".join(words) + r"(?!\w)", 0 if a_name else re.IGNORECASE)
 
@@ -67,7 +74,10 @@ def texts(path: Path) -> Iterator[Text]:
         yield Text(1, re.sub(r"`[^`\n]+`", "`…`", content), True)
     elif path.suffix == ".json":
         for number, line in enumerate(content.splitlines(), 1):
-            yield from (Text(number, json.loads(f'"{found}"'), True) for found in re.findall(r'"((?:[^"\\]|\\.)*)"', line))
+            yield from (
+                Text(number, json.loads(f'"{found}"'), True)
+                for found in re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+            )
     else:
         yield from literals(ast.parse(content))
         for token in tokenize.generate_tokens(io.StringIO(content).readline):
@@ -90,7 +100,11 @@ def literals(tree: ast.AST) -> Iterator[Text]:
 
 def files() -> list[Path]:
     """The project's texts but the tests, which quote them."""
-    python = [path for root in ("app", "pages", "relcore", "benchmarks", "assets") for path in (ROOT / root).rglob("*.py")]
+    python = [
+        path
+        for root in ("app", "pages", "relcore", "benchmarks", "assets")
+        for path in (ROOT / root).rglob("*.py")
+    ]
     return sorted([*python, *ROOT.glob("*.md"), *(ROOT / "relcore/data/papers").glob("*.json")])
 
 
@@ -102,7 +116,9 @@ def slips(paths: list[Path]) -> Iterator[str]:
             for rule in known:
                 for match in rule.words.finditer(one.text) if one.shown or not rule.shown else ():
                     line = one.line + one.text.count("\n", 0, match.start())
-                    yield f"{path.relative_to(ROOT)}:{line}: “{' '.join(match.group().split())}” → {rule.write}"
+                    yield (
+                        f"{path.relative_to(ROOT)}:{line}: “{' '.join(match.group().split())}” → {rule.write}"
+                    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A toy metric and a toy similarity, registered in `relcore.base.names` alone, are on pages, on the command line, in recipes."""
+"""A toy metric and a toy similarity, registered in `relcore.base.names` alone, are on pages, on the
+command line, in recipes.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def toys(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path / "package")
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setitem(
-        names.METRICS, "same sign", names.MetricName("same sign", "toys.same_sign:SameSign", "of the coordinates")
+        names.METRICS,
+        "same sign",
+        names.MetricName("same sign", "toys.same_sign:SameSign", "of the coordinates"),
     )
     monkeypatch.setitem(names.SIMILARITIES, "farthest", names.Named("Farthest", "toys.farthest:Farthest"))
     yield
@@ -111,7 +115,10 @@ def test_it_compares_many_spaces_and_layers(files):
 
 
 def test_unrelated_spaces_lie_within_its_chance_level(tmp_path):
-    unrelated = [load(save_space(tmp_path / f"u{n}.npz", np.random.default_rng(n).normal(size=(300, 5)))) for n in (1, 2)]
+    unrelated = [
+        load(save_space(tmp_path / f"u{n}.npz", np.random.default_rng(n).normal(size=(300, 5))))
+        for n in (1, 2)
+    ]
     score = AllPairs("same sign").run(unrelated).scores[0][1]
     assert score.null.low <= score <= score.null.high
 
@@ -139,7 +146,10 @@ def test_a_recipe_draws_it_and_the_similarity(files, tmp_path):
     recipe = json.loads(drawn.bytes("json", full_paths=True)) | {"projection": {"similarity": "farthest"}}
     again = exportable(recipe).table()
     assert len(again) == len(drawn.table())
-    assert b"same sign" in exportable(recipe).bytes("svg") or "same sign" in exportable(recipe).bytes("html").decode()
+    assert (
+        b"same sign" in exportable(recipe).bytes("svg")
+        or "same sign" in exportable(recipe).bytes("html").decode()
+    )
 
 
 def test_the_similarity_makes_relative_spaces_and_is_offered(session, files):
@@ -147,4 +157,7 @@ def test_the_similarity_makes_relative_spaces_and_is_offered(session, files):
     made = RelativeProjection("farthest").fit(X, anchors=[0, 5]).transform(X)
     expected = -np.abs(X[:, None] - X[[0, 5]]).max(axis=2)
     np.testing.assert_allclose(made, expected, atol=1e-5)
-    assert "farthest" in str([one.options for one in session.selectbox if one.key == "projection.similarity"]).lower()
+    assert (
+        "farthest"
+        in str([one.options for one in session.selectbox if one.key == "projection.similarity"]).lower()
+    )

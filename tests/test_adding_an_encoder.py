@@ -1,4 +1,6 @@
-"""A toy encoder, registered in `relcore.base.names` alone, is on the page, on the command line, in the store and in recipes."""
+"""A toy encoder, registered in `relcore.base.names` alone, is on the page, on the command line, in the
+store and in recipes.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / "package" / "toys" / "__init__.py").touch()
     (tmp_path / "package" / "toys" / "shades.py").write_text(TOY)
     monkeypatch.syspath_prepend(tmp_path / "package")
-    monkeypatch.setitem(names.ENCODERS, "toy", names.Named("Shades of grey", "toys.shades:Shades", "or rows, columns"))
+    monkeypatch.setitem(
+        names.ENCODERS, "toy", names.Named("Shades of grey", "toys.shades:Shades", "or rows, columns")
+    )
     yield encoder_class("toy")
     for name in ("toys", "toys.shades"):
         sys.modules.pop(name, None)
@@ -87,7 +91,9 @@ def test_its_settings_are_checked_and_go_to_json_and_back(toy):
     record = encoder_to_json(encoder)
     assert record == {"encoder": "toy", "direction": "columns", "bands": 2, "power": 1.0, "inverted": False}
     assert encoder_from_json(json.loads(json.dumps(record))) == encoder
-    assert encoder_from_json(record | {"encoder": "toys.shades:Shades"}) == encoder  # as a worker writes it that knows no toy
+    assert (
+        encoder_from_json(record | {"encoder": "toys.shades:Shades"}) == encoder
+    )  # as a worker writes it that knows no toy
     for wrong, message in (
         ({"bands": 9}, "bands: expected a whole number from 1 to 8, got 9"),
         ({"direction": "diagonals"}, "direction: expected one of 'rows', 'columns', got 'diagonals'"),
@@ -111,7 +117,10 @@ def test_it_is_on_the_command_line_with_its_settings_as_options(toy):
 
 
 def test_its_help_tells_its_name_and_with_it_its_settings(toy, capsys):
-    for arguments, told in (([], "toy (or rows, columns)"), (["--encoder", "toy"], "toy: Dimension of the space; default: 4")):
+    for arguments, told in (
+        ([], "toy (or rows, columns)"),
+        (["--encoder", "toy"], "toy: Dimension of the space; default: 4"),
+    ):
         with pytest.raises(SystemExit):
             main(["encode", *arguments, "--help"])
         assert told in " ".join(capsys.readouterr().out.split())
@@ -135,13 +144,34 @@ def test_it_encodes_by_command_and_is_in_the_recipe_of_a_figure(toy, store, tmp_
 
     dataset = load_dataset(DIGITS)
     for direction in ("rows", "columns"):
-        encode(DIGITS, toy(direction, 6), store)  # a worker process would know no toy: what is stored is found
+        encode(
+            DIGITS, toy(direction, 6), store
+        )  # a worker process would know no toy: what is stored is found
     assert stored_encodings(store, dataset.digest, toy("rows", 6))
-    arguments = ["encode", "digits", "--limit", "40", "--encoder", "rows,columns", "--bands", "6", "--quiet", "--json"]
+    arguments = [
+        "encode",
+        "digits",
+        "--limit",
+        "40",
+        "--encoder",
+        "rows,columns",
+        "--bands",
+        "6",
+        "--quiet",
+        "--json",
+    ]
     assert main(arguments) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["name"] for row in rows] == ["Shades rows 6 · digits", "Shades columns 6 · digits"]
-    compare = ["compare", *(row["key"] for row in rows), "--anchors", "8", "--recipe", str(tmp_path / "recipe.json"), "--quiet"]
+    compare = [
+        "compare",
+        *(row["key"] for row in rows),
+        "--anchors",
+        "8",
+        "--recipe",
+        str(tmp_path / "recipe.json"),
+        "--quiet",
+    ]
     assert main(compare) == 0
     recipe = (tmp_path / "recipe.json").read_text()
     assert '\\"encoder\\": \\"toy\\"' in recipe

@@ -1,6 +1,8 @@
-"""Who adds a thing writes one file and one line in `relcore.base.names`: page, command line and recipe then have it.
+"""Who adds a thing writes one file and one line in `relcore.base.names`: page, command line and recipe then
+have it.
 
-Each test puts a toy into a package outside the project, registers it at run time, and finds it in all three places.
+Each test puts a toy into a package outside the project, registers it at run time, and finds it in all three
+places.
 """
 
 import json
@@ -84,7 +86,12 @@ def files(tmp_path, monkeypatch):
     points = rng.normal(size=(3, 8))[np.arange(240) % 3] * 2 + rng.normal(size=(240, 8))
     turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     for name, rows in {"a": points, "b": points @ turn + 0.3 * rng.normal(size=points.shape)}.items():
-        np.savez(f"{name}.npz", vectors=rows.astype(np.float32), ids=[f"r{row}" for row in range(240)], labels=labels)
+        np.savez(
+            f"{name}.npz",
+            vectors=rows.astype(np.float32),
+            ids=[f"r{row}" for row in range(240)],
+            labels=labels,
+        )
     return tuple(SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in "ab")
 
 
@@ -98,7 +105,18 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
     place = f"{package(METHOD)}:to_the_mean"
     monkeypatch.setitem(names.METHODS, "to-the-mean", names.Method("to the mean row", place, knows="both"))
 
-    found = command(capsys, "stitch", "a.npz", "b.npz", "--methods", "to-the-mean", "--anchors", "32", "--recipe", "r.json")
+    found = command(
+        capsys,
+        "stitch",
+        "a.npz",
+        "b.npz",
+        "--methods",
+        "to-the-mean",
+        "--anchors",
+        "32",
+        "--recipe",
+        "r.json",
+    )
     assert "to the mean row" in found
     with pytest.raises(SystemExit):
         main(["stitch", "--help"])
@@ -108,7 +126,9 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
     assert recipe["stitching"]["methods"] == ["to-the-mean"]
     table = exportable(recipe).table()
     stitched = table[(table["encoder"] != table["head"]) & (table["metric"] == "accuracy")]
-    np.testing.assert_allclose(stitched["score"], 1 / 3, atol=0.15)  # one answer for all rows: chance, ± 3 standard errors
+    np.testing.assert_allclose(
+        stitched["score"], 1 / 3, atol=0.15
+    )  # one answer for all rows: chance, ± 3 standard errors
 
     session = Session(workspace=Workspace(files, *files)).open("stitch")
     assert "to the mean row" in session.at.pills(key="stitch.methods").options
@@ -121,7 +141,12 @@ def test_a_study(package, files, monkeypatch, capsys):
     found = json.loads(command(capsys, "study", "doubling", "--json", "--recipe", "r.json"))
     assert [row["double"] for row in found["rows"]] == [0.0, 2.0, 4.0, 6.0]
     assert found["findings"][0]["value"] == pytest.approx(1.0)
-    assert exportable(json.loads(Path("r.json").read_text(encoding="utf-8"))).table()["y"].tolist() == [0, 2, 4, 6]
+    assert exportable(json.loads(Path("r.json").read_text(encoding="utf-8"))).table()["y"].tolist() == [
+        0,
+        2,
+        4,
+        6,
+    ]
     assert "Twice a number" in Session().open("studies").at.radio(key="studies.kind").options
 
 

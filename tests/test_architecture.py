@@ -1,4 +1,5 @@
-"""Who may import whom, how long a file may be, and what no file may hold: read from the files, nothing is run.
+"""Who may import whom, how long a file may be, and what no file may hold: read from the files, nothing is
+run.
 
 One test per rule: it reads every file and lists all that break the rule.
 """
@@ -92,7 +93,9 @@ def sources_with(*suffixes):
     return sorted(found)
 
 
-TREES = {module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sources_with(".py")}
+TREES = {
+    module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sources_with(".py")
+}
 
 
 def within(module, packages):
@@ -100,12 +103,18 @@ def within(module, packages):
 
 
 def imported(tree, module=""):
-    """Dotted names that the statements of this tree import, those of submodules in full; relative imports resolved."""
+    """Dotted names that the statements of this tree import, those of submodules in full; relative imports
+    resolved.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
-            origin = ".".join(filter(None, (*module.split(".")[: -node.level], node.module))) if node.level else node.module
+            origin = (
+                ".".join(filter(None, (*module.split(".")[: -node.level], node.module)))
+                if node.level
+                else node.module
+            )
             for alias in node.names:
                 full = f"{origin}.{alias.name}"
                 yield full if full in TREES else origin
@@ -124,13 +133,25 @@ IMPORTS = {module: sorted(set(imported(tree, module))) for module, tree in TREES
 
 def imports_where(broken):
     """``"module imports name"`` of each import that breaks the rule ``broken(module, name)``."""
-    return [f"{module} imports {name}" for module, names in IMPORTS.items() for name in names if broken(module, name)]
+    return [
+        f"{module} imports {name}"
+        for module, names in IMPORTS.items()
+        for name in names
+        if broken(module, name)
+    ]
 
 
 def test_the_rules_see_the_project():
-    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces.space", "relcore.scores.cka"} <= set(TREES)
+    assert {
+        "app.main",
+        "app.workspace",
+        "pages.compare",
+        "relcore.spaces.space",
+        "relcore.scores.cka",
+    } <= set(TREES)
     sample = ast.parse(
-        "import a.b\nfrom relcore.scores import cka\nfrom relcore.base.errors import SpaceError\nfrom .cka import x\n"
+        "import a.b\nfrom relcore.scores import cka\nfrom relcore.base.errors import SpaceError\nfrom .cka"
+        " import x\n"
     )
     assert list(imported(sample, "relcore.scores.neighbours")) == [
         "a.b",
@@ -138,7 +159,9 @@ def test_the_rules_see_the_project():
         "relcore.base.errors",
         "relcore.scores.cka",
     ]
-    assert list(imported_at_once(ast.parse("import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    import c"))) == ["a"]
+    assert list(
+        imported_at_once(ast.parse("import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    import c"))
+    ) == ["a"]
     assert "app.main imports app.session" in imports_where(lambda module, name: module == "app.main")
 
 
@@ -157,7 +180,10 @@ def test_each_folder_of_the_core_imports_only_from_those_below():
     core = [module for module in TREES if within(module, ["relcore"])]
     upward = imports_where(
         lambda module, name: (
-            module in core and name.count(".") > 1 and within(name, ["relcore"]) and floor_of(name) > floor_of(module)
+            module in core
+            and name.count(".") > 1
+            and within(name, ["relcore"])
+            and floor_of(name) > floor_of(module)
         )
     )
     assert upward == []
@@ -172,7 +198,10 @@ def test_each_library_is_known_to_its_part_alone():
 
 
 def test_what_takes_long_to_import_waits_for_the_function_that_needs_it():
-    heavy = {module: [name for name in imported_at_once(tree) if within(name, HEAVY)] for module, tree in TREES.items()}
+    heavy = {
+        module: [name for name in imported_at_once(tree) if within(name, HEAVY)]
+        for module, tree in TREES.items()
+    }
     assert {module: names for module, names in heavy.items() if names} == {}
 
 
@@ -180,14 +209,24 @@ def test_importing_the_core_loads_nothing_heavy():
     modules = sorted(name for name in TREES if within(name, ["relcore"]) and not name.endswith("__main__"))
     modules = [name for name in modules if not within(name, ["relcore.figures", "relcore.panes.widget"])]
     names = [*HEAVY, "streamlit", "plotly", "matplotlib", "anywidget"]
-    script = f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in sys.modules]))"
+    script = (
+        f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in"
+        " sys.modules]))"
+    )
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout) == []
 
 
 def test_paths_of_users_go_through_access():
-    """`access.expanded` or `access.allowed`: an unknown ~user is no traceback, and a shared app stays confined."""
-    found = {module for module, tree in TREES.items() for node in ast.walk(tree) if getattr(node, "attr", "") == "expanduser"}
+    """`access.expanded` or `access.allowed`: an unknown ~user is no traceback, and a shared app stays
+    confined.
+    """
+    found = {
+        module
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if getattr(node, "attr", "") == "expanduser"
+    }
     assert found == {"relcore.base.access"}
 
 
@@ -198,7 +237,11 @@ def unpickled(tree):
     """Lines that could run code out of a data file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            names = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+            )
             yield from (node.lineno for name in names if name.split(".")[0] in PICKLE_MODULES)
         if isinstance(node, ast.Attribute) and node.attr in ("Unpickler", "read_pickle"):
             yield node.lineno
@@ -248,6 +291,10 @@ def test_no_file_knows_the_machine_it_was_written_on():
         pytest.skip("not a git checkout")
     machine = re.compile(rb"(?<![\w.])/(?:work|root|home/\w+)/(?!</)")
     paths = [ROOT / name for name in listed.stdout.split("\0") if name]
-    text = {path: path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".safetensors", ".png", ".pdf")}
+    text = {
+        path: path.read_bytes()
+        for path in paths
+        if path.is_file() and path.suffix not in (".safetensors", ".png", ".pdf")
+    }
     assert len(text) > 50
     assert [str(path.relative_to(ROOT)) for path, content in text.items() if machine.search(content)] == []

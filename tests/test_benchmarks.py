@@ -19,7 +19,11 @@ def test_it_says_what_it_measures_and_is_listed(name):
 
 
 def test_the_list_names_no_module_that_is_gone():
-    table = [line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    table = [
+        line
+        for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
     named = {name for line in table for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert named <= set(MODULES)
     assert len(table) > 10

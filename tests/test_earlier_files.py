@@ -1,7 +1,7 @@
 """What earlier versions wrote still opens, is written again to the same bytes, and draws the same numbers.
 
-`tests/data/earlier/<version>` is what that version wrote, by the script beside it. Such files are on people's disks: the code
-follows them, never the other way about.
+`tests/data/earlier/<version>` is what that version wrote, by the script beside it. Such files are on people's
+disks: the code follows them, never the other way about.
 """
 
 import copy
@@ -31,17 +31,31 @@ from relcore.studies.study import StudySpec
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 REDRAWN = {"comparison-tsne"}  # t-SNE of version 0.1.0 was scikit-learn's; openTSNE comes to another map
-# Training and UMAP turn the last bit of a product into other digits: these repeat on the processor they were written on.
+# Training and UMAP turn the last bit of a product into other digits: these repeat on the processor they were
+# written on.
 OF_ONE_PROCESSOR = {
     *("bootstrap", "bootstrap-paper", "bootstrap-scores"),
-    *("comparison-umap", "cross-domain", "plane-codes", "reconstruction", "reconstruction-mse", "rescale-input"),
+    *(
+        "comparison-umap",
+        "cross-domain",
+        "plane-codes",
+        "reconstruction",
+        "reconstruction-mse",
+        "rescale-input",
+    ),
     *("rescale-layers", "training", "try-it", "try-it-picture", "zero-shot"),
 }
-# Their spaces are TF-IDF and an SVD, whose last bits, and so the digests, differ by processor: drawn there without digests.
+# Their spaces are TF-IDF and an SVD, whose last bits, and so the digests, differ by processor: drawn there
+# without digests.
 ENCODED = {"across-languages", "cross-lingual"}
 SLOW = {"comparison-umap", "comparison-tsne", "study"}
 RECIPES = [
-    pytest.param(folder, path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=f"{folder.name}-{path.stem}")
+    pytest.param(
+        folder,
+        path.stem,
+        marks=[pytest.mark.slow] if path.stem in SLOW else [],
+        id=f"{folder.name}-{path.stem}",
+    )
     for folder in EARLIER
     for path in sorted((folder / "recipes").glob("*.json"))
 ]
@@ -68,7 +82,11 @@ def processor():
         told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return ""
-    parts = [found[1] for found in (re.search(rf"{name}\s*: (.*)", told) for name in ("model name", "flags")) if found]
+    parts = [
+        found[1]
+        for found in (re.search(rf"{name}\s*: (.*)", told) for name in ("model name", "flags"))
+        if found
+    ]
     return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).hexdigest()
 
 
@@ -97,13 +115,17 @@ def of_this_version(text):
 
 
 def assert_same_table(found, expected, same_numbers=True, within=1e-5):
-    """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs together may not."""
+    """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs
+    together may not.
+    """
     assert found.shape == expected.shape
     for (_, got), (name, known) in zip(found.items(), expected.items(), strict=True):
         if is_numeric_dtype(known) and not same_numbers:
             np.testing.assert_array_equal(np.isfinite(got), np.isfinite(known), err_msg=name)
         elif is_numeric_dtype(known):
-            np.testing.assert_allclose(got.to_numpy(float), known.to_numpy(float), rtol=within, atol=within, err_msg=name)
+            np.testing.assert_allclose(
+                got.to_numpy(float), known.to_numpy(float), rtol=within, atol=within, err_msg=name
+            )
         else:
             np.testing.assert_array_equal(pd.factorize(got)[0], pd.factorize(known)[0], err_msg=name)
 
@@ -111,7 +133,9 @@ def assert_same_table(found, expected, same_numbers=True, within=1e-5):
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder, name):
     need_processor(folder, name)
-    written = for_this_processor(folder, name, (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8"))
+    written = for_this_processor(
+        folder, name, (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8")
+    )
     drawn = exportable(json.loads(written))
     assert drawn.bytes("json").decode() == of_this_version(written)
     found, expected = drawn.table(), pd.read_csv(folder / "tables" / f"{name}.csv")

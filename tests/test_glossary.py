@@ -1,4 +1,6 @@
-"""The check of CONTRIBUTING's glossary finds the words that its table forbids, in texts alone, and says where they are."""
+"""The check of CONTRIBUTING's glossary finds the words that its table forbids, in texts alone, and says
+where they are.
+"""
 
 from tests.glossary import GLOSSARY, pattern, rules, slips, texts
 

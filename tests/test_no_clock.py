@@ -1,4 +1,6 @@
-"""No test passes or fails by the speed of the machine: tests count work, or wait for events with `tests.waiting.until`."""
+"""No test passes or fails by the speed of the machine: tests count work, or wait for events with
+`tests.waiting.until`.
+"""
 
 import ast
 from pathlib import Path

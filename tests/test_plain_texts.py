@@ -1,4 +1,6 @@
-"""Places through which a text could become code, read from the source: raw HTML, messages, and the components' scripts."""
+"""Places through which a text could become code, read from the source: raw HTML, messages, and the
+components' scripts.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,20 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("app", "pages") for path in (ROOT / folder).rglob("*.py"))
 SCRIPTS = sorted(path for folder in ("app", "relcore") for path in (ROOT / folder).rglob("*.js"))
 MESSAGES = {"error", "warning", "success", "toast", "info", "exception"}
-RAW = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|\.html\(|setHTML")
+RAW = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|\.html\(|setHTML"
+)
 
 
 def raw_html(tree: ast.AST) -> list[int]:
-    """Lines that let Streamlit render HTML or run scripts: all but `st.html`, whose texts are escaped by `plain_html`."""
-    return [node.value.lineno for node in ast.walk(tree) if isinstance(node, ast.keyword) and "unsafe" in (node.arg or "")]
+    """Lines that let Streamlit render HTML or run scripts: all but `st.html`, whose texts are escaped by
+    `plain_html`.
+    """
+    return [
+        node.value.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and "unsafe" in (node.arg or "")
+    ]
 
 
 def own_messages(tree: ast.AST) -> list[int]:
@@ -27,14 +37,18 @@ def own_messages(tree: ast.AST) -> list[int]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MESSAGES:
             of_streamlit = isinstance(node.func.value, ast.Name) and node.func.value.id == "st"
             body = ast.unparse(node.args[0]) if node.args else ""
-            constant = bool(node.args) and (isinstance(node.args[0], ast.Constant) or re.fullmatch(r"(\w+\.)?[A-Z_]+", body))
+            constant = bool(node.args) and (
+                isinstance(node.args[0], ast.Constant) or re.fullmatch(r"(\w+\.)?[A-Z_]+", body)
+            )
             found += [node.lineno] * (of_streamlit and not constant)
     return found
 
 
 @pytest.mark.parametrize("rule", [raw_html, own_messages])
 def test_no_page_renders_a_text_by_itself(rule):
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES if path.name != "messages.py"}
+    trees = {
+        path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES if path.name != "messages.py"
+    }
     assert len(trees) > 50
     assert [f"{path.relative_to(ROOT)}:{line}" for path, tree in trees.items() for line in rule(tree)] == []
 
@@ -42,7 +56,12 @@ def test_no_page_renders_a_text_by_itself(rule):
 def test_no_component_makes_html_of_a_text():
     assert len(SCRIPTS) >= 20
     lines = {path: path.read_text(encoding="utf-8").splitlines() for path in SCRIPTS}
-    assert [f"{path.name}:{n}" for path in lines for n, line in enumerate(lines[path], start=1) if RAW.search(line)] == []
+    assert [
+        f"{path.name}:{n}"
+        for path in lines
+        for n, line in enumerate(lines[path], start=1)
+        if RAW.search(line)
+    ] == []
 
 
 @pytest.mark.parametrize(

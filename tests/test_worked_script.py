@@ -39,14 +39,20 @@ def test_the_script_stitches_two_files_as_the_core_does(files, tmp_path):
     spec = StitchSpec(("absolute", "relative"), n_anchors=128)
     result = stitch_matrix([load_space(tmp_path / name) for name in files], spec)
     absolute, relative = (result.matrix(method)[0] for method in spec.methods)
-    assert told.groups() == tuple(f"{score:.3f}" for score in (absolute[0, 0], absolute[1, 0], relative[1, 0]))
+    assert told.groups() == tuple(
+        f"{score:.3f}" for score in (absolute[0, 0], absolute[1, 0], relative[1, 0])
+    )
     assert relative[1, 0] > absolute[1, 0] + 0.2
 
 
 def test_the_lesson_is_short():
     """Twenty lines of code, the imports and the two print-outs apart."""
     code = SCRIPT.read_text(encoding="utf-8").split('"""')[2].splitlines()
-    lines = [line for line in code if line.strip() and not line.startswith(("#", "from", "import", "sys.path", "print"))]
+    lines = [
+        line
+        for line in code
+        if line.strip() and not line.startswith(("#", "from", "import", "sys.path", "print"))
+    ]
     assert len(lines) <= 20
 
 

@@ -1,6 +1,8 @@
-"""Every class that is read from JSON, with wrong values in every place: it is refused with one SpaceError, or it is sound.
+"""Every class that is read from JSON, with wrong values in every place: it is refused with one SpaceError, or
+it is sound.
 
-The files of earlier versions are the sound ones that are changed; what is accepted must hash and be written as JSON again.
+The files of earlier versions are the sound ones that are changed; what is accepted must hash and be written
+as JSON again.
 """
 
 import copy
@@ -36,7 +38,9 @@ FEW = [None, {}, "x", -1, math.nan, 10**400, [[1]], DEEP, "\ud800"]
 def places(value, place=()):
     """Where something can be put: the whole, each field, and the first two items of each list."""
     yield place
-    inner = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    inner = (
+        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    )
     for step, one in inner:
         yield from places(one, (*place, step))
 
@@ -87,10 +91,31 @@ _FILE = {"source": "file", "name": "here.npz"}
 # Figures that version 0.1.0 had not.
 _MIGRATION = {"n_pairs": 50, "judgements": [{"query": "q", "row": "a", "grade": 1.0}]}
 NEWER = {
-    "differences": {"figure": "differences", "spaces": [_FILE, _FILE], "anchors": ["a"], "groups": "clusters", "k": 5},
-    "anchor-audit": {"figure": "anchor-audit", "source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
-    "anchor-influence": {"figure": "anchor-influence", "source": _FILE, "target": _FILE, "influence": {"anchors": ["a", "b"]}},
-    "anchor-curve": {"figure": "anchor-curve", "source": _FILE, "target": _FILE, "curve": {"strategies": ["random"], "k": 5}},
+    "differences": {
+        "figure": "differences",
+        "spaces": [_FILE, _FILE],
+        "anchors": ["a"],
+        "groups": "clusters",
+        "k": 5,
+    },
+    "anchor-audit": {
+        "figure": "anchor-audit",
+        "source": _FILE,
+        "target": _FILE,
+        "audit": {"anchors": ["a", "b"], "k": 5},
+    },
+    "anchor-influence": {
+        "figure": "anchor-influence",
+        "source": _FILE,
+        "target": _FILE,
+        "influence": {"anchors": ["a", "b"]},
+    },
+    "anchor-curve": {
+        "figure": "anchor-curve",
+        "source": _FILE,
+        "target": _FILE,
+        "curve": {"strategies": ["random"], "k": 5},
+    },
     "drift": {
         "figure": "drift",
         "old": _FILE,
@@ -98,8 +123,18 @@ NEWER = {
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
-    "drift-series": {"figure": "drift-series", "spaces": [_FILE, _FILE], "series": {"k": 5}, "against": "first"},
-    "drift-map": {"figure": "drift-map", "spaces": [_FILE, _FILE], "digests": ["a", "b"], "series": {"jitter": 0.01}},
+    "drift-series": {
+        "figure": "drift-series",
+        "spaces": [_FILE, _FILE],
+        "series": {"k": 5},
+        "against": "first",
+    },
+    "drift-map": {
+        "figure": "drift-map",
+        "spaces": [_FILE, _FILE],
+        "digests": ["a", "b"],
+        "series": {"jitter": 0.01},
+    },
     "migration": {"figure": "migration", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
     "migration-threshold": {
         "figure": "migration-threshold",
@@ -163,7 +198,10 @@ def test_every_figure_is_among_them():
         ('{"a": -Infinity}', "the number -Infinity"),
         ('{"a": 1e400}', "the file: a: expected a number that is finite, got inf"),
         ('{"a": 1, "b": 2, "a": 3}', "the name 'a' twice"),
-        ('{"a": ' + "1" * 400 + "}", "the file: a: expected whole numbers of up to 64 bits, got one of 1,326 bits"),
+        (
+            '{"a": ' + "1" * 400 + "}",
+            "the file: a: expected whole numbers of up to 64 bits, got one of 1,326 bits",
+        ),
         ('{"a": ' + "1" * 5000 + "}", "invalid JSON"),
         ('["\\ud800"]', "half a surrogate pair"),
         ('{"\\udfff": 1}', "half a surrogate pair"),
@@ -195,7 +233,10 @@ SESSION = json.loads((EARLIER / "session.json").read_text(encoding="utf-8"))
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"spaces": [], "source": 0}, "source: expected the number of one of the 0 spaces, counted from 0, got 0"),
+        (
+            {"spaces": [], "source": 0},
+            "source: expected the number of one of the 0 spaces, counted from 0, got 0",
+        ),
         ({"source": 3}, "source: expected the number of one of the 3 spaces, counted from 0, got 3"),
         ({"target": -1}, "target: expected the number of one of the 3 spaces, counted from 0, got -1"),
         ({"target": True}, "target: expected a whole number, got True"),

@@ -1,4 +1,6 @@
-"""Audit of the anchor pairs: suspects with their two neighbourhoods, buttons to remove them, and the scores without them."""
+"""Audit of the anchor pairs: suspects with their two neighbourhoods, buttons to remove them, and the
+scores without them.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
         required=True,
         persist_state="session",
         help=(
-            "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best; it finds more, "
-            "but needs both spaces at once. Rows of similarities correlates the similarities of a pair to all other anchors, "
-            "which each space works out by itself."
+            "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best;"
+            " it finds more, but needs both spaces at once. Rows of similarities correlates the similarities"
+            " of a pair to all other anchors, which each space works out by itself."
         ),
     )
     specs = (workspace.source, workspace.target)
@@ -71,8 +73,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
 
 def _told(task: PairAudit) -> str:
     return (
-        "A wrong pair agrees as little as anchors that are mismatched on purpose. The list ends where more than "
-        f"{100 * task.false_share:.0f} % of it would be right pairs on average, if right pairs agree better than that."
+        "A wrong pair agrees as little as anchors that are mismatched on purpose. The list ends where more"
+        f" than {100 * task.false_share:.0f} % of it would be right pairs on average, if right pairs agree"
+        " better than that."
     )
 
 
@@ -80,12 +83,18 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
     ids = tuple(outcome.anchors[position] for position in outcome.suspects)
     names = distinct_names((pair.source, pair.target))
     found = _neighbours(compute.pair_key(pair), digest_of(ids[:_MOST_LISTED]), pair, ids[:_MOST_LISTED])
-    table = pd.DataFrame({"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]})
+    table = pd.DataFrame(
+        {"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]}
+    )
     near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
     shown, look = with_items(workspace, table.assign(**near))
-    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(format="%.3f", width=100)
+    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(
+        format="%.3f", width=100
+    )
     look["height"] = "content" if len(ids) < 9 else 340
-    chosen = tuple(shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)])
+    chosen = tuple(
+        shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)]
+    )
     with st.container(horizontal=True):
         st.button(
             f"Remove all {len(ids):,}" if len(ids) > 1 else "Remove it",
@@ -126,8 +135,8 @@ def _scores(outcome: AuditOutcome) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     one = next(iter(before.values()))
     st.caption(
-        f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has the 95 % "
-        "interval of the paired difference."
+        f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has"
+        " the 95 % interval of the paired difference."
         if after
         else f"Relative scores on {counted(one.n, 'held-out row')}, no anchor among them."
     )

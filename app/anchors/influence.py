@@ -40,7 +40,13 @@ def influence(workspace: Workspace, pair: Match) -> None:
         help="A hundred rows are chosen this way; those that raise CKA most are suggested.",
     )
     settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
-    task, specs = AnchorInfluence(workspace.anchors, candidates=candidates, **settings), (workspace.source, workspace.target)
+    task, specs = (
+        AnchorInfluence(workspace.anchors, candidates=candidates, **settings),
+        (
+            workspace.source,
+            workspace.target,
+        ),
+    )
     outcome = results.computed(task, specs, label="Compute the influence", unasked_seconds=_STARTS_ITSELF)
     if outcome is None:
         return
@@ -54,7 +60,9 @@ def influence(workspace: Workspace, pair: Match) -> None:
             _suggestion(name, ids, label, call, outcome)
     with drawn:
         digests = tuple(compute.load_space(spec).digest for spec in specs)
-        figure = InfluenceChart(source=specs[0], target=specs[1], digests=digests, influence=task).draw(outcome)
+        figure = InfluenceChart(source=specs[0], target=specs[1], digests=digests, influence=task).draw(
+            outcome
+        )
         exports.chart(figure.interactive(exports.theme()), "influence.chart")
         exports.export_bar(figure, "influence")
 
@@ -62,12 +70,13 @@ def influence(workspace: Workspace, pair: Match) -> None:
 def _table(workspace: Workspace, outcome: InfluenceOutcome) -> None:
     head = f", stitched accuracy {short(outcome.accuracy)}" if outcome.classes else ""
     st.caption(
-        f"With all anchors: linear CKA {short(outcome.cka)}, cosine {short(outcome.cosine)}, Jaccard {short(outcome.jaccard)}, "
-        f"MRR {short(outcome.mrr)}{head}. Each column is the score with the anchor less the score without it, exactly, on "
-        f"{outcome.n_choosing:,} held-out rows; for Jaccard and MRR, {outcome.n_queries:,} queries among "
-        f"{outcome.n_searched:,} of them"
+        f"With all anchors: linear CKA {short(outcome.cka)}, cosine {short(outcome.cosine)}, Jaccard"
+        f" {short(outcome.jaccard)}, MRR {short(outcome.mrr)}{head}. Each column is the score with the anchor"
+        f" less the score without it, exactly, on {outcome.n_choosing:,} held-out rows; for Jaccard and MRR,"
+        f" {outcome.n_queries:,} queries among {outcome.n_searched:,} of them"
         + (
-            f"; accuracy is that of a ridge head of the source on {outcome.n_labelled:,} other rows of the target with a label"
+            f"; accuracy is that of a ridge head of the source on {outcome.n_labelled:,} other rows of the"
+            " target with a label"
             if head
             else ""
         )
@@ -95,8 +104,8 @@ def _suggestion(name: str, ids: tuple[str, ...], label: str, call, outcome: Infl
     with st.container(border=True):
         st.markdown(f"**To {what}:** {plain(', '.join(ids))}")
         st.caption(
-            f"On {outcome.n_judging:,} other held-out rows, with 95 % intervals: {_told(outcome.after.get(name, {}))}. Chosen "
-            "one after the other by the exact gain in CKA."
+            f"On {outcome.n_judging:,} other held-out rows, with 95 % intervals:"
+            f" {_told(outcome.after.get(name, {}))}. Chosen one after the other by the exact gain in CKA."
         )
         with st.container(horizontal=True):
             number = f"{len(ids)}" if len(ids) > 1 else "it"

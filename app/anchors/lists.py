@@ -16,7 +16,9 @@ from relcore.spaces.space import Match
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:
-    """Search and step buttons above the panes. Lasso and click are in the panes, strategies in the sidebar."""
+    """Search and step buttons above the panes. Lasso and click are in the panes, strategies in the
+    sidebar.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
         st.text_input(
             "Add anchors by name",
@@ -25,8 +27,8 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             on_change=_add_typed,
             args=(pair,),
             help=(
-                "Separate names with commas. You can also draw with the lasso, click a point, or choose a strategy in the "
-                "sidebar."
+                "Separate names with commas. You can also draw with the lasso, click a point, or choose a"
+                " strategy in the sidebar."
             ),
             width=420,
         )
@@ -37,7 +39,10 @@ def pickers(workspace: Workspace, pair: Match) -> None:
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),
-                help="Selects the items found, like the lasso. The buttons next to this field add or remove them.",
+                help=(
+                    "Selects the items found, like the lasso. The buttons next to this field add or remove"
+                    " them."
+                ),
                 width=280,
             )
         brushed, rows = selected(pair)
@@ -82,7 +87,10 @@ def _add_known(pair: Match, ids: list[str]) -> None:
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
     if unknown and not known:
-        session.notify(f"anchors: expected ids of rows that both spaces have, got {_unknown(unknown)}; check the spelling")
+        session.notify(
+            f"anchors: expected ids of rows that both spaces have, got {_unknown(unknown)}; check the"
+            " spelling"
+        )
     elif unknown:
         session.announce(f"{_counted(len(known))} added. {_left_out(unknown)}")
     session.add_anchors(known)
@@ -100,7 +108,10 @@ def _unknown(ids: list[str]) -> str:
 def _left_out(ids: list[str]) -> str:
     """What a list named and the spaces lack: known ids were used, so this is news and not an error."""
     are = "id is" if len(ids) == 1 else "ids are"
-    return f"{len(ids):,} {are} not in both spaces and left out: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}."
+    return (
+        f"{len(ids):,} {are} not in both spaces and left out:"
+        f" {quote(ids[:5])}{', …' if len(ids) > 5 else ''}."
+    )
 
 
 def named_sets(workspace: Workspace, pair: Match) -> None:
@@ -108,7 +119,11 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
     keep, files = st.columns(2, gap="large")
     with keep:
         st.text_input(
-            "Save these anchors as", placeholder="frequent verbs", key="anchors.set-name", on_change=_keep_set, max_chars=80
+            "Save these anchors as",
+            placeholder="frequent verbs",
+            key="anchors.set-name",
+            on_change=_keep_set,
+            max_chars=80,
         )
         for name, ids in workspace.named_sets:
             with st.container(horizontal=True, vertical_alignment="center"):
@@ -120,7 +135,12 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
                     args=(f"use set “{name}”", ids),
                 )
                 st.button(
-                    "", key=f"anchors.forget-{name}", icon=":material/delete:", help="Forget", on_click=_forget, args=(name,)
+                    "",
+                    key=f"anchors.forget-{name}",
+                    icon=":material/delete:",
+                    help="Forget",
+                    on_click=_forget,
+                    args=(name,),
                 )
     with files:
         uploaded = st.file_uploader("List of ids, one per line", type=["txt", "csv"], key="anchors.upload")
@@ -161,7 +181,8 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     if not known:
         session.notify(
-            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id per line, as in the spaces"
+            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id per line, as"
+            " in the spaces"
         )
     elif replace:
         unknown = [identifier for identifier in ids if identifier not in pair.source.index]

@@ -1,4 +1,6 @@
-"""Two anchor sets side by side on the same held-out rows, and scores of strategies by the number of anchors."""
+"""Two anchor sets side by side on the same held-out rows, and scores of strategies by the number of
+anchors.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,18 @@ def _choose(side: str, workspace: Workspace, pair: Match) -> tuple[str, tuple[st
         return chosen, tuple(one for one in named[chosen] if one in pair.source.index)
     most = min(len(pair) // 3, MOST_ANCHORS)
     usual = min(max(len(workspace.anchors), 1), most) if workspace.anchors else min(300, most)
-    number = int(st.number_input(f"Anchors of {side}", 1, max(most, 1), usual, 10, key=f"sets.number-{side}-{most}", **_KEEP))
+    number = int(
+        st.number_input(
+            f"Anchors of {side}", 1, max(most, 1), usual, 10, key=f"sets.number-{side}-{most}", **_KEEP
+        )
+    )
     state = int(st.number_input(f"Random state of {side}", 0, 10_000, 0, key=f"sets.state-{side}", **_KEEP))
     return f"{number} {chosen}, state {state}", compute.select_anchors(pair, number, chosen, state)
 
 
-def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[str, tuple[str, ...]]]) -> None:
+def _difference(
+    workspace: Workspace, pair: Match, form: str, sides: list[tuple[str, tuple[str, ...]]]
+) -> None:
     (name_a, a), (name_b, b) = sides
     if set(a) == set(b):
         st.info("Both sets are the same anchors. Choose another set for A or B.", icon=":material/info:")
@@ -68,10 +76,14 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
     half = short((first.high - first.low) / 2)
     if first.is_clear:
         better, worse = ("A", "B") if first.value > 0 else ("B", "A")
-        told = f"**{better} is better than {worse} by {short(abs(first.value))} ± {half}** ({metric}, {form})."
+        told = (
+            f"**{better} is better than {worse} by {short(abs(first.value))} ± {half}** ({metric}, {form})."
+        )
         st.markdown(told + contradiction(first, changes, worse))
     else:
-        st.markdown(f"**No clear difference between A and B**: {short(first.value)} ± {half} ({metric}, {form}).")
+        st.markdown(
+            f"**No clear difference between A and B**: {short(first.value)} ± {half} ({metric}, {form})."
+        )
     table = pd.DataFrame(
         [
             {"score": METRICS[one].title, "A less B, 95 %": change.describe(), "clear": change.is_clear}
@@ -81,19 +93,29 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
     st.dataframe(table, hide_index=True, width="content")
     n = min(len(pair) - len({*a, *b}), compute.DIFFERENCE_ROWS)
     st.caption(
-        f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)}, {counted(len(b), 'anchor')}; "
-        f"{len({*a} & {*b}):,} in both. Both are scored on the same {n:,} held-out rows, which are anchors of neither, with "
-        "the same queries. The intervals are those of the paired difference."
+        f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)},"
+        f" {counted(len(b), 'anchor')}; {len({*a} & {*b}):,} in both. Both are scored on the same {n:,}"
+        " held-out rows, which are anchors of neither, with the same queries. The intervals are those of the"
+        " paired difference."
     )
     with st.container(horizontal=True):
         for side, (name, ids) in zip("AB", sides, strict=True):
             if ids != workspace.anchors:
-                st.button(f"Use {side}", key=f"sets.use-{side}", on_click=session.set_anchors, args=(f"use {name}", ids))
+                st.button(
+                    f"Use {side}",
+                    key=f"sets.use-{side}",
+                    on_click=session.set_anchors,
+                    args=(f"use {name}", ids),
+                )
 
 
 def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:
     """Names the scores that clearly prefer the other set, "" where none does."""
-    other = [METRICS[name].title for name, one in changes.items() if one.is_clear and (one.value > 0) != (first.value > 0)]
+    other = [
+        METRICS[name].title
+        for name, one in changes.items()
+        if one.is_clear and (one.value > 0) != (first.value > 0)
+    ]
     return f" But {worse} has the higher {' and '.join(other)}." if other else ""
 
 
@@ -101,7 +123,12 @@ def _curve(workspace: Workspace, pair: Match, form: str) -> None:
     strategies = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.multiselect(
-            "Strategies", strategies, strategies[:2], key=f"sets.strategies-{len(strategies)}", max_selections=4, **_KEEP
+            "Strategies",
+            strategies,
+            strategies[:2],
+            key=f"sets.strategies-{len(strategies)}",
+            max_selections=4,
+            **_KEEP,
         )
         titles = {name: METRICS[name].title for name in CURVE_METRICS}
         metric = st.segmented_control(
@@ -110,7 +137,10 @@ def _curve(workspace: Workspace, pair: Match, form: str) -> None:
     if not chosen:
         return
     if len(pair) < 4 * len(chosen) * min(NUMBERS):
-        messages.info("Too few rows for a curve: at most a quarter of them can be anchors.", icon=":material/show_chart:")
+        messages.info(
+            "Too few rows for a curve: at most a quarter of them can be anchors.",
+            icon=":material/show_chart:",
+        )
         return
     settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
     task, specs = SetCurve(tuple(chosen), form=form, **settings), (workspace.source, workspace.target)
@@ -118,6 +148,8 @@ def _curve(workspace: Workspace, pair: Match, form: str) -> None:
     if outcome is None:
         return
     digests = tuple(compute.load_space(spec).digest for spec in specs)
-    figure = SetCurveChart(source=specs[0], target=specs[1], digests=digests, curve=task, metric=metric).draw(outcome)
+    figure = SetCurveChart(source=specs[0], target=specs[1], digests=digests, curve=task, metric=metric).draw(
+        outcome
+    )
     exports.chart(figure.interactive(exports.theme()), "sets.curve")
     exports.export_bar(figure, "sets-curve")

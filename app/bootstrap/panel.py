@@ -1,4 +1,6 @@
-"""Run the bootstrap: a button with its time, a live curve, the scores of the anchors, and a button to use them."""
+"""Run the bootstrap: a button with its time, a live curve, the scores of the anchors, and a button to use
+them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from relcore.represent.literal import LEARNING_RATE
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 
-# The choosers of the Bootstrap page: experiment or real use, the known pairs, the method and the rows, as one frozen spec.
+# The choosers of the Bootstrap page: experiment or real use, the known pairs, the method and the rows, as one
+# frozen spec.
 
 FEWEST_SHARED = 20
 _MODES = {"hide": "Experiment", "real": "Real use"}
@@ -55,7 +58,10 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     """The choosers of the page; None if the settings are invalid, and the page shows why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
-        st.info("Source and target are the same space. Choose two different spaces in the sidebar.", icon=":material/info:")
+        st.info(
+            "Source and target are the same space. Choose two different spaces in the sidebar.",
+            icon=":material/info:",
+        )
         return None
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
@@ -66,7 +72,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         mode = _segments("Purpose", modes, _MODES, "bootstrap.mode", _MODE_HELP)
         starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
         starts = [one for one in starts if not (one == "random" and mode == "real")]
-        start = _segments("Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
+        start = _segments(
+            "Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP
+        )
         method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
@@ -74,13 +82,24 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = int(
             kept(
-                st.number_input, "Anchors", 1, most, min(300, max(1, most // 2)), 10, key=f"bootstrap.anchors-{most}", width=140
+                st.number_input,
+                "Anchors",
+                1,
+                most,
+                min(300, max(1, most // 2)),
+                10,
+                key=f"bootstrap.anchors-{most}",
+                width=140,
             )
         )
         n_seeds = 0
         if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
-            n_seeds = int(kept(st.number_input, "Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140))
+            n_seeds = int(
+                kept(
+                    st.number_input, "Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140
+                )
+            )
         learning_rate = LEARNING_RATE
         if method == "paper":
             learning_rate = float(
@@ -97,11 +116,16 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
                     help=_RATE_HELP,
                 )
             )
-        random_state = int(kept(st.number_input, "Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140))
+        random_state = int(
+            kept(st.number_input, "Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140)
+        )
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         if len(workspace.anchors) < 3:
-            st.info("At least three anchors are needed. Choose some in the sidebar, or other seeds.", icon=":material/star:")
+            st.info(
+                "At least three anchors are needed. Choose some in the sidebar, or other seeds.",
+                icon=":material/star:",
+            )
             return None
         pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
     elif start == "typed":
@@ -109,38 +133,43 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         if pairs is None:
             return None
     if method == "paper" and not (pairs or n_seeds):
-        st.info("The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:")
+        st.info(
+            "The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:"
+        )
         return None
     given = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
-    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **given, learning_rate=learning_rate)
+    spec = BootstrapSpec(
+        method, pairs=pairs, rows=rows, hide=mode == "hide", **given, learning_rate=learning_rate
+    )
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec)
 
 
 def tell_in_use() -> None:
     """Say that the pair of the sidebar was bootstrapped."""
     st.info(
-        "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose the original "
-        "space in the sidebar, or undo.",
+        "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose"
+        " the original space in the sidebar, or undo.",
         icon=":material/hub:",
     )
 
 
 _MODE_HELP = (
-    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the result. Real use: "
-    "two spaces whose rows may have no ids in common."
+    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
+    " result. Real use: two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's anchors, or pairs "
-    "that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's"
+    " anchors, or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
 )
 _METHOD_HELP = (
-    "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As published: Sinkhorn "
-    "and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed. The paper's text optimises them, too, which finds "
-    "almost none of the hidden anchors here (.049 instead of .986 on 1,000 words)."
+    "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As"
+    " published: Sinkhorn and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed. The paper's"
+    " text optimises them, too, which finds almost none of the hidden anchors here (.049 instead of .986 on"
+    " 1,000 words)."
 )
 _RATE_HELP = (
-    "Adam's learning rate. The paper uses .02 for retrieval and .05 for stitching. Raise it if the error is still falling "
-    "at the end."
+    "Adam's learning rate. The paper uses .02 for retrieval and .05 for stitching. Raise it if the error is"
+    " still falling at the end."
 )
 
 
@@ -158,7 +187,9 @@ def _segments(label: str, options: list[str], names: dict[str, str], key: str, e
 
 
 def _rows(n: int, counted: bool, method: str) -> int | None:
-    """All rows, or the most frequent; the published method starts with few, because each of its steps compares all pairs."""
+    """All rows, or the most frequent; the published method starts with few, because each of its steps
+    compares all pairs.
+    """
     options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
     usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
     which = "most frequent" if counted else "first"
@@ -219,7 +250,9 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
-    """The button, the bar, or the result; `used` where the session's spaces and anchors are already those found."""
+    """The button, the bar, or the result; `used` where the session's spaces and anchors are already those
+    found.
+    """
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.computed(setup.spec, specs, label="Find the anchors", below=_live)
     if outcome is None:
@@ -236,18 +269,26 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         disabled=used,
         type="primary" if result.success else "secondary",
         help=(
-            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have the ids of their "
-            "partners, makes it the target, and replaces the session's anchors by those found. Undo restores the former ones."
+            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have"
+            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
+            " found. Undo restores the former ones."
         ),
         on_click=session.guarded,
         args=(use, setup, outcome),
     )
-    recipe = {"source": setup.source_spec, "target": setup.target_spec, "digests": setup.digests, "bootstrap": setup.spec}
+    recipe = {
+        "source": setup.source_spec,
+        "target": setup.target_spec,
+        "digests": setup.digests,
+        "bootstrap": setup.spec,
+    }
     rounds, listed = st.columns([1.4, 1], gap="large")
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
-        exports.chart(_by_rounds(figure.interactive(exports.theme()), len(result.history)), "bootstrap.rounds")
+        exports.chart(
+            _by_rounds(figure.interactive(exports.theme()), len(result.history)), "bootstrap.rounds"
+        )
         exports.export_bar(figure, "bootstrap-rounds")
     with listed:
         _list(outcome)
@@ -257,7 +298,9 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         st.caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
         exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
     elif outcome.known:
-        st.caption("No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors.")
+        st.caption(
+            "No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors."
+        )
 
 
 def _by_rounds(figure: Any, n: int) -> Any:
@@ -270,7 +313,9 @@ def _list(outcome: Outcome) -> None:
     if outcome.known:
         st.subheader("Wrong anchors", anchor=False)
         by_chance = short(outcome.n_hidden / outcome.n_shared, 2)
-        st.caption(f"{len(wrong):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance.")
+        st.caption(
+            f"{len(wrong):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
+        )
         if not wrong:
             st.markdown("None.")
             return
@@ -278,8 +323,8 @@ def _list(outcome: Outcome) -> None:
     else:
         st.subheader("Anchors", anchor=False)
         st.caption(
-            f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no scores: check the pairs "
-            "by eye."
+            f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no"
+            " scores: check the pairs by eye."
         )
         table = pd.DataFrame(result.anchors, columns=["anchor", "matched to"])
     st.dataframe(table, key="bootstrap.list", hide_index=True, height=360 if len(table) > 9 else "content")
@@ -297,15 +342,20 @@ def _live(jobs: list[Job]) -> None:
     chart = Lines(lines, "round", "share", y_range=(0, 1.02))
     figure = _by_rounds(lines_figure(chart, exports.theme(), height=320), len(curve[names[0]]))
     exports.chart(figure, "bootstrap.live")
-    known = " Found: anchors with their true partner, which the method does not know." if "share found" in names else ""
+    known = (
+        " Found: anchors with their true partner, which the method does not know."
+        if "share found" in names
+        else ""
+    )
     st.caption(
-        "Paired: source rows that are mutual nearest neighbours with a target row; for the published method, its "
-        f"anchors.{known}"
+        "Paired: source rows that are mutual nearest neighbours with a target row; for the published method,"
+        f" its anchors.{known}"
     )
 
 
 def use(setup: BootstrapSetup, outcome: Outcome) -> None:
-    """As one step: rename the target's rows after their partners, make the result the target, and take the anchors found.
+    """As one step: rename the target's rows after their partners, make the result the target, and take the
+    anchors found.
 
     Raises
     ------
@@ -318,9 +368,12 @@ def use(setup: BootstrapSetup, outcome: Outcome) -> None:
     spaces = workspace.spaces if renamed in workspace.spaces else (*workspace.spaces, renamed)
     pair = compute.matched(setup.source_spec, renamed)
     anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
-    changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors, BOOTSTRAPPED)
+    changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
+        anchors, BOOTSTRAPPED
+    )
     st.session_state[_USED] = renamed, setup
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(
-        f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and {counted(len(pair), 'paired row')}."
+        f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"
+        f" {counted(len(pair), 'paired row')}."
     )

@@ -24,7 +24,9 @@ def all_pairs(workspace: Workspace) -> None:
     """The section at the end of a page; with only two spaces, a line on how to add more."""
     st.subheader("All pairs", anchor=False)
     if len(workspace.spaces) < 3:
-        st.caption("This session has two spaces. Add a third one on the Spaces page to compare every pair here.")
+        st.caption(
+            "This session has two spaces. Add a third one on the Spaces page to compare every pair here."
+        )
         return
     specs, spaces = _readable(workspace)
     if len(spaces) < 2:
@@ -40,10 +42,15 @@ def all_pairs(workspace: Workspace) -> None:
             key="all-pairs.metric",
             persist_state="session",
         )
-        grouped = st.toggle("Group similar spaces", key="all-pairs.grouped", persist_state="session", help=_GROUPING)
+        grouped = st.toggle(
+            "Group similar spaces", key="all-pairs.grouped", persist_state="session", help=_GROUPING
+        )
     with picture:
         if "anchors" in METRICS[metric].needs and not workspace.anchors:
-            st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
+            st.info(
+                "No anchors yet: choose some in the sidebar, or pick them on the Anchors page.",
+                icon=":material/star:",
+            )
             return
         task = AllPairs.of(metric, **settings_of(workspace))
         label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
@@ -59,7 +66,9 @@ def all_pairs(workspace: Workspace) -> None:
     exports.export_bar(recipe.draw(found), "all-pairs")
 
 
-_GROUPING = "Orders the spaces by average-linkage clustering of 1 − score, so that similar spaces are adjacent."
+_GROUPING = (
+    "Orders the spaces by average-linkage clustering of 1 − score, so that similar spaces are adjacent."
+)
 
 
 def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]:
@@ -80,7 +89,9 @@ def settings_of(workspace: Workspace) -> dict[str, Any]:
     return {"anchors": workspace.anchors, "projection": workspace.projection, **asked}
 
 
-def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:
+def _heat_map(
+    workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores
+) -> None:
     """The figure; its key contains the pair, because Streamlit ignores a second click on a selected cell."""
     from relcore.figures.matrices_screen import matrices_figure
 
@@ -98,8 +109,12 @@ def _pick(points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]) -> No
         session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
 
 
-def pair_of(points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell, its row first; None for a space with itself or without a selection."""
+def pair_of(
+    points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
+) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The two spaces of the clicked cell, its row first; None for a space with itself or without a
+    selection.
+    """
     if not points:
         return None
     _, i, j = points[0]["customdata"]
@@ -117,16 +132,19 @@ def _circumstances(found: PairScores) -> str:
     some = next((score for score in scores if score.n_queries < score.n), None)
     asked = f", {some.n_queries:,} of them as queries" if some else ""
     asked += f" for their k = {scores[0].k} nearest" if scores[0].k else ""
-    left_out = " Hatched cells cannot be compared; hover over one to see why." if len(scores) < len(pairs) else ""
+    left_out = (
+        " Hatched cells cannot be compared; hover over one to see why." if len(scores) < len(pairs) else ""
+    )
     best = ""
     if found.best_chance:
         first, second, score = found.best
         band = found.best_chance
         best = (
-            f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of {len(scores)} scores: "
-            f"{short(band.low)} … {short(band.high)}."
+            f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of"
+            f" {len(scores)} scores: {short(band.low)} … {short(band.high)}."
         )
     return (
-        f"{rows} rows, paired by id{asked}.{best} Chance level: the rows of one space are permuted; hover for its 95 % band. "
-        f"Click a cell to compare its pair: the row becomes the source, the column the target.{left_out}"
+        f"{rows} rows, paired by id{asked}.{best} Chance level: the rows of one space are permuted; hover for"
+        " its 95 % band. Click a cell to compare its pair: the row becomes the source, the column the"
+        f" target.{left_out}"
     )

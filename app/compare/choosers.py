@@ -1,4 +1,6 @@
-"""What the panes show: pivots or all rows, which representations, and the reduction to two or three dimensions."""
+"""What the panes show: pivots or all rows, which representations, and the reduction to two or three
+dimensions.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ from relcore.compare.scene import LOWER, RIGHT
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.space import Match
 
-# What colours the rows: pivots, labels, numbers of the spaces, and the columns of the tables that came with them.
+# What colours the rows: pivots, labels, numbers of the spaces, and the columns of the tables that came with
+# them.
 
 _HELP = (
-    "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of classes a legend: "
-    "of more than 20 classes the most frequent. Agreement: the share of a row's neighbours that the other space keeps."
+    "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of"
+    " classes a legend: of more than 20 classes the most frequent. Agreement: the share of a row's neighbours"
+    " that the other space keeps."
 )
 
 
@@ -81,7 +85,9 @@ _LOWER = {"relative": "relative", "whitened": "whitened"}
 def view_choosers(workspace: Workspace, pair: Match) -> None:
     """One row above the panes: common choices, and a button for the rest."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
-        has_columns = bool(table_columns(workspace)) or (pair.source.labels is not None and pair.source.counts is None)
+        has_columns = bool(table_columns(workspace)) or (
+            pair.source.labels is not None and pair.source.counts is None
+        )
         if has_columns:
             color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
@@ -91,7 +97,9 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "Show",
             "view.everything",
             "all" if workspace.view.everything else "pivots",
-            lambda value: session.edit_spec("show all" if value == "all" else "show pivots", "view", everything=value == "all"),
+            lambda value: session.edit_spec(
+                "show all" if value == "all" else "show pivots", "view", everything=value == "all"
+            ),
             options=["pivots", "all"],
             format_func={"pivots": "Pivots", "all": "All"}.get,
             help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
@@ -115,7 +123,10 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             options=list(REDUCTIONS),
             format_func=lambda name: REDUCTIONS[name].title,
             required=True,
-            help="PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until they are done.",
+            help=(
+                "PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until"
+                " they are done."
+            ),
         )
         with st.popover("More", icon=":material/tune:"):
             _further_choosers(workspace)
@@ -156,7 +167,13 @@ def _further_choosers(workspace: Workspace) -> None:
         max_value=2000,
         step=50,
     )
-    bound(st.toggle, "Show all anchors", "view.show_anchors", view.show_anchors, change("show anchors", "view", "show_anchors"))
+    bound(
+        st.toggle,
+        "Show all anchors",
+        "view.show_anchors",
+        view.show_anchors,
+        change("show anchors", "view", "show_anchors"),
+    )
     bound(
         st.segmented_control,
         "Fit",
@@ -166,17 +183,22 @@ def _further_choosers(workspace: Workspace) -> None:
         options=list(_FITS),
         format_func=_FITS.get,
         required=True,
-        help="One map, fitted on the first space: equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
+        help=(
+            "One map, fitted on the first space: equal pictures mean equal coordinates (Moschella et al.,"
+            " Fig. 5)."
+        ),
     )
     bound(
         st.toggle,
         "Keep the orientation",
         "view.oriented",
         workspace.oriented,
-        lambda value: session.edit("keep the orientation" if value else "orientation as computed", oriented=value),
+        lambda value: session.edit(
+            "keep the orientation" if value else "orientation as computed", oriented=value
+        ),
         help=(
-            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off: as computed. It "
-            "changes the display only."
+            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off: as"
+            " computed. It changes the display only."
         ),
     )
     bound(
@@ -185,7 +207,10 @@ def _further_choosers(workspace: Workspace) -> None:
         "view.align",
         reduction.align,
         change("align", "reduction", "align"),
-        help="Rotates, mirrors and scales the second picture onto the first (Procrustes). It changes the display only.",
+        help=(
+            "Rotates, mirrors and scales the second picture onto the first (Procrustes). It changes the"
+            " display only."
+        ),
     )
     bound(
         st.segmented_control,
@@ -238,4 +263,6 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
 
 def _choose_method(method: str) -> None:
     reduction = session.workspace().reduction
-    session.edit(f"reduce by {REDUCTIONS[method].title}", reduction=dataclasses.replace(reduction, method=method))
+    session.edit(
+        f"reduce by {REDUCTIONS[method].title}", reduction=dataclasses.replace(reduction, method=method)
+    )

@@ -1,4 +1,6 @@
-"""Where do two spaces differ? Classes and clusters that moved more than chance, with examples and their nearest anchors."""
+"""Where do two spaces differ? Classes and clusters that moved more than chance, with examples and their
+nearest anchors.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,17 @@ def differences(workspace: Workspace, pair: Match) -> None:
     task = recipe.task
     try:
         spaces = (pair.source, pair.target)
-        found = results.computed(task, label="Compare the groups", spaces=spaces, unasked_seconds=_JOB_SECONDS)
+        found = results.computed(
+            task, label="Compare the groups", spaces=spaces, unasked_seconds=_JOB_SECONDS
+        )
     except SpaceError as error:
         messages.error(error)
         return
     if found is None:
         return
-    found = _with_anchors(task.key(spaces), results.place_of((), workspace.anchors), found, pair, workspace.anchors)
+    found = _with_anchors(
+        task.key(spaces), results.place_of((), workspace.anchors), found, pair, workspace.anchors
+    )
     figure = recipe.draw(found)
     st.html(f'<p class="relscope-lead">{plain_html(_lead(found, task))}</p>')
     exports.chart(figure.interactive(exports.theme()), "differences.chart", tools=False)
@@ -68,7 +74,10 @@ def differences(workspace: Workspace, pair: Match) -> None:
     )
     picture, detail = st.columns([1.2, 1], gap="medium")
     with picture:
-        look = {name: st.column_config.NumberColumn(format="%.3f", width="small") for name in ("agreement", "expected")}
+        look = {
+            name: st.column_config.NumberColumn(format="%.3f", width="small")
+            for name in ("agreement", "expected")
+        }
         key = f"differences.table-{results.place_of((workspace.source, workspace.target), task)}"
         chosen = chosen_rows(table, key, height=min(420, 38 * (len(table) + 1)), column_config=look)
     with detail:
@@ -82,7 +91,9 @@ def _chosen(workspace: Workspace, pair: Match) -> GroupDifferences:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="differences-choosers"):
         forms = FORMS if workspace.anchors else FORMS[:1]
         look = {"required": True, **_KEEP}
-        form = st.segmented_control("Representation", forms, default="absolute", key=f"differences.form-{len(forms)}", **look)
+        form = st.segmented_control(
+            "Representation", forms, default="absolute", key=f"differences.form-{len(forms)}", **look
+        )
         kinds = ["classes", "clusters"] if classes else ["clusters"]
         kind = st.segmented_control(
             "Groups",
@@ -97,7 +108,13 @@ def _chosen(workspace: Workspace, pair: Match) -> GroupDifferences:
         if kind == "clusters":
             most = max(2, min(200, len(pair) // LEAST_ROWS))
             n_clusters = st.number_input(
-                "Number of clusters", 2, most, min(n_clusters, most), key=f"differences.clusters-{most}", width=160, **_KEEP
+                "Number of clusters",
+                2,
+                most,
+                min(n_clusters, most),
+                key=f"differences.clusters-{most}",
+                width=160,
+                **_KEEP,
             )
         usual = max(1, min(NEIGHBOURS, len(pair) // 10))
         k = st.number_input(
@@ -113,7 +130,12 @@ def _chosen(workspace: Workspace, pair: Match) -> GroupDifferences:
     specs = (workspace.source, workspace.target)
     settings = {"representation": form, "anchors": workspace.anchors, "projection": workspace.projection}
     return GroupDifferences(
-        spaces=specs, digests=compute.digests(specs), groups=kind, n_clusters=int(n_clusters), k=int(k), **settings
+        spaces=specs,
+        digests=compute.digests(specs),
+        groups=kind,
+        n_clusters=int(n_clusters),
+        k=int(k),
+        **settings,
     )
 
 
@@ -128,24 +150,36 @@ def _lead(found: FoundDifferences, task: Differences) -> str:
     first = found.groups[0]
     told = summary(found, task.groups)
     if not first.significant:
-        return f"{told}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept, {p_told(first, found)}."
+        return (
+            f"{told}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept,"
+            f" {p_told(first, found)}."
+        )
     names = "; ".join(group.name for group in found.moved[:3])
     return f"{told}. First: {names}."
 
 
 def _circumstances(found: FoundDifferences, task: Differences) -> str:
     where = (
-        "absolute spaces, centred" if task.representation == "absolute" else f"{task.representation} spaces, without anchors"
+        "absolute spaces, centred"
+        if task.representation == "absolute"
+        else f"{task.representation} spaces, without anchors"
     )
     compared = (
-        f"all {counted(found.n, 'row')}" if len(found.rows) == found.n else f"{len(found.rows):,} of {counted(found.n, 'row')}"
+        f"all {counted(found.n, 'row')}"
+        if len(found.rows) == found.n
+        else f"{len(found.rows):,} of {counted(found.n, 'row')}"
     )
-    small = f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {found.left_out}." if found.left_out else ""
+    small = (
+        f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {found.left_out}."
+        if found.left_out
+        else ""
+    )
     return (
-        f"Agreement: Jaccard overlap of each row's {found.k} nearest neighbours in the two {where}, for {compared}. Bars: "
-        "95 % band of a random group of the same size, if the spaces differed by the same noise everywhere (noise costs dense "
-        "groups more neighbours). Noise in the source and noise in the target are tested separately; a group moved if neither "
-        f"explains it. p: {found.n_permutations:,} permutations, corrected for the number of groups.{small}"
+        f"Agreement: Jaccard overlap of each row's {found.k} nearest neighbours in the two {where}, for"
+        f" {compared}. Bars: 95 % band of a random group of the same size, if the spaces differed by the same"
+        " noise everywhere (noise costs dense groups more neighbours). Noise in the source and noise in the"
+        f" target are tested separately; a group moved if neither explains it. p: {found.n_permutations:,}"
+        f" permutations, corrected for the number of groups.{small}"
     )
 
 
@@ -154,8 +188,9 @@ def _detail(workspace: Workspace, pair: Match, found: FoundDifferences, place: i
     group = found.groups[place]
     st.html(f'<p class="relscope-word">{plain_html(group.name)}</p>')
     st.caption(
-        f"{counted(group.n, 'row')}, {group.n_queries:,} of them compared. Agreement {short(group.agreement)}, expected "
-        f"{short(group.expected)} ({short(group.low)} … {short(group.high)}), {p_told(group, found)}."
+        f"{counted(group.n, 'row')}, {group.n_queries:,} of them compared. Agreement"
+        f" {short(group.agreement)}, expected {short(group.expected)} ({short(group.low)} …"
+        f" {short(group.high)}), {p_told(group, found)}."
     )
     ids = tuple(pair.ids[found.belongs == place].tolist())
     st.button(
@@ -167,7 +202,9 @@ def _detail(workspace: Workspace, pair: Match, found: FoundDifferences, place: i
         width="stretch",
     )
     agreement = dict(zip(pair.ids[found.rows].tolist(), found.agreement.tolist(), strict=True))
-    examples = pd.DataFrame({"id": list(group.examples), "agreement": [agreement[one] for one in group.examples]})
+    examples = pd.DataFrame(
+        {"id": list(group.examples), "agreement": [agreement[one] for one in group.examples]}
+    )
     shown, look = with_items(workspace, examples)
     st.caption("Its rows that lost most neighbours, compared with what was expected:")
     brushing_table(shown, "differences.examples", **look)
@@ -177,7 +214,9 @@ def _detail(workspace: Workspace, pair: Match, found: FoundDifferences, place: i
 def _anchors(pair: Match, group: MovedGroup) -> None:
     if not group.source_anchors:
         return
-    sides = zip(distinct_names((pair.source, pair.target)), (group.source_anchors, group.target_anchors), strict=True)
+    sides = zip(
+        distinct_names((pair.source, pair.target)), (group.source_anchors, group.target_anchors), strict=True
+    )
     told = "; ".join(f"{plain(name)}: {', '.join(map(plain, anchors))}" for name, anchors in sides)
     st.caption(f"Nearest anchors, by cosine to the group's mean direction. {told}.")
     st.button(

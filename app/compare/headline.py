@@ -16,7 +16,9 @@ _Found = Mapping[str, Mapping[str, Score]]
 
 
 def headline(workspace: Workspace, pair: Match) -> str:
-    """As HTML: class agreement where the rows have classes, else the rank of a row as a neighbour of itself."""
+    """As HTML: class agreement where the rows have classes, else the rank of a row as a neighbour of
+    itself.
+    """
     if not workspace.anchors:
         return _paragraph("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.")
     if not compute.can_be_scored(pair, workspace.anchors):
@@ -27,12 +29,15 @@ def headline(workspace: Workspace, pair: Match) -> str:
         opening += ", different dimensions, and so no coordinates in common but those to anchors"
     opening += ": "
     if agreement := found["relative"].get("class agreement"):
-        text = f"{opening}{_do_neighbours(agreement.k)}? Class agreement {_circumstances(workspace, agreement)}: "
+        text = (
+            f"{opening}{_do_neighbours(agreement.k)}? Class agreement"
+            f" {_circumstances(workspace, agreement)}: "
+        )
         text += f"{_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself: "
         return _paragraph(f"{text}{_numbers(found, 'mrr', ('relative',))}.")
     return _paragraph(
-        f"{opening}how high does a row rank as a neighbour of itself in the other space? Mean reciprocal rank "
-        f"{_circumstances(workspace, found['relative']['mrr'])}: {_numbers(found, 'mrr')}."
+        f"{opening}how high does a row rank as a neighbour of itself in the other space? Mean reciprocal rank"
+        f" {_circumstances(workspace, found['relative']['mrr'])}: {_numbers(found, 'mrr')}."
     )
 
 
@@ -48,7 +53,9 @@ def _do_neighbours(k: int) -> str:
 
 
 def _numbers(found: _Found, metric: str, forms: tuple[str, ...] = _FORMS) -> str:
-    """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of the representations that have this score."""
+    """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of the representations that have
+    this score.
+    """
     scored = {form: found[form][metric] for form in forms if metric in found[form]}
     told = ", ".join(f"{form} <b>{short(score)}</b>{_reach(score)}" for form, score in scored.items())
     chance = scored["relative"].null
@@ -62,7 +69,11 @@ def _reach(score: Score) -> str:
 def _circumstances(workspace: Workspace, score: Score) -> str:
     rows = f"all {score.n:,}" if score.interval is None else f"{score.n_queries:,} of {score.n:,}"
     found = score.recall
-    near = f", approximate neighbours with a recall of {short(found.value)} ({band(found.low, found.high)})" if found else ""
+    near = (
+        f", approximate neighbours with a recall of {short(found.value)} ({band(found.low, found.high)})"
+        if found
+        else ""
+    )
     return f"with {counted(len(workspace.anchors), 'anchor')}, {rows} held-out rows as queries{near}"
 
 

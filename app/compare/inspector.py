@@ -1,4 +1,6 @@
-"""The inspector: one row and its neighbours in both spaces, or the brushed rows, and what can be done with them."""
+"""The inspector: one row and its neighbours in both spaces, or the brushed rows, and what can be done with
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def neighbours_of(
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
-    """One row's neighbours in both spaces in one representation, side by side; see `relcore.compare.neighbours`."""
+    """One row's neighbours in both spaces in one representation, side by side; see
+    `relcore.compare.neighbours`.
+    """
     if form == "absolute":
         anchors, projection = (), None
     return _neighbours_of(pair_key(pair), identifier, k, form, digest_of(anchors), projection, pair, anchors)
@@ -67,7 +71,12 @@ def inspector(pair: Match) -> None:
     """The right-hand column: shows the clicked or selected rows of any page."""
     st.html(STYLE)
     search_box(pair, "inspector.search")
-    row_links("inspector.links", compute.pair_key(pair), len(pair), lambda row: session.select((str(pair.ids[row]),)))
+    row_links(
+        "inspector.links",
+        compute.pair_key(pair),
+        len(pair),
+        lambda row: session.select((str(pair.ids[row]),)),
+    )
     items = items_of(session.workspace())
     chosen, rows = selected(pair)
     if len(chosen) > 1:
@@ -101,7 +110,9 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
     _neighbours(pair, identifier)
     is_anchor = identifier in session.workspace().anchors
-    verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
+    verb, icon = (
+        ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
+    )
     change = session.remove_anchors if is_anchor else session.add_anchors
     pinned, full = (
         identifier in session.workspace().pinned,
@@ -147,14 +158,21 @@ def _neighbours(pair: Match, identifier: str) -> None:
     k = min(workspace.k, len(pair) - 1)
     table = neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
     st.html(neighbours_html(pair, table))
-    after = ", by cosine after centring" if form == "absolute" else f", by cosine; {counted(len(workspace.anchors), 'anchor')}"
+    after = (
+        ", by cosine after centring"
+        if form == "absolute"
+        else f", by cosine; {counted(len(workspace.anchors), 'anchor')}"
+    )
     st.caption(
-        f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click one to inspect it."
+        f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click"
+        " one to inspect it."
     )
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in the title."""
+    """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in
+    the title.
+    """
     items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = _named(pair, ids, items) if items is not None else {}
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
@@ -162,7 +180,8 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     def entry(identifier: str, cosine: float, shared: bool) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
         return (
-            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}" data-row="{rows[identifier]}" role="button" '
+            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}"'
+            f' data-row="{rows[identifier]}" role="button" '
             f'tabindex="0">{image}<b>{plain_html(name)}</b>'
             f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
         )
@@ -185,7 +204,13 @@ def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, st
     named = {}
     for identifier, label, text, picture in zip(ids, labels, items.texts(ids), pictures, strict=True):
         image = f'<img src="{picture}" alt="" height="{SMALL}">' if picture else ""
-        about = identifier if identifier.startswith(f"{label}/") else f"{label} · {identifier}" if label else identifier
+        about = (
+            identifier
+            if identifier.startswith(f"{label}/")
+            else f"{label} · {identifier}"
+            if label
+            else identifier
+        )
         title = " · ".join(filter(None, (text, about)))
         named[identifier] = (image, text or (label if picture else "") or identifier, title)
     return named
@@ -195,16 +220,21 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
     """A grid of pictures or a list of texts."""
     named = _named(pair, ids, items)
     if items.has_pictures:
-        cells = "".join(f'<li title="{plain_html(title)}">{image}</li>' for image, _, title in named.values() if image)
+        cells = "".join(
+            f'<li title="{plain_html(title)}">{image}</li>' for image, _, title in named.values() if image
+        )
         return f'<ul class="relscope-grid" aria-label="Pictures">{cells}</ul>'
     cells = "".join(
-        f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>' for _, name, title in named.values()
+        f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>'
+        for _, name, title in named.values()
     )
     return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
 
 
 def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
-    """Several rows: their ids, and their numbers (m,). They may be half a million, so nothing goes through all ids."""
+    """Several rows: their ids, and their numbers (m,). They may be half a million, so nothing goes through
+    all ids.
+    """
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
     there = anchors_among(pair, rows, anchors)
@@ -235,9 +265,18 @@ def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items |
         width="stretch",
         key="inspector.remove",
     )
-    st.button("Clear", icon=":material/close:", on_click=session.select, args=((),), width="stretch", key="inspector.clear")
+    st.button(
+        "Clear",
+        icon=":material/close:",
+        on_click=session.select,
+        args=((),),
+        width="stretch",
+        key="inspector.clear",
+    )
     if items is not None and not items.problem:
-        step = -(-len(chosen) // MOST_SHOWN)  # the first ones of all would be of one class where rows stand by class
+        step = -(
+            -len(chosen) // MOST_SHOWN
+        )  # the first ones of all would be of one class where rows stand by class
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:
             st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")

@@ -1,4 +1,6 @@
-"""Layer by layer: all layers of one model compared with all layers of another, by similarity and stitched accuracy."""
+"""Layer by layer: all layers of one model compared with all layers of another, by similarity and stitched
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ def layers(workspace: Workspace) -> None:
     st.subheader("Layer by layer", anchor=False)
     if not found:
         st.caption(
-            "To compare layers here, encode a dataset with several layers of one model on the Spaces page. Checkpoints loaded "
-            "from files can be chosen by hand."
+            "To compare layers here, encode a dataset with several layers of one model on the Spaces page."
+            " Checkpoints loaded from files can be chosen by hand."
         )
         if not st.toggle("Choose spaces by hand", key="layers.by-hand", **_KEEP):
             return
@@ -56,13 +58,21 @@ def _sides(workspace: Workspace, found: dict[str, tuple[SpaceSpec, ...]]) -> lis
     """The spaces of the rows and of the columns: layers of a model, or chosen by hand."""
     labels, options, sides = space_labels(workspace.spaces), [*found, _BY_HAND], []
     place = results.place_of(workspace.spaces)
-    for number, (name, column) in enumerate(zip(("Rows", "Columns"), st.columns(2, gap="medium"), strict=True)):
+    for number, (name, column) in enumerate(
+        zip(("Rows", "Columns"), st.columns(2, gap="medium"), strict=True)
+    ):
         with column:
             usual = min(number, max(len(found) - 1, 0))
-            chosen = st.selectbox(name, options, usual, key=f"layers.{name.lower()}-{place}", **_KEEP) if found else _BY_HAND
+            chosen = (
+                st.selectbox(name, options, usual, key=f"layers.{name.lower()}-{place}", **_KEEP)
+                if found
+                else _BY_HAND
+            )
             if chosen == _BY_HAND:
                 key = f"layers.{name.lower()}-by-hand-{place}"
-                sides.append(tuple(st.multiselect(f"{name}, spaces", labels, format_func=labels.get, key=key, **_KEEP)))
+                sides.append(
+                    tuple(st.multiselect(f"{name}, spaces", labels, format_func=labels.get, key=key, **_KEEP))
+                )
             else:
                 sides.append(found[chosen])
     return sides
@@ -72,7 +82,9 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
     spaces, titles = [compute.load_space(spec) for spec in specs], metrics_among_spaces()
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         look = {"required": True, **_KEEP}
-        metric = st.segmented_control("Similarity", titles, default="cka", format_func=titles.get, key="layers.metric", **look)
+        metric = st.segmented_control(
+            "Similarity", titles, default="cka", format_func=titles.get, key="layers.metric", **look
+        )
         method = st.segmented_control(
             "Stitching",
             ["relative", "whitened"],
@@ -93,7 +105,10 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
             **look,
         )
     if "anchors" in METRICS[metric].needs and not workspace.anchors:
-        st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
+        st.info(
+            "No anchors yet: choose some in the sidebar, or pick them on the Anchors page.",
+            icon=":material/star:",
+        )
         return
     settings = {"metric": metric, "rows": tuple(rows), "columns": tuple(columns), **settings_of(workspace)}
     label = f"Compare {len(rows)} × {len(columns)} layers"
@@ -114,12 +129,16 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
     st.html(f'<p class="relscope-lead">{_lead(scores, result)}</p>')
     key = f"layers.map-{results.place_of((workspace.source, workspace.target))}"
     picked = [[specs[number] for number in side] for side in (rows, columns)]
-    exports.chart(figure.interactive(exports.theme()), key, picked=lambda points: _pick(points, *picked), tools=False)
+    exports.chart(
+        figure.interactive(exports.theme()), key, picked=lambda points: _pick(points, *picked), tools=False
+    )
     st.caption(_circumstances(scores, result))
     exports.export_bar(figure, "layers")
 
 
-def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, anchors_from: str) -> StitchSpec | str:
+def _stitching(
+    workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, anchors_from: str
+) -> StitchSpec | str:
     """How to stitch these spaces, or why they cannot be."""
     if any(spec.source == "bundled" for spec in specs):
         return "too few of the bundled words have a label."
@@ -136,13 +155,21 @@ def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, 
     return StitchSpec((method,), test_ids=test_ids, **anchors)
 
 
-def _stitched(specs: tuple[SpaceSpec, ...], spaces: Sequence[LatentSpace], spec: StitchSpec) -> StitchResult | None:
+def _stitched(
+    specs: tuple[SpaceSpec, ...], spaces: Sequence[LatentSpace], spec: StitchSpec
+) -> StitchResult | None:
     """Every layer with every head, from the store, at once or by a job; None meanwhile."""
     return results.computed(spec, specs, spaces=spaces, label=f"Stitch {len(spaces)} layers", slower=1.5)
 
 
 def _lead(scores: LayerScores, result: StitchResult | None) -> str:
-    told = [f"Best: {one}." if (one := best_told(scores)) else "None of these spaces can be compared with another."]
+    told = [
+        (
+            f"Best: {one}."
+            if (one := best_told(scores))
+            else "None of these spaces can be compared with another."
+        )
+    ]
     if result is not None and (stitched := best_stitched_told(scores, result)):
         told.append(f"Best stitched: {stitched}.")
     return " ".join(map(plain_html, told))
@@ -150,25 +177,36 @@ def _lead(scores: LayerScores, result: StitchResult | None) -> str:
 
 def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:
     told = [
-        "The frame marks the best cell. Chance level: the rows of one side are permuted, with the same permutation for all "
-        "cells."
+        "The frame marks the best cell. Chance level: the rows of one side are permuted, with the same"
+        " permutation for all cells."
     ]
     if scores.itself:
         told.append("Dotted cells compare a space with itself; they are not candidates for the best.")
     if result is not None:
         run, spec = result.runs[0], result.spec
-        n_anchors = f"{len(spec.anchors) or spec.n_anchors:,} {'anchors of the session' if spec.anchors else 'random anchors'}"
+        n_anchors = (
+            f"{len(spec.anchors) or spec.n_anchors:,}"
+            f" {'anchors of the session' if spec.anchors else 'random anchors'}"
+        )
         told.append(
-            "Right: accuracy of each column's head, trained on its own layer, on the rows of each row's layer, with "
-            f"{n_anchors} and {counted(len(run.truth), 'held-out row')}. Small numbers: the head on "
-            "its own layer, not stitched."
+            "Right: accuracy of each column's head, trained on its own layer, on the rows of each row's"
+            f" layer, with {n_anchors} and {counted(len(run.truth), 'held-out row')}. Small numbers: the head"
+            " on its own layer, not stitched."
         )
     return " ".join(
-        [*told, "Hover over a cell for its chance level. Click a cell to compare its pair: the row becomes the source."]
+        [
+            *told,
+            (
+                "Hover over a cell for its chance level. Click a cell to compare its pair: the row becomes"
+                " the source."
+            ),
+        ]
     )
 
 
-def _pick(points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]) -> None:
+def _pick(
+    points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]
+) -> None:
     if pair := pair_of(points, rows, columns):
         session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
 
@@ -176,7 +214,9 @@ def _pick(points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], column
 def pair_of(
     points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]
 ) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the cell that was clicked, its row first; None for a space with itself, and where nothing is picked."""
+    """The two spaces of the cell that was clicked, its row first; None for a space with itself, and where
+    nothing is picked.
+    """
     if not points:
         return None
     _, i, j = points[0]["customdata"]

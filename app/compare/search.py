@@ -28,7 +28,8 @@ class SearchableRows:
         ]
 
     def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
-        """The best rows, best first, and how many match: an equal id, its beginning, its inside, the label, the text.
+        """The best rows, best first, and how many match: an equal id, its beginning, its inside, the label,
+        the text.
 
         Among equals the shorter id comes first, then the earlier row.
         """

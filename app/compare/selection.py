@@ -23,7 +23,9 @@ from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selec
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 
-LIMIT_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+LIMIT_HELP = (
+    f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+)
 FULL_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. Remove one first."
 
 
@@ -33,7 +35,8 @@ def n_offered(n_new: int, n_present: int = 0) -> int:
 
 
 def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
-    """Those of the chosen ids that are no anchors yet, or, where they would be too many, a random sample that fits.
+    """Those of the chosen ids that are no anchors yet, or, where they would be too many, a random sample that
+    fits.
 
     The order is that of the selection.
     """
@@ -46,7 +49,8 @@ def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, 
     return tuple(new[row] for row in np.sort(drawn))
 
 
-# What `relscope app --print-selection` prints: each new selection as one line of JSON, for a script that reads them.
+# What `relscope app --print-selection` prints: each new selection as one line of JSON, for a script that
+# reads them.
 #
 # Only where the app serves one person: whoever shares the app does not read what visitors select.
 
@@ -85,11 +89,17 @@ class SelectionLines:
                 with open(self._stream, "w", encoding="ascii", closefd=False) as out:
                     out.write(line + "\n")
             except OSError as error:  # the reader has ended, or the disk is full: the app continues
-                print(f"relscope: a selection could not be printed ({error.strerror})", file=sys.stderr, flush=True)
+                print(
+                    f"relscope: a selection could not be printed ({error.strerror})",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def _beside(self, line: str) -> Path:
         """The file that now holds this line; the newest files are kept."""
-        with tempfile.NamedTemporaryFile("w", dir=_folder(), suffix=".json", delete=False, encoding="ascii") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=_folder(), suffix=".json", delete=False, encoding="ascii"
+        ) as file:
             file.write(line)
         self._files.append(Path(file.name))
         while len(self._files) > _FILES_KEPT:
@@ -130,5 +140,9 @@ def print_selection() -> None:
     if ids is last or ids == last:
         return
     st.session_state[_LAST] = key, ids
-    spaces = tuple(compute.load_space(spec) for spec in (session.workspace().source, session.workspace().target))
-    lines.put(Selection(tuple(ids), session=key, time=datetime.now(UTC).isoformat(timespec="seconds")), spaces)
+    spaces = tuple(
+        compute.load_space(spec) for spec in (session.workspace().source, session.workspace().target)
+    )
+    lines.put(
+        Selection(tuple(ids), session=key, time=datetime.now(UTC).isoformat(timespec="seconds")), spaces
+    )

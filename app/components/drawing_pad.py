@@ -1,4 +1,6 @@
-"""drawing_pad: a square to draw in with mouse, pen or finger; Python receives the picture when the pen is lifted."""
+"""drawing_pad: a square to draw in with mouse, pen or finger; Python receives the picture when the pen is
+lifted.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
     SpaceError
         The browser sent something other than a picture.
     """
-    found = _mount(key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=_nothing)
+    found = _mount(
+        key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=_nothing
+    )
     return read_picture(found.picture)
 
 

@@ -1,7 +1,8 @@
-"""linked_scatter: the panes in Streamlit, up to four over the same rows; a selection in one is highlighted in the others.
+"""linked_scatter: the panes in Streamlit, up to four over the same rows; a selection in one is highlighted in
+the others.
 
-The browser draws, links and zooms; Python receives selections and clicks. Panes keep their zoom through every rerun. Only
-changed arrays are redrawn, by the digest of each array in the payload.
+The browser draws, links and zooms; Python receives selections and clicks. Panes keep their zoom through every
+rerun. Only changed arrays are redrawn, by the digest of each array in the payload.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from relcore.panes.page import script, style
 from relcore.panes.payload import Payload, Sheet, ids_digest, joined, payload_of
 
 TOOLS = ("lasso", "box", "pan")
-_LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once; smaller ones travel with each payload
+_LARGE = (
+    1 << 15
+)  # bytes from which an array is a file that the browser loads once; smaller ones travel with each payload
 _CARRIED = (
     1 << 22
-)  # bytes that a payload takes along of files that are new: asked for apart, they would come a round trip later
+)  # bytes of new files that a payload takes along: asked for apart, they come a round trip later
 
 _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
 
@@ -52,7 +55,8 @@ def linked_scatter(
     sheet: Sheet | None = None,
     on_event: Callable[[PaneEvent], None] | None = None,
 ) -> tuple[PaneEvent, ...]:
-    """Draw the scene; give the events since the last run, each exactly once, oldest first, mostly none or one.
+    """Draw the scene; give the events since the last run, each exactly once, oldest first, mostly none or
+    one.
 
     Parameters
     ----------
@@ -69,13 +73,15 @@ def linked_scatter(
     fill : bool
         Take the height that is left in the window instead.
     old : one string per pane, optional
-        What an old map shows, such as "PCA until UMAP is done"; the pane is dimmed. "" for a pane that is up to date.
+        What an old map shows, such as "PCA until UMAP is done"; the pane is dimmed. "" for a pane that is up
+        to date.
     dark : bool, optional
         None follows Streamlit's theme.
     sheet : Sheet, optional
         A small picture of each row, shown on hover.
     on_event : callable, optional
-        Receives the events before the script runs, as a Streamlit callback; so the whole page knows. None is returned then.
+        Receives the events before the script runs, as a Streamlit callback; so the whole page knows. None is
+        returned then.
 
     Raises
     ------
@@ -86,7 +92,8 @@ def linked_scatter(
         raise ValueError(f"tool: expected one of {', '.join(TOOLS)}, got {tool!r}")
     version = ids_digest(scene)
     events = tuple(st.session_state.pop(f"{key}:events", ()))
-    if not events:  # what is returned only now cannot be in `selected` yet, so the browser must not take that for an answer
+    # what is returned only now cannot be in `selected` yet, so the browser must not take that for an answer
+    if not events:
         st.session_state[f"{key}:told"] = st.session_state.get(f"{key}:answered", 0)
     payload = payload_of(
         scene,
@@ -105,7 +112,8 @@ def linked_scatter(
 
 
 def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None] | None) -> None:
-    # A callback runs once for each message, even if the run that follows is cut short: what it queues is not lost.
+    # A callback runs once for each message, even if the run that follows is cut short: what it queues is not
+    # lost.
     answered = st.session_state.get(f"{key}:answered", 0)
     fresh, answered = read_events(st.session_state[key].get("events") or (), version, n, answered)
     st.session_state[f"{key}:answered"] = answered
@@ -136,25 +144,36 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
     digests = {name: digest for name, (_, size, digest) in payload.header["arrays"].items() if size >= _LARGE}
     digests.pop("selected", None)
     return _addresses(
-        {name: (payload.arrays[name], "application/octet-stream", digest) for name, digest in digests.items()}, f"{key}:array"
+        {
+            name: (payload.arrays[name], "application/octet-stream", digest)
+            for name, digest in digests.items()
+        },
+        f"{key}:array",
     )
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """Which of these arrays the last payload did not have; none of the first one, whose files load side by side."""
+    """Which of these arrays the last payload did not have; none of the first one, whose files load side by
+    side.
+    """
     about = {name: payload.header["arrays"][name] for name in served}
     before = st.session_state.get(f"{key}:served")
     st.session_state[f"{key}:served"] = {digest for _, _, digest in about.values()}
-    new = {name: size for name, (_, size, digest) in about.items() if before is not None and digest not in before}
+    new = {
+        name: size for name, (_, size, digest) in about.items() if before is not None and digest not in before
+    }
     return list(new) if sum(new.values()) <= _CARRIED else []
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
-    """Addresses of files (content, type, digest) that the browser loads once, as a payload is sent whole with every rerun."""
+    """Addresses of files (content, type, digest) that the browser loads once, as a payload is sent whole
+    with every rerun.
+    """
     if not st.runtime.exists():
         return {}
-    # Named by us: Streamlit would name a file above a megabyte by samples of it, and show the old one for the new. Its address
-    # is a hash of name and content, so the secret keeps whoever guesses the content of another session's file from asking.
+    # Named by us: Streamlit would name a file above a megabyte by samples of it, and show the old one for the
+    # new. Its address is a hash of name and content, so the secret keeps whoever guesses the content of
+    # another session's file from asking.
     media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")

@@ -1,4 +1,6 @@
-"""row_links: makes the rows of neighbour lists clickable; lists carry ``data-pair``, their rows ``data-row``."""
+"""row_links: makes the rows of neighbour lists clickable; lists carry ``data-pair``, their rows
+``data-row``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _mount = st.components.v2.component(
 
 
 def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> None:
-    """Listen for all lists of the page; `on_pick` gets a row number below `n` of a list whose ``data-pair`` is `pair`."""
+    """Listen for all lists of the page; `on_pick` gets a row number below `n` of a list whose
+    ``data-pair`` is `pair`.
+    """
 
     def receive() -> None:
         row = read_pick(st.session_state[key].get("picked"), pair, n)
@@ -28,14 +32,17 @@ def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> No
 
 
 def read_pick(sent: Any, pair: str, n: int) -> int | None:
-    """The row that the browser sent; None for another pair's, whose rows are others, and for anything else."""
+    """The row that the browser sent; None for another pair's, whose rows are others, and for anything
+    else.
+    """
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
     return row if type(row) is int and 0 <= row < n else None
 
 
-# row_search: a search box; Python finds the matches while one types, a few at a time: 20,000 options would be 300 KB.
+# row_search: a search box; Python finds the matches while one types, a few at a time: 20,000 options would be
+# 300 KB.
 
 LONGEST_QUERY = 200
 
@@ -57,7 +64,10 @@ class SearchAnswer:
 
 
 def row_search(
-    key: str, placeholder: str, find: Callable[[str], tuple[Sequence[SearchAnswer], str]], on_pick: Callable[[str], None]
+    key: str,
+    placeholder: str,
+    find: Callable[[str], tuple[Sequence[SearchAnswer], str]],
+    on_pick: Callable[[str], None],
 ) -> bool:
     """Draw the box; whether a row was picked. `find` gives the matches of a query, and a line about them."""
 
@@ -75,7 +85,9 @@ def row_search(
         "matches": list(map(asdict, matches)),
         "told": told,
     }
-    found = _mount_of_row_search(key=key, data=data, default={"query": ""}, on_query_change=_nothing, on_picked_change=receive)
+    found = _mount_of_row_search(
+        key=key, data=data, default={"query": ""}, on_query_change=_nothing, on_picked_change=receive
+    )
     return found.picked is not None
 
 

@@ -1,4 +1,6 @@
-"""Drift between two versions: the verdict, the four shares of the change, changed neighbours by class, all checks."""
+"""Drift between two versions: the verdict, the four shares of the change, changed neighbours by class, all
+checks.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
         messages.info("Choose two versions or more.", icon=":material/timeline:")
         return
     task = DriftSeries()
-    found = results.computed(task, specs, label=f"Compare {len(specs)} versions", unasked_seconds=_SERIES_STARTS_ITSELF)
+    found = results.computed(
+        task, specs, label=f"Compare {len(specs)} versions", unasked_seconds=_SERIES_STARTS_ITSELF
+    )
     if found is None:
         return
     st.html(f'<p class="relscope-lead"><b>{plain_html(found.headline(against))}</b></p>')
@@ -69,9 +73,10 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
         exports.export_bar(figure, key)
     st.caption(
         plain(
-            f"{found.n:,} rows that all versions have, {found.n_queries:,} of them as queries, k = {found.k}. Churn: share of "
-            f"the nearest neighbours that changed, by chance {short(found.chance_churn)}. ρ: what remains after shift, scale "
-            "and rotation. Rows of the map are old versions, columns new ones."
+            f"{found.n:,} rows that all versions have, {found.n_queries:,} of them as queries, k = {found.k}."
+            f" Churn: share of the nearest neighbours that changed, by chance {short(found.chance_churn)}. ρ:"
+            " what remains after shift, scale and rotation. Rows of the map are old versions, columns new"
+            " ones."
         )
     )
 
@@ -93,35 +98,38 @@ def shares_bar(drift: Drift, theme: Theme) -> str:
     shares = shares_told(drift)
     if not shares:
         return _sentence(
-            f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot be subtracted. "
-            f"The best rotation between them leaves ρ = {short(drift.rho)}."
+            f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
+            f" be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
         )
     if not any(shares.values()):
         return _sentence("The vectors of both versions are the same.")
     colors = dict(zip(shares, theme.category_colors(len(shares)), strict=True))
     parts = "".join(
-        f'<span style="flex: {share:.4f} 0 0; background: {colors[step]}; color: #fff; text-align: center; overflow: hidden;">'
+        f'<span style="flex: {share:.4f} 0 0; background: {colors[step]}; color: #fff; text-align: center;'
+        ' overflow: hidden;">'
         f"{short(share) if share >= _LABELLED else ''}</span>"
         for step, share in shares.items()
     )
     legend = "".join(
-        f'<span style="white-space: nowrap;"><span style="display: inline-block; width: 0.7rem; height: 0.7rem; '
-        f'border-radius: 2px; background: {colors[step]}; margin-right: 0.35rem;"></span><b>{step} {short(share)}</b> '
-        f'<span style="opacity: 0.75;">{_MEANT[step]}</span></span>'
+        '<span style="white-space: nowrap;"><span style="display: inline-block; width: 0.7rem; height:'
+        f' 0.7rem; border-radius: 2px; background: {colors[step]}; margin-right: 0.35rem;"></span><b>{step}'
+        f' {short(share)}</b> <span style="opacity: 0.75;">{_MEANT[step]}</span></span>'
         for step, share in shares.items()
     )
     told = ", ".join(f"{step} {short(share)}" for step, share in shares.items())
-    more = f"ρ = {general(drift.rho)}; the mean moved by {general(drift.shift)} of the spread, scale × {general(drift.scale)}"
+    more = (
+        f"ρ = {general(drift.rho)}; the mean moved by {general(drift.shift)} of the spread, scale ×"
+        f" {general(drift.scale)}"
+    )
     if min(shares["shift"], shares["rotation"]) > _NOTED:
         more += ". A rotation about zero also turns the mean row, which counts as shift."
     return (
-        '<div style="display: flex; flex-direction: column; gap: 0.35rem;">'
-        '<div style="font-size: 0.85rem; opacity: 0.8;">Shares of the squared change</div>'
-        f'<div role="img" aria-label="Shares of the change: {plain_html(told)}" style="display: flex; height: 1.6rem; '
-        'line-height: 1.6rem; border-radius: 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">'
-        f"{parts}</div>"
-        f'<div style="display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; font-size: 0.85rem;">{legend}<span>{plain_html(more)}'
-        "</span></div></div>"
+        '<div style="display: flex; flex-direction: column; gap: 0.35rem;"><div style="font-size: 0.85rem;'
+        ' opacity: 0.8;">Shares of the squared change</div><div role="img" aria-label="Shares of the change:'
+        f' {plain_html(told)}" style="display: flex; height: 1.6rem; line-height: 1.6rem; border-radius:'
+        f' 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">{parts}</div><div'
+        ' style="display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; font-size:'
+        f' 0.85rem;">{legend}<span>{plain_html(more)}</span></div></div>'
     )
 
 
@@ -142,7 +150,9 @@ def thresholds_of() -> Thresholds:
                 st.markdown(f"**{SITUATIONS[situation].title}**")
                 usual = getattr(Thresholds(), situation)
                 values = {
-                    field.name: _chosen_of_threshold_choosers(situation, field.name, getattr(usual, field.name))
+                    field.name: _chosen_of_threshold_choosers(
+                        situation, field.name, getattr(usual, field.name)
+                    )
                     for field in fields(usual)
                 }
                 found[situation] = type(usual)(**values)
@@ -163,7 +173,11 @@ def thresholds_of() -> Thresholds:
 def _chosen_of_threshold_choosers(situation: str, name: str, usual: float) -> float:
     quantity = QUANTITIES[name.removeprefix("class_")]
     title = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
-    look = {"help": f"{quantity.help[0].upper()}{quantity.help[1:]}.", "format": "%.3f", "persist_state": "session"}
+    look = {
+        "help": f"{quantity.help[0].upper()}{quantity.help[1:]}.",
+        "format": "%.3f",
+        "persist_state": "session",
+    }
     return float(st.number_input(title, 0.0, 1.0, usual, 0.01, key=f"drift.{situation}.{name}", **look))
 
 
@@ -204,7 +218,9 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     verdict = drift.judged(thresholds)
     _verdict(drift, verdict)
     digests = tuple(compute.load_space(spec).digest for spec in specs)
-    figure = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds).draw(drift)
+    figure = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds).draw(
+        drift
+    )
     st.html(shares_bar(drift, exports.theme()))
     chart, listed = st.columns(2, gap="medium")
     with chart:
@@ -217,7 +233,11 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 def _chosen(workspace: Workspace) -> tuple[SpaceSpec, SpaceSpec]:
     labels = space_labels(workspace.spaces)
-    options, found, place = list(labels), [], results.place_of(workspace.spaces, workspace.source, workspace.target)
+    options, found, place = (
+        list(labels),
+        [],
+        results.place_of(workspace.spaces, workspace.source, workspace.target),
+    )
     for side, usual in (("Old version", workspace.source), ("New version", workspace.target)):
         look = {"key": f"drift.{side.split()[0].lower()}-{place}", "width": 260, **_KEEP}
         found.append(st.selectbox(side, options, options.index(usual), format_func=labels.get, **look))
@@ -251,7 +271,16 @@ def _checks(verdict: DriftVerdict) -> None:
             "threshold": [check.threshold for check in checks],
         }
     )
-    look = {name: st.column_config.NumberColumn(format="%.3f", width=65) for name in ("value", "noise", "threshold")}
-    look |= {"alarm": st.column_config.CheckboxColumn(width=55), "situation": st.column_config.TextColumn(width=125)}
-    look |= {"quantity": st.column_config.TextColumn(width=90), "class": st.column_config.TextColumn(width=90)}
+    look = {
+        name: st.column_config.NumberColumn(format="%.3f", width=65)
+        for name in ("value", "noise", "threshold")
+    }
+    look |= {
+        "alarm": st.column_config.CheckboxColumn(width=55),
+        "situation": st.column_config.TextColumn(width=125),
+    }
+    look |= {
+        "quantity": st.column_config.TextColumn(width=90),
+        "class": st.column_config.TextColumn(width=90),
+    }
     st.dataframe(table, hide_index=True, height=400, column_config=look, key="drift.checks")

@@ -32,8 +32,8 @@ _LONGEST = 220  # characters of a sentence that is shown
 class Preview:
     """What the page shows of a dataset before anything is computed.
 
-    `items` are (label, PNG or sentence), taken evenly over the whole; `sizes` the different (width, height) among them;
-    `facts` what else there is to say of a graph.
+    `items` are (label, PNG or sentence), taken evenly over the whole; `sizes` the different (width, height)
+    among them; `facts` what else there is to say of a graph.
     """
 
     name: str
@@ -72,7 +72,9 @@ def _columns(spec: DatasetSpec, stamp: tuple[int, ...]) -> ColumnNames:
 
 
 def preview(spec: DatasetSpec) -> Preview:
-    """A preview of the dataset. The first call reads all of it, for the digest. Errors as in `load_dataset`."""
+    """A preview of the dataset. The first call reads all of it, for the digest. Errors as in
+    `load_dataset`.
+    """
     return _preview(spec, _stamp(spec))
 
 
@@ -102,11 +104,14 @@ def _beginning(text: str) -> str:
 
 def _natural(label: str) -> tuple:
     """Sorts "2" before "10"."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part)
+    return tuple(
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part
+    )
 
 
 def _stamp(spec: DatasetSpec) -> tuple[int, ...]:
-    """The times of change of a file, or of a folder and its sub-folders: after a change the data are read again.
+    """The times of change of a file, or of a folder and its sub-folders: after a change the data are read
+    again.
 
     Sessions share the caches, so a path that is not open to this one is refused here.
     """
@@ -132,7 +137,9 @@ def data_folder() -> str | None:
         "Data folder",
         value=None,
         placeholder=usual or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
-        help=sharing.help_with_paths("Datasets and spaces in it appear in the lists of “Encode” and “Load more”."),
+        help=sharing.help_with_paths(
+            "Datasets and spaces in it appear in the lists of “Encode” and “Load more”."
+        ),
         key="spaces.folder",
         width=640,
         **_KEEP,
@@ -147,17 +154,32 @@ def data_folder() -> str | None:
         messages.warning(error, icon=":material/folder_off:")
         return None
     if not place.is_dir():
-        messages.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
+        messages.warning(
+            f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:"
+        )
     return folder
 
 
 def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a preview; None while none is chosen, or if it cannot be read, which the page reports."""
+    """The chosen dataset with a preview; None while none is chosen, or if it cannot be read, which the
+    page reports.
+    """
     ways = (*_WAYS, _UPLOAD) if access.shared() else _WAYS
     way = st.segmented_control(
-        "Dataset", ways, default=_WAYS[0], key="encode.way", required=True, label_visibility="collapsed", **_KEEP
+        "Dataset",
+        ways,
+        default=_WAYS[0],
+        key="encode.way",
+        required=True,
+        label_visibility="collapsed",
+        **_KEEP,
     )
-    chosen = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub, _UPLOAD: _from_upload}[way](folder)
+    chosen = {
+        "From the list": _from_list,
+        "A path": _from_path,
+        "Hugging Face": _from_hub,
+        _UPLOAD: _from_upload,
+    }[way](folder)
     if chosen is None:
         return None
     spec, needs_network = chosen
@@ -174,14 +196,18 @@ def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
 def _from_list(folder: str | None) -> tuple[DatasetSpec, bool]:
     entries = available(folder)
     entries = sorted(entries, key=lambda entry: entry.where != "here")  # stable: what is here first
-    entry = st.selectbox("Dataset", entries, format_func=_entry_line, key="encode.entry", label_visibility="collapsed", **_KEEP)
+    entry = st.selectbox(
+        "Dataset", entries, format_func=_entry_line, key="encode.entry", label_visibility="collapsed", **_KEEP
+    )
     st.caption(f"{plain(entry.description[0].upper() + entry.description[1:])}.")
     return entry.spec, entry.where != "here"
 
 
 def _entry_line(entry: DatasetEntry) -> str:
     many = "" if entry.n is None else f", {entry.n:,}"
-    return f"{entry.name} · {_KINDS[entry.kind]}{many}{'' if entry.where == 'here' else ' · needs the network'}"
+    return (
+        f"{entry.name} · {_KINDS[entry.kind]}{many}{'' if entry.where == 'here' else ' · needs the network'}"
+    )
 
 
 def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
@@ -190,7 +216,8 @@ def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
         placeholder="photographs, or sentences.csv" if access.shared() else "~/photographs, or sentences.csv",
         key="encode.path",
         help=sharing.help_with_paths(
-            "A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder of such files."
+            "A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder"
+            " of such files."
         ),
         **_KEEP,
     )
@@ -204,22 +231,29 @@ def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
         return None
     if not place.exists():
         messages.error(
-            f"“{path}”: expected a folder or a file on the machine that runs Relscope, found none; check the spelling",
+            f"“{path}”: expected a folder or a file on the machine that runs Relscope, found none; check the"
+            " spelling",
             icon=":material/error:",
         )
         return None
     if place.is_file():
         return DatasetSpec("file", str(place)), False
-    split = st.text_input("Split", placeholder="train, test, … if there are several", key="encode.path-split", **_KEEP)
+    split = st.text_input(
+        "Split", placeholder="train, test, … if there are several", key="encode.path-split", **_KEEP
+    )
     saved = (place / "dataset_dict.json").is_file() or (place / "state.json").is_file()
     return DatasetSpec("huggingface" if saved else "folder", str(place), split.strip()), False
 
 
 def _from_hub(folder: str | None) -> tuple[DatasetSpec, bool] | None:
     name_box, split_box, config_box = st.columns([3, 1, 1])
-    name = name_box.text_input("Name", placeholder="owner/dataset, or a folder", key="encode.hub", **_KEEP).strip()
+    name = name_box.text_input(
+        "Name", placeholder="owner/dataset, or a folder", key="encode.hub", **_KEEP
+    ).strip()
     split = split_box.text_input("Split", placeholder="test", key="encode.hub-split", **_KEEP).strip()
-    config = config_box.text_input("Configuration", placeholder="if it has several", key="encode.hub-config", **_KEEP).strip()
+    config = config_box.text_input(
+        "Configuration", placeholder="if it has several", key="encode.hub-config", **_KEEP
+    ).strip()
     if not name:
         st.caption("Datasets that were loaded on this machine before need no network.")
         return None
@@ -233,7 +267,9 @@ def _from_hub(folder: str | None) -> tuple[DatasetSpec, bool] | None:
 
 
 def _from_upload(folder: str | None) -> tuple[DatasetSpec, bool] | None:
-    file = st.file_uploader("A table of texts or pictures", type=["parquet", "csv", "tsv"], key="encode.upload")
+    file = st.file_uploader(
+        "A table of texts or pictures", type=["parquet", "csv", "tsv"], key="encode.upload"
+    )
     if file is None:
         st.caption("Only this session reads it. It is removed when the session ends.")
         return None
@@ -245,10 +281,13 @@ def _allowed(spec: DatasetSpec) -> bool:
     if spec in allowed:
         return True
     messages.info(
-        f"“{spec.name}” is not on this machine and would be downloaded now. Without a network an error appears within seconds.",
+        f"“{spec.name}” is not on this machine and would be downloaded now. Without a network an error"
+        " appears within seconds.",
         icon=":material/cloud_download:",
     )
-    st.button("Download", icon=":material/download:", key="encode.download", on_click=allowed.add, args=(spec,))
+    st.button(
+        "Download", icon=":material/download:", key="encode.download", on_click=allowed.add, args=(spec,)
+    )
     return False
 
 
@@ -291,11 +330,16 @@ def show_preview(preview: Preview) -> None:
         figures = "".join(_figure(label, png) for label, png in preview.items)
         st.html(f'<div class="relscope-pictures">{figures}</div>')
     elif preview.kind == "texts":
-        lines = "".join(f"<li><b>{plain_html(label)}</b> {plain_html(text)}</li>" for label, text in preview.items)
+        lines = "".join(
+            f"<li><b>{plain_html(label)}</b> {plain_html(text)}</li>" for label, text in preview.items
+        )
         st.html(f'<ol class="relscope-sentences">{lines}</ol>')
     if n_classes > 1:
         named = ", ".join(plain(name, 40) for name in preview.classes[:_MOST_CLASSES])
-        st.caption(f"Classes: {named}{f' and {n_classes - _MOST_CLASSES:,} more' if n_classes > _MOST_CLASSES else ''}.")
+        st.caption(
+            "Classes:"
+            f" {named}{f' and {n_classes - _MOST_CLASSES:,} more' if n_classes > _MOST_CLASSES else ''}."
+        )
 
 
 def _figure(label: str, png: bytes) -> str:

@@ -1,4 +1,6 @@
-"""The forms of encoders: every encoder of `relcore.base.names` that fits the dataset, with a widget for each of its settings."""
+"""The forms of encoders: every encoder of `relcore.base.names` that fits the dataset, with a widget for
+each of its settings.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _ROW = 5  # width of a row of widgets; a number takes 1, others 2
 
 
 def choose_encoders(preview: Preview) -> list[Encoder]:
-    """The encoders that the forms describe, each once; a form with an invalid value shows the error and gives none."""
+    """The encoders that the forms describe, each once; a form with an invalid value shows the error and
+    gives none.
+    """
     classes = {name: entry.load() for name, entry in ENCODERS.items()}
     classes = {name: one for name, one in classes.items() if one.kind == preview.kind and one.offered()}
     shown = list(classes)
@@ -52,7 +56,9 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each choice of the setting that takes several; none while a setting without a default is empty."""
+    """One encoder for each choice of the setting that takes several; none while a setting without a
+    default is empty.
+    """
     settings = settings_of(kind)
     values = _rows(name, [one for one in settings if not one.more], preview)
     if more := [one for one in settings if one.more]:
@@ -80,7 +86,9 @@ def _rows(name: str, settings: Sequence[Setting], preview: Preview) -> dict[str,
         rows[-1].append(one)
     values = {}
     for row in rows:
-        for one, column in zip(row, st.columns([_width(one) for one in row], vertical_alignment="bottom"), strict=True):
+        for one, column in zip(
+            row, st.columns([_width(one) for one in row], vertical_alignment="bottom"), strict=True
+        ):
             with column:
                 values[one.name] = _widget(one, name, preview)
     return values
@@ -97,19 +105,34 @@ def _width(one: Setting) -> int:
 def _widget(one: Setting, encoder: str, preview: Preview) -> Any:
     """The value of a setting, by a widget that fits its type."""
     start = one.start(preview)
-    key = f"encode.{encoder}.{one.name}" + (f"-{start}" if callable(one.usual) else "")  # another dataset, another default
+    key = f"encode.{encoder}.{one.name}" + (
+        f"-{start}" if callable(one.usual) else ""
+    )  # another dataset, another default
     names_files = one.kind is str and not one.choices
-    common = {"key": key, "help": (sharing.help_with_paths(one.help) if names_files else one.help) or None, **_KEEP}
+    common = {
+        "key": key,
+        "help": (sharing.help_with_paths(one.help) if names_files else one.help) or None,
+        **_KEEP,
+    }
     labels = one.choices or one.suggestions
     if _takes_several(one):
         start = start if isinstance(start, tuple) else (start,)
         if len(labels) > 3:
             chosen = st.multiselect(one.label, list(labels), default=start, format_func=labels.get, **common)
         else:
-            chosen = st.pills(one.label, list(labels), selection_mode="multi", default=start, format_func=labels.get, **common)
+            chosen = st.pills(
+                one.label,
+                list(labels),
+                selection_mode="multi",
+                default=start,
+                format_func=labels.get,
+                **common,
+            )
         return tuple(sorted(chosen)) if one.is_tuple else chosen
     if one.choices:
-        return st.selectbox(one.label, list(labels), index=list(labels).index(start), format_func=labels.get, **common)
+        return st.selectbox(
+            one.label, list(labels), index=list(labels).index(start), format_func=labels.get, **common
+        )
     if one.suggestions:
         return st.selectbox(
             one.label,
@@ -145,7 +168,9 @@ def _number(one: Setting, start: Any, common: dict[str, Any]) -> float | None:
 
 
 def expected(encoder: Encoder, preview: Preview) -> Expected | None:
-    """What the encoder's author measured, at the pace of the last encodings of this kind here; None where nobody has."""
+    """What the encoder's author measured, at the pace of the last encodings of this kind here; None where
+    nobody has.
+    """
     known = encoder.seconds(preview.n, preview.pixels)
     kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")
     return None if known is None else expect(engine().store, kind, known)

@@ -1,8 +1,8 @@
 """Encoding jobs: submit them, find them again, and add their spaces to the session.
 
-The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key, and their spaces
-join it when they are done. A reloaded page is a new session, which awaits nothing: it shows the jobs in progress and can await
-them, too.
+The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key,
+and their spaces join it when they are done. A reloaded page is a new session, which awaits nothing: it shows
+the jobs in progress and can await them, too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def awaited() -> list[Job]:
 
 
 def others() -> list[Job]:
-    """Encodings that this session did not start, perhaps because it was reloaded: in progress, or done since then."""
+    """Encodings that this session did not start, perhaps because it was reloaded: in progress, or done
+    since then.
+    """
     mine, seen = session.awaited_jobs(), st.session_state.setdefault(_SEEN, set())
     found = []
     for job in jobs.engine().jobs():
@@ -117,7 +119,9 @@ def joined() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The first two of what joined last, where source and target are not of that dataset; one alone is paired with an older."""
+    """The first two of what joined last, where source and target are not of that dataset; one alone is
+    paired with an older.
+    """
     new, workspace = joined(), session.workspace()
     if not new:
         return None
@@ -132,7 +136,9 @@ def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
     """Whether the rows of two encodings match: of one dataset, maybe of two columns of one table."""
     if one.dataset is None or other.dataset is None:
         return False
-    return replace(one.dataset, column="", label_column="") == replace(other.dataset, column="", label_column="")
+    return replace(one.dataset, column="", label_column="") == replace(
+        other.dataset, column="", label_column=""
+    )
 
 
 def _specs_of(job: Job) -> list[SpaceSpec]:
@@ -144,6 +150,8 @@ def _specs_of(job: Job) -> list[SpaceSpec]:
 
 
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
-    """The specs of encodings whose keys this session found with data of its own; it may open them from now on."""
+    """The specs of encodings whose keys this session found with data of its own; it may open them from now
+    on.
+    """
     session.member().found.update(keys.values())
     return encoding_specs(jobs.engine().store, dataset, encoder, keys)

@@ -69,7 +69,11 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
         )
         st.caption(_in_all(missing) if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
-    lines = [f"- {plain_name(one.title)}{_outputs(one)}: {_told(cost)}" for one, cost in costs.items() if one not in under_way]
+    lines = [
+        f"- {plain_name(one.title)}{_outputs(one)}: {_told(cost)}"
+        for one, cost in costs.items()
+        if one not in under_way
+    ]
     if lines:
         st.caption("\n".join(lines))
 
@@ -102,15 +106,25 @@ def _durations(missing: Sequence[Expected | None]) -> str:
     at_once = jobs.engine().n_workers
     duration = encoders.in_words(encoders.together(known, at_once)) if known else ""
     if len(known) < len(missing):
-        return f"{duration.capitalize()}, and an unknown time for the others." if known else "The time is unknown."
-    return f"{duration.capitalize()} in all, {at_once} at a time." if len(known) > 1 else f"{duration.capitalize()}."
+        return (
+            f"{duration.capitalize()}, and an unknown time for the others."
+            if known
+            else "The time is unknown."
+        )
+    return (
+        f"{duration.capitalize()} in all, {at_once} at a time."
+        if len(known) > 1
+        else f"{duration.capitalize()}."
+    )
 
 
 def _follow() -> None:
     """Progress bars, and the curves of trainings."""
     mine, others = encoding_jobs.awaited(), encoding_jobs.others()
     if mine:
-        st.markdown("#### In progress" if any(not job.status().ended for job in mine) else "#### Not finished")
+        st.markdown(
+            "#### In progress" if any(not job.status().ended for job in mine) else "#### Not finished"
+        )
         jobs.follow(mine, below=_live_curves, dismiss=encoding_jobs.forget)
     if others:
         st.markdown("#### Started in another window, or before this page was reloaded")
@@ -143,7 +157,11 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
     messages.success(f"{names} joined the session.")
     pair = encoding_jobs.pair_to_compare()
     if pair and st.button(
-        "Compare these two" if len(specs) == 2 else f"Compare {' with '.join(plain_name(space_name(one)) for one in pair)}",
+        (
+            "Compare these two"
+            if len(specs) == 2
+            else f"Compare {' with '.join(plain_name(space_name(one)) for one in pair)}"
+        ),
         key="encode.compare",
         icon=":material/join_inner:",
         type="primary",

@@ -24,24 +24,40 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets
 from relcore.encoders.digits import LOOKS
 from relcore.encoders.small_vision import NAMES, SmallVision
-from relcore.invert.cross_domain import CrossDomainResult, CrossDomainSpec, DomainsSpec, SessionDomains, TrainedDomains
+from relcore.invert.cross_domain import (
+    CrossDomainResult,
+    CrossDomainSpec,
+    DomainsSpec,
+    SessionDomains,
+    TrainedDomains,
+)
 from relcore.invert.translation import CrossDomain, SessionCrossDomain, TrainedCrossDomain
 
 _ABOUT = (
-    "A head trained on one domain and encoder classifies rows of another domain and encoder. The domains share the labels and "
-    "the anchors. The bars are means without the diagonal: of **encoding from** each row, and of **decoding into** each "
-    "column (Maiorca et al. 2024, Fig. 7, for texts and pictures of the same articles)."
+    "A head trained on one domain and encoder classifies rows of another domain and encoder. The domains"
+    " share the labels and the anchors. The bars are means without the diagonal: of **encoding from** each"
+    " row, and of **decoding into** each column (Maiorca et al. 2024, Fig. 7, for texts and pictures of the"
+    " same articles)."
 )
-_METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened", "procrustes", "least-squares", "absolute")
+_METHODS = (
+    "irp-pruned",
+    "irp-ridge",
+    "irp-whitened",
+    "relative",
+    "whitened",
+    "procrustes",
+    "least-squares",
+    "absolute",
+)
 _SOURCES = {"digits": "Digits in several looks", "session": "Spaces of this session"}
 _ANCHORS = {
     "own": "the same digits, in each domain's own look",
     "first": "pictures of the first domain, for all domains",
 }
 _ANCHOR_HELP = (
-    "Own look, as in the paper: digit 17 as scanned and digit 17 inverted are the same anchor. First domain: every encoder "
-    "encodes the same pictures, which are unlike the training pictures of most encoders, so each space's anchors are centred "
-    "separately."
+    "Own look, as in the paper: digit 17 as scanned and digit 17 inverted are the same anchor. First domain:"
+    " every encoder encodes the same pictures, which are unlike the training pictures of most encoders, so"
+    " each space's anchors are centred separately."
 )
 MNIST = "MNIST, 8 × 8"
 _MNIST_ROWS = 1797
@@ -120,12 +136,19 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cros
     if result is None:
         named = ", ".join(f"“{plain_name(data.name)}”" for data in datas)
         st.caption(
-            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its own domain only, from its "
-            "own first weights. Networks in the store are reused."
+            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its own"
+            " domain only, from its own first weights. Networks in the store are reused."
         )
         return None
-    how = f"Anchors: {_ANCHORS[anchors]}, {result.n_anchors:,} of the training rows. Test rows: no network was trained on them."
-    recipe = {"datasets": domains.datasets, "encoders": domains.encoders, "anchor_dataset": domains.anchor_dataset}
+    how = (
+        f"Anchors: {_ANCHORS[anchors]}, {result.n_anchors:,} of the training rows. Test rows: no network was"
+        " trained on them."
+    )
+    recipe = {
+        "datasets": domains.datasets,
+        "encoders": domains.encoders,
+        "anchor_dataset": domains.anchor_dataset,
+    }
     recipe["dataset_digests"] = digests
     return result, partial(TrainedCrossDomain, **recipe), how
 
@@ -134,8 +157,9 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cro
     found = candidates(workspace)
     if len(found) < 2 or len(workspace.anchors) < 2:
         st.info(
-            "This tab needs at least two labelled spaces over the same ids, from one dataset or from parallel ones (two "
-            "columns of a table, two languages, two looks), and at least two anchors. Encode the spaces on the Spaces page.",
+            "This tab needs at least two labelled spaces over the same ids, from one dataset or from parallel"
+            " ones (two columns of a table, two languages, two looks), and at least two anchors. Encode the"
+            " spaces on the Spaces page.",
             icon=":material/grid_view:",
         )
         return None
@@ -160,7 +184,12 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cro
     result = results.computed(task, specs, label=f"Evaluate {len(specs) ** 2} pairs")
     if result is None:
         return None
-    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), **named, "test_ids": held_out}
+    recipe = {
+        "spaces": tuple(specs),
+        "digests": tuple(space.digest for space in spaces),
+        **named,
+        "test_ids": held_out,
+    }
     tested = "no network was trained on them" if held_out else "a fifth of the rows that are not anchors"
     return (
         result,
@@ -192,7 +221,13 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
         width=120,
     )
     states = kept(
-        st.segmented_control, "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES
+        st.segmented_control,
+        "Random states",
+        [1, 3, 5],
+        default=1,
+        key="domains.states",
+        required=True,
+        help=_STATES,
     )
     methods = kept(
         st.pills,
@@ -208,7 +243,9 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
         return None
     ordered = tuple(method for method in _METHODS if method in methods)
     settings = settings_of(workspace)
-    return replace(usual, methods=ordered, n_anchors=int(number), random_states=tuple(range(states)), settings=settings)
+    return replace(
+        usual, methods=ordered, n_anchors=int(number), random_states=tuple(range(states)), settings=settings
+    )
 
 
 _STATES = "Number of draws of anchors and prunings; scores are their means."
@@ -229,8 +266,9 @@ def _show(result: CrossDomainResult, recipe: Callable[..., CrossDomain], how: st
     exports.export_bar(figure, "domains")
     chance = sum(result.chance) / len(result.chance)
     st.caption(
-        f"Accuracy on **{result.n_test[0]:,}** test rows per domain. {how} Dotted cells, and lines across the bars: not "
-        f"stitched, an encoder with its own head. Chance level (the most frequent class): {short(chance)}."
+        f"Accuracy on **{result.n_test[0]:,}** test rows per domain. {how} Dotted cells, and lines across the"
+        " bars: not stitched, an encoder with its own head. Chance level (the most frequent class):"
+        f" {short(chance)}."
     )
     st.dataframe(result.summary().round(3), hide_index=True, key="domains.summary")
 

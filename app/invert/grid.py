@@ -63,12 +63,19 @@ def _export(workspace: Workspace, pair: Match, sweep: Sweep, names: tuple[str, s
 
 
 def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> None:
-    """The figure; its key contains the page's δ and ω, because Streamlit ignores a second click on a selected cell."""
+    """The figure; its key contains the page's δ and ω, because Streamlit ignores a second click on a
+    selected cell.
+    """
     from relcore.figures.matrices_screen import matrices_figure
 
     spec = workspace.inversion
     panel = data.panels[0]
-    here = spec.method == "pruned" and not spec.tuned and spec.omega in panel.rows and spec.delta in panel.columns
+    here = (
+        spec.method == "pruned"
+        and not spec.tuned
+        and spec.omega in panel.rows
+        and spec.delta in panel.columns
+    )
     picked = (0, panel.rows.index(spec.omega), panel.columns.index(spec.delta)) if here else None
     figure = matrices_figure(data, exports.theme(), width=width, picked=picked)
     key = f"invert.map-{name}-{spec.omega}-{spec.delta:g}-{spec.method}"
@@ -96,18 +103,18 @@ def _circumstances(sweep: Sweep) -> str:
         return "With these anchors, every δ leaves a pruning with a single anchor. Choose more anchors."
     best = table.loc[table["cosine"].idxmax()]
     labelled = (
-        f" Accuracy: a logistic head trained on {counted(sweep.n_train, 'row')} of the target, "
-        f"{counted(sweep.n_classes, 'class', 'classes')}, "
-        f"tested on {sweep.n_test:,} others, none of them an anchor; not stitched {short(sweep.not_stitched)}, chance level "
-        f"{short(sweep.chance)} (most frequent class)."
+        f" Accuracy: a logistic head trained on {counted(sweep.n_train, 'row')} of the target,"
+        f" {counted(sweep.n_classes, 'class', 'classes')}, tested on {sweep.n_test:,} others, none of them an"
+        f" anchor; not stitched {short(sweep.not_stitched)}, chance level {short(sweep.chance)} (most"
+        " frequent class)."
         if sweep.n_classes
         else f" {sweep.why_none}"
     )
     return (
-        f"{sweep.n_rows:,} of {counted(sweep.n - sweep.n_anchors, 'held-out row')}, {counted(sweep.n_anchors, 'anchor')}, "
-        "pruned method. Best "
-        f"cosine **{short(best.cosine)}** at δ {general(best.delta)}, ω {best.omega:g}{_by_chance(sweep)}; Procrustes on the "
-        f"same anchors {short(sweep.procrustes)}.{labelled} Click a cell to use its δ and ω."
+        f"{sweep.n_rows:,} of {counted(sweep.n - sweep.n_anchors, 'held-out row')},"
+        f" {counted(sweep.n_anchors, 'anchor')}, pruned method. Best cosine **{short(best.cosine)}** at δ"
+        f" {general(best.delta)}, ω {best.omega:g}{_by_chance(sweep)}; Procrustes on the same anchors"
+        f" {short(sweep.procrustes)}.{labelled} Click a cell to use its δ and ω."
     )
 
 
@@ -116,4 +123,7 @@ def _by_chance(sweep: Sweep) -> str:
     if sweep.best_chance is None:
         return ""
     n_cells = int(sweep.table()["cosine"].notna().sum())
-    return f" (chance level of the best of {n_cells} cells {band(sweep.best_chance.low, sweep.best_chance.high)})"
+    return (
+        f" (chance level of the best of {n_cells} cells"
+        f" {band(sweep.best_chance.low, sweep.best_chance.high)})"
+    )

@@ -1,4 +1,6 @@
-"""Lengths: how much the row lengths of each space vary. A relative space does not contain them, so no inverse recovers them."""
+"""Lengths: how much the row lengths of each space vary. A relative space does not contain them, so no
+inverse recovers them.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,12 @@ def draw(workspace: Workspace) -> None:
     if not loaded:
         return
     told = ", ".join(
-        f"**{100 * variation(lengths(space)):.0f} %** in {plain_name(labels[spec])}" for spec, space in loaded.items()
+        f"**{100 * variation(lengths(space)):.0f} %** in {plain_name(labels[spec])}"
+        for spec, space in loaded.items()
     )
     st.markdown(
-        f"Row lengths vary by {told}. Inversion cannot recover them: every row gets the mean length of the target's anchors, "
-        "reduced by the part of its direction that they do not span."
+        f"Row lengths vary by {told}. Inversion cannot recover them: every row gets the mean length of the"
+        " target's anchors, reduced by the part of its direction that they do not span."
     )
     spaces = list(loaded.values())
     many = len(spaces) > MOST_TOGETHER

@@ -37,21 +37,28 @@ from relcore.spaces.space import Match
 # The choosers of the Invert page: one row in the tabs that need them; their values are in the workspace.
 
 _HELP = (
-    "Pruned: Maiorca et al. 2024. Near-duplicate anchors are left out, the rest is inverted, and ω such inverses are "
-    "averaged. Ridge and whitened are our additions: they keep all anchors, and λ stabilises the inverse."
+    "Pruned: Maiorca et al. 2024. Near-duplicate anchors are left out, the rest is inverted, and ω such"
+    " inverses are averaged. Ridge and whitened are our additions: they keep all anchors, and λ stabilises"
+    " the inverse."
 )
 
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
-    "Auto: quarters of the anchors are held out in turn. Each setting of a grid is fitted on the other anchors, and the best "
-    "on the held-out ones is fitted on all anchors. The rows that are scored are not used for this. By hand: your own numbers."
+    "Auto: quarters of the anchors are held out in turn. Each setting of a grid is fitted on the other"
+    " anchors, and the best on the held-out ones is fitted on all anchors. The rows that are scored are not"
+    " used for this. By hand: your own numbers."
 )
-_CHOSEN = "relscope.invert-chosen"  # the numbers of the last choice by held-out anchors, to begin with by hand
+_CHOSEN = (  # the numbers of the last choice by held-out anchors, to begin with by hand
+    "relscope.invert-chosen"
+)
 
 _NUMBERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "delta": (
         "Distance δ",
-        "Anchors closer to a kept anchor than this, by 1 − |cos|, are left out. 0 keeps all. The paper uses .65 to .8.",
+        (
+            "Anchors closer to a kept anchor than this, by 1 − |cos|, are left out. 0 keeps all. The paper"
+            " uses .65 to .8."
+        ),
         {"min_value": 0.0, "max_value": 1.0, "step": 0.05},
     ),
     "omega": (
@@ -156,7 +163,8 @@ def _change(step: str, field: str, value: Any) -> None:
     session.edit_spec(step, "inversion", **{field: value})
 
 
-# Caches around inversion, by the rules of `compute`: keys are digests and frozen specs, results are shared and read-only.
+# Caches around inversion, by the rules of `compute`: keys are digests and frozen specs, results are shared
+# and read-only.
 
 
 def inverted(pair: Match, workspace: Workspace) -> Inversion:
@@ -167,7 +175,9 @@ def inverted(pair: Match, workspace: Workspace) -> Inversion:
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
 @st.cache_resource(max_entries=6, show_spinner="Inverting …")
-def _inverted(key: str, anchors_key: str, spec: InversionSpec, _pair: Match, _anchors: tuple[str, ...]) -> Inversion:
+def _inverted(
+    key: str, anchors_key: str, spec: InversionSpec, _pair: Match, _anchors: tuple[str, ...]
+) -> Inversion:
     return invert_pair(_pair, _anchors, spec)
 
 
@@ -193,7 +203,10 @@ LISTED = 200  # worst and best rows
 _HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
 GRID_TAB = "δ × ω"
-NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least two."
+NO_ANCHORS = (
+    "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least"
+    " two."
+)
 
 
 def draw(workspace: Workspace) -> None:
@@ -208,7 +221,9 @@ def draw(workspace: Workspace) -> None:
         scene = inverted_scene(pair, found, workspace, color_by)
     except SpaceError as error:
         messages.error(error)
-        st.caption("Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step.")
+        st.caption(
+            "Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step."
+        )
         return
     remember(found.choice)
     _warnings(found)
@@ -239,18 +254,25 @@ def _warnings(found: Inversion) -> None:
     width = found.shape[1]
     if found.rank < width:
         messages.warning(
-            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than dimensions are kept. "
-            "Choose more anchors, or lower δ.",
+            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
+            " dimensions are kept. Choose more anchors, or lower δ.",
             icon=":material/warning:",
         )
     elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
         note, button = st.columns([6, 1], vertical_alignment="center")
         note.info(
-            f"The number of anchors kept ({short(found.kept, 0)}) is close to the number of dimensions ({width:,}). The "
-            f"inverse is least stable there: its condition number is {short(found.condition, 0)}. Try another δ.",
+            f"The number of anchors kept ({short(found.kept, 0)}) is close to the number of dimensions"
+            f" ({width:,}). The inverse is least stable there: its condition number is"
+            f" {short(found.condition, 0)}. Try another δ.",
             icon=":material/lightbulb:",
         )
-        button.button("See δ × ω", key="invert.see-grid", on_click=_open_grid, icon=":material/grid_on:", width="stretch")
+        button.button(
+            "See δ × ω",
+            key="invert.see-grid",
+            on_click=_open_grid,
+            icon=":material/grid_on:",
+            width="stretch",
+        )
 
 
 def _open_grid() -> None:
@@ -295,9 +317,9 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     )
     rows, columns = found.shape
     st.caption(
-        f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's length is lost: "
-        "the recovered row has the anchors' mean length, reduced by the part of its direction that the anchors do not span. "
-        "The panes include the anchors; the scores do not."
+        f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's"
+        " length is lost: the recovered row has the anchors' mean length, reduced by the part of its"
+        " direction that the anchors do not span. The panes include the anchors; the scores do not."
     )
 
 
@@ -318,13 +340,17 @@ def _numbers(pair: Match, found: Inversion) -> str:
     for name, score in found.scores.items():
         own = name == found.spec.title
         knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
-        chance = f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
+        chance = (
+            f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
+        )
         row = f"<th>{plain_html(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
     facts = {
         "Settings": f"{found.spec.settings()}{', auto' if found.choice else ''}",
-        "Anchors kept": f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
+        "Anchors kept": (
+            f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
+        ),
         "Condition number": short(found.condition, 1) if np.isfinite(found.condition) else "∞",
         "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
     }
@@ -332,17 +358,19 @@ def _numbers(pair: Match, found: Inversion) -> str:
     chosen = _chosen_by(found.choice) if found.choice else ""
     averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
-        f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {plain_html(way)}</caption><tbody>'
+        '<table class="relscope-inversion"><caption>Recovered to true, mean cosine:'
+        f" {plain_html(way)}</caption><tbody>"
         f"{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted, 95 % band.'
+        f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted,'
+        " 95 % band."
         f"{averaged}{chosen}</p>"
     )
 
 
 def _chosen_by(choice: Choice) -> str:
     return (
-        f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a time (mean cosine "
-        f"{short(choice.cosine)}), fitted on all anchors."
+        f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a time"
+        f" (mean cosine {short(choice.cosine)}), fitted on all anchors."
     )
 
 
@@ -374,8 +402,11 @@ def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
         with tab:
             shown, look = with_items(workspace, table)
             for method in found.errors:
-                look["column_config"][method] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
+                look["column_config"][method] = st.column_config.NumberColumn(
+                    format="%.3f", help="1 − cosine"
+                )
             brushing_table(shown, f"invert.{key}", height=330, **look)
     st.caption(
-        "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight them in the panes."
+        "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight"
+        " them in the panes."
     )

@@ -31,13 +31,20 @@ from relcore.invert.rescale import (
 
 _PLACES = {"input": "At the input", "layers": "Inside a network"}
 _HELP = {
-    "input": "A relative space holds no lengths, so inverted rows have an arbitrary length. Small networks are trained on rows "
-    "as they are, and tested on held-out rows that were **all rescaled to length α**. Where the curve is flat, the length does "
-    "not matter (Maiorca et al. 2024, Fig. 4).",
-    "layers": "The output of one layer at a time is rescaled to length α, and the layers after it run unchanged. A ReLU head "
-    "that was trained without rescaling gives the answer (Maiorca et al. 2024, Fig. 2).",
+    "input": (
+        "A relative space holds no lengths, so inverted rows have an arbitrary length. Small networks are"
+        " trained on rows as they are, and tested on held-out rows that were **all rescaled to length α**."
+        " Where the curve is flat, the length does not matter (Maiorca et al. 2024, Fig. 4)."
+    ),
+    "layers": (
+        "The output of one layer at a time is rescaled to length α, and the layers after it run unchanged. A"
+        " ReLU head that was trained without rescaling gives the answer (Maiorca et al. 2024, Fig. 2)."
+    ),
 }
-_STATES = "Number of repetitions, each with its own rows, split and first weights. The band is the mean ± one deviation."
+_STATES = (
+    "Number of repetitions, each with its own rows, split and first weights. The band is the mean ± one"
+    " deviation."
+)
 EXAMPLES = {
     "Digits through the small ViT": (DatasetSpec("digits"), SmallVision("vit")),
     "Wikipedia sentences through MiniLM": (WIKIPEDIA, MiniLM()),
@@ -66,13 +73,15 @@ def _input(workspace: Workspace) -> None:
     specs = candidates(workspace)
     if not specs:
         st.info(
-            "Networks need labels to learn, and no space of this session has any. Encode labelled data on the Spaces page, or "
-            "start a task on the Stitch page; the digits take about 40 s.",
+            "Networks need labels to learn, and no space of this session has any. Encode labelled data on the"
+            " Spaces page, or start a task on the Stitch page; the digits take about 40 s.",
             icon=":material/label:",
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        chosen = kept(st.selectbox, "Space", specs, format_func=space_labels(specs).get, key="rescale.space", width=320)
+        chosen = kept(
+            st.selectbox, "Space", specs, format_func=space_labels(specs).get, key="rescale.space", width=320
+        )
         networks = kept(
             st.pills,
             "Networks",
@@ -81,13 +90,23 @@ def _input(workspace: Workspace) -> None:
             default=list(InputRescaleSpec().networks),
             format_func=NETWORKS.get,
             key="rescale.networks",
-            help="Two hidden layers of 128 with this activation and no normalisation. “Normalised first” begins with a "
-            "LayerNorm (SiLU, 256), so it ignores lengths.",
+            help=(
+                "Two hidden layers of 128 with this activation and no normalisation. “Normalised first”"
+                " begins with a LayerNorm (SiLU, 256), so it ignores lengths."
+            ),
         )
         states = kept(
-            st.segmented_control, "Random states", [1, 3, 5], default=3, key="rescale.states", required=True, help=_STATES
+            st.segmented_control,
+            "Random states",
+            [1, 3, 5],
+            default=3,
+            key="rescale.states",
+            required=True,
+            help=_STATES,
         )
-        span = _span("rescale.span", 32, "Lengths from the rows' mean length divided by this to the mean times this.")
+        span = _span(
+            "rescale.span", 32, "Lengths from the rows' mean length divided by this to the mean times this."
+        )
     if not networks:
         st.info("Choose at least one network.", icon=":material/hub:")
         return
@@ -112,8 +131,9 @@ def _told(result: InputRescaleResult, n: int, held_out: bool) -> str:
     tested = "rows that the encoder was not trained on either" if held_out else "other rows"
     low, high = result.lengths
     return (
-        f"Trained on **{result.n_train:,}** rows{some} and tested on **{result.n_test:,}** {tested}, {result.n_classes} "
-        f"classes. Lengths of the rows: mean {general(result.mean_length)}, 95 % from {general(low)} to {general(high)}."
+        f"Trained on **{result.n_train:,}** rows{some} and tested on **{result.n_test:,}** {tested},"
+        f" {result.n_classes} classes. Lengths of the rows: mean {general(result.mean_length)}, 95 % from"
+        f" {general(low)} to {general(high)}."
     )
 
 
@@ -133,27 +153,34 @@ def _layers(workspace: Workspace) -> None:
             width=130,
             help="With balanced classes. Each item runs through the network once per layer and length.",
         )
-        n_alphas = kept(st.number_input, "Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130)
-        span = _span("rescale.layer-span", 16, "Lengths from the layers' common mean divided by this to the mean times this.")
+        n_alphas = kept(
+            st.number_input, "Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130
+        )
+        span = _span(
+            "rescale.layer-span",
+            16,
+            "Lengths from the layers' common mean divided by this to the mean times this.",
+        )
     spec = LayerRescaleSpec(1000 if small else 400, int(n_test), float(span), int(n_alphas))
     data = datasets.preview(dataset)
     task = LayerRescale(dataset, encoder, spec, data.digest)
     result = results.computed(task, label=f"Rescale every layer, {counted(spec.n_test, 'item')}")
     if result is None:
         st.caption(
-            f"{counted(data.n, 'item')} in '{plain_name(data.name)}', {counted(len(data.classes), 'class', 'classes')}; "
-            f"{spec.n_train:,} at most train the "
-            "head."
+            f"{counted(data.n, 'item')} in '{plain_name(data.name)}',"
+            f" {counted(len(data.classes), 'class', 'classes')}; {spec.n_train:,} at most train the head."
         )
         return
-    figure = RescaleLayers(dataset=dataset, encoder=encoder, spec=spec, dataset_digest=data.digest).draw(result)
+    figure = RescaleLayers(dataset=dataset, encoder=encoder, spec=spec, dataset_digest=data.digest).draw(
+        result
+    )
     exports.chart(figure.interactive(exports.theme()), "rescale.layers")
     exports.export_bar(figure, "rescale-layers")
     st.dataframe(result.table().round(3), hide_index=True, key="rescale.layer-table")
     st.caption(
-        f"The head was trained on **{result.n_train:,}** items and tested on **{result.n_test:,}** held-out ones of {data.n:,} "
-        f"in '{plain_name(data.name)}', with balanced classes. Not rescaled: {short(result.own)}; chance level (always the "
-        f"most frequent class): {short(result.chance)}."
+        f"The head was trained on **{result.n_train:,}** items and tested on **{result.n_test:,}** held-out"
+        f" ones of {data.n:,} in '{plain_name(data.name)}', with balanced classes. Not rescaled:"
+        f" {short(result.own)}; chance level (always the most frequent class): {short(result.chance)}."
     )
 
 
@@ -171,7 +198,9 @@ def _span(key: str, usual: int, explanation: str) -> int:
 
 
 def networks_of(workspace: Workspace) -> dict[str, tuple[DatasetSpec, Encoder]]:
-    """Networks whose layers can be opened: the examples, then those of the labelled encodings in the session."""
+    """Networks whose layers can be opened: the examples, then those of the labelled encodings in the
+    session.
+    """
     found = dict(EXAMPLES)
     for spec in candidates(workspace):
         encoder = spec.encoder

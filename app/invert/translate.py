@@ -11,18 +11,26 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.invert.translation import METHODS, METRICS, Translation, TranslationResult, TranslationSpec, TranslationTable
+from relcore.invert.translation import (
+    METHODS,
+    METRICS,
+    Translation,
+    TranslationResult,
+    TranslationSpec,
+    TranslationTable,
+)
 from relcore.stitch.methods import MethodSettings
 
 MOST_SPACES = 6  # by default: thirty pairs can still be read
 _ABOUT = (
-    "Rows of each space are translated into every other space through the session's anchors, and compared with the true rows "
-    "there. Anchors are never scored (Maiorca et al. 2024, Tables 1 and 2)."
+    "Rows of each space are translated into every other space through the session's anchors, and compared"
+    " with the true rows there. Anchors are never scored (Maiorca et al. 2024, Tables 1 and 2)."
 )
 _METRIC_HELP = (
-    "Cosine: of recovered and true rows after centring at the target's mean. Not centred: as in the paper; the common mean "
-    "counts, so the chance level is high. Jaccard: overlap of their neighbours among the target's rows. MRR: reciprocal rank "
-    "of the true row as a neighbour of the recovered one. Accuracy: of the target's head on recovered rows."
+    "Cosine: of recovered and true rows after centring at the target's mean. Not centred: as in the paper;"
+    " the common mean counts, so the chance level is high. Jaccard: overlap of their neighbours among the"
+    " target's rows. MRR: reciprocal rank of the true row as a neighbour of the recovered one. Accuracy: of"
+    " the target's head on recovered rows."
 )
 
 
@@ -30,7 +38,10 @@ def draw(workspace: Workspace) -> None:
     """The whole tab."""
     st.caption(_ABOUT)
     if not workspace.anchors:
-        st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
+        st.info(
+            "No anchors yet: choose some in the sidebar, or pick them on the Anchors page.",
+            icon=":material/star:",
+        )
         return
     readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     usual = [spec for spec in readable if _has(spec, workspace.anchors)][:MOST_SPACES]
@@ -42,7 +53,10 @@ def draw(workspace: Workspace) -> None:
         format_func=space_labels(readable).get,
         key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
         placeholder="Choose two or more",
-        help="Spaces over the same ids, such as languages, encoders or layers. By default, those that contain all anchors.",
+        help=(
+            "Spaces over the same ids, such as languages, encoders or layers. By default, those that contain"
+            " all anchors."
+        ),
     )
     methods = kept(
         st.pills,
@@ -53,8 +67,8 @@ def draw(workspace: Workspace) -> None:
         format_func=METHODS.get,
         key="translate.methods",
         help=(
-            "Absolute: vectors unchanged. The inverse methods use each space separately; the others need both spaces. δ, ω "
-            "and λ are set above."
+            "Absolute: vectors unchanged. The inverse methods use each space separately; the others need both"
+            " spaces. δ, ω and λ are set above."
         ),
     )
     if len(specs) < 2 or not methods:
@@ -70,7 +84,11 @@ def draw(workspace: Workspace) -> None:
 def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
     spaces = [compute.load_space(spec) for spec in specs]
     spec = TranslationSpec(
-        methods, workspace.k, compute.LIVE_QUERIES, test_ids=results.held_out_ids(specs), settings=settings_of(workspace)
+        methods,
+        workspace.k,
+        compute.LIVE_QUERIES,
+        test_ids=results.held_out_ids(specs),
+        settings=settings_of(workspace),
     )
     n_pairs = len(spaces) * (len(spaces) - 1)
     label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"
@@ -87,7 +105,11 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
         required=True,
         help=_METRIC_HELP,
     )
-    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "anchors": workspace.anchors}
+    recipe = {
+        "spaces": tuple(specs),
+        "digests": tuple(space.digest for space in spaces),
+        "anchors": workspace.anchors,
+    }
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
     exports.chart(figure.interactive(exports.theme()), f"translate.map-{metric}")
     exports.export_bar(figure, "translate")
@@ -101,7 +123,9 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
 def settings_of(workspace: Workspace) -> MethodSettings:
     """δ, ω and λ of the page's choosers, and the whitening λ of the session's projection."""
     chosen = workspace.inversion
-    return MethodSettings(ridge=workspace.projection.ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge)
+    return MethodSettings(
+        ridge=workspace.projection.ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge
+    )
 
 
 def told(result: TranslationResult, metric: str) -> str:
@@ -116,12 +140,14 @@ def told(result: TranslationResult, metric: str) -> str:
     if metric == "accuracy":
         own = sum(result.own) / len(result.own)
         parts.append(
-            f"Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean accuracy is "
-            f"{short(own)}."
+            f"Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean"
+            f" accuracy is {short(own)}."
         )
     elif not result.n_test:
         parts.append("No accuracy: it needs a label for every shared row, and training rows of every class.")
-    parts.append("Chance level: rows permuted." if metric != "accuracy" else "Chance level: the most frequent class.")
+    parts.append(
+        "Chance level: rows permuted." if metric != "accuracy" else "Chance level: the most frequent class."
+    )
     return " ".join([*parts, "Dotted cells: a space into itself."])
 
 

@@ -18,10 +18,16 @@ _USUAL_SECONDS = 10.0
 def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     """The tab."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        rows = int(st.number_input("Rows of the corpus", 1, 10**12, len(setup.old), 1000, **_look(f"rows-{len(setup.old)}")))
+        rows = int(
+            st.number_input(
+                "Rows of the corpus", 1, 10**12, len(setup.old), 1000, **_look(f"rows-{len(setup.old)}")
+            )
+        )
         there = 0 if len(setup.new) >= len(setup.old) else len(setup.new)
         n_embedded = int(
-            st.number_input("Rows with a new vector already", 0, 10**12, there, 1000, **_look(f"embedded-{there}"))
+            st.number_input(
+                "Rows with a new vector already", 0, 10**12, there, 1000, **_look(f"embedded-{there}")
+            )
         )
         queries = int(st.number_input("Queries per month", 0, 10**12, 0, 1000, **_look("queries")))
     columns = st.columns(2, gap="large")
@@ -46,7 +52,9 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
                 )
     n_embedded = min(n_embedded, rows)
     try:
-        costs = option_costs(Prices(rows=rows, queries=queries, **numbers), min(result.n_pairs, rows), n_embedded)
+        costs = option_costs(
+            Prices(rows=rows, queries=queries, **numbers), min(result.n_pairs, rows), n_embedded
+        )
     except SpaceError as error:
         messages.error(error)
         return
@@ -57,9 +65,9 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         table[column] = [general(value, 6) for value in table[column]]
     st.dataframe(table, hide_index=True, key="costs.table")
     st.caption(
-        f"Rows with a new vector cost nothing more. Bridging needs {result.n_pairs:,} pairs. Asking twice embeds each query "
-        "with both models. Scores are those measured above, on the rows that both models know; a larger corpus gives lower "
-        "ones."
+        f"Rows with a new vector cost nothing more. Bridging needs {result.n_pairs:,} pairs. Asking twice"
+        " embeds each query with both models. Scores are those measured above, on the rows that both models"
+        " know; a larger corpus gives lower ones."
     )
 
 

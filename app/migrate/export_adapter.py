@@ -23,8 +23,9 @@ scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two
 def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     """The tab."""
     st.markdown(
-        f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps {setup.new.dimension:,}-dimensional "
-        f"new queries to the space in which the {setup.old.dimension:,}-dimensional old vectors are searched."
+        f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
+        f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
+        f" {setup.old.dimension:,}-dimensional old vectors are searched."
     )
     st.download_button(
         "Download the adapter (ZIP)",
@@ -37,9 +38,9 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         on_click="ignore",
     )
     st.caption(
-        f"adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with intervals, date and "
-        f"commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())} are the same as ONNX, where the "
-        "package onnx is installed."
+        "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
+        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"
+        " are the same as ONNX, where the package onnx is installed."
     )
     st.code(_CODE, language="python")
 

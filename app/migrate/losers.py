@@ -1,4 +1,6 @@
-"""What goes wrong, by query: the worst losers with what each option finds, by class or cluster, and shown in Compare."""
+"""What goes wrong, by query: the worst losers with what each option finds, by class or cluster, and shown
+in Compare.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         usual = result.verdict.option if result.verdict.option not in ("keep",) else "bridge"
         option = _option("Option", [name for name in measured if name != "keep"], usual, "losers.option")
-        to = _option("Compared with", [name for name in measured if name != option], "keep", f"losers.to-{option}")
+        to = _option(
+            "Compared with", [name for name in measured if name != option], "keep", f"losers.to-{option}"
+        )
     table = result.losers(option, to)
     lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
     st.markdown(
-        f"**{lost:,} of {len(table):,} queries lose by “{TITLES[option]}” compared with “{TITLES[to]}”; {won:,} win.** Select "
-        "a query to see what each option finds."
+        f"**{lost:,} of {len(table):,} queries lose by “{TITLES[option]}” compared with “{TITLES[to]}”;"
+        f" {won:,} win.** Select a query to see what each option finds."
     )
     shown = table.head(_LISTED).copy()
     texts = texts_of(setup.specs[0], list(shown["query"]))
@@ -49,7 +53,13 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
 def _option(label: str, options: list[str], usual: str, key: str) -> str:
     first = usual if usual in options else options[0]
     return st.segmented_control(
-        label, options, default=first, format_func=TITLES.get, key=f"{key}-{len(options)}-{first}", required=True, **_KEEP
+        label,
+        options,
+        default=first,
+        format_func=TITLES.get,
+        key=f"{key}-{len(options)}-{first}",
+        required=True,
+        **_KEEP,
     )
 
 
@@ -62,7 +72,9 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
         rows = found[place][found[place] >= 0]
         texts = texts_of(setup.specs[0], list(old.ids[rows]))
         named = [text or str(old.ids[row]) for row, text in zip(rows, texts, strict=True)]
-        columns[TITLES[option]] = [f"{'✓' if row in relevant else '·'} {name}" for row, name in zip(rows, named, strict=True)]
+        columns[TITLES[option]] = [
+            f"{'✓' if row in relevant else '·'} {name}" for row, name in zip(rows, named, strict=True)
+        ]
     longest = max(map(len, columns.values()), default=0)
     table = pd.DataFrame({name: cells + [""] * (longest - len(cells)) for name, cells in columns.items()})
     narrow = {name: st.column_config.TextColumn(width=260) for name in table.columns}
@@ -99,7 +111,11 @@ def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str
         return
     change = np.asarray(result.scores[option], dtype=np.float64) - result.scores[to]
     labels = setup.old.labels
-    groups = labels[rows] if labels is not None else _clusters(setup.old.digest, digest_of(result.queries), setup, rows)
+    groups = (
+        labels[rows]
+        if labels is not None
+        else _clusters(setup.old.digest, digest_of(result.queries), setup, rows)
+    )
     table = losses_by_group(change, groups)
     if table.empty:
         return
@@ -107,14 +123,17 @@ def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str
     worst = table[table.p < 0.05]
     if len(worst):
         messages.warning(
-            f"{', '.join(worst.group)}: change for the worse, compared with random groups of queries of the same size."
+            f"{', '.join(worst.group)}: change for the worse, compared with random groups of queries of the"
+            " same size."
         )
     shown = pd.DataFrame(
         {
             "group": table.group,
             "queries": table.queries,
             "mean change": [signed(value) for value in table.change],
-            "random groups of that size, 95 %": [band(*ends) for ends in zip(table.low, table.high, strict=True)],
+            "random groups of that size, 95 %": [
+                band(*ends) for ends in zip(table.low, table.high, strict=True)
+            ],
             "p": [short(value) for value in table.p],
         }
     )

@@ -32,7 +32,11 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         usual = max(1, min(len(result.pairs), left))
-        n_more = int(st.number_input("Rows to embed next", 1, left, usual, key=f"pairs.more-{left}", width=180, **_KEEP))
+        n_more = int(
+            st.number_input(
+                "Rows to embed next", 1, left, usual, key=f"pairs.more-{left}", width=180, **_KEEP
+            )
+        )
         choice = st.segmented_control(
             "Choose them by",
             CHOICES,
@@ -40,8 +44,10 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
             format_func=lambda name: STRATEGIES[name].title,
             key="pairs.choice",
             required=True,
-            help="Farthest-point covers what the pairs do not cover yet. k-means takes the most typical rows. Random rows are "
-            "what the curve above was measured with.",
+            help=(
+                "Farthest-point covers what the pairs do not cover yet. k-means takes the most typical rows."
+                " Random rows are what the curve above was measured with."
+            ),
             **_KEEP,
         )
     try:
@@ -63,5 +69,7 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Choosing rows …")
-def _chosen(digest: str, known: tuple[int, ...], n_more: int, choice: str, state: int, _old: LatentSpace) -> list[str]:
+def _chosen(
+    digest: str, known: tuple[int, ...], n_more: int, choice: str, state: int, _old: LatentSpace
+) -> list[str]:
     return list(rows_to_embed(_old, np.array(known, dtype=np.int64), n_more, choice, state))

@@ -27,7 +27,8 @@ from relcore.migrate.pairs import FEWEST
 from relcore.migrate.retrieval import JudgedQuery, read_qrels
 from relcore.spaces.space import LatentSpace
 
-# The choosers of the Migrate page: old and new vectors, judged queries, the settings, as one task with its spaces.
+# The choosers of the Migrate page: old and new vectors, judged queries, the settings, as one task with its
+# spaces.
 
 MOST_QRELS = 50_000_000  # bytes
 _KEEP: dict[str, Any] = {"persist_state": "session"}
@@ -37,7 +38,9 @@ _AUTOMATIC = "Chosen by cross-validation"
 
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
-    """What is migrated: specs and spaces of old, new and, where there are judged queries, both models' queries; the task."""
+    """What is migrated: specs and spaces of old, new and, where there are judged queries, both models'
+    queries; the task.
+    """
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
@@ -74,7 +77,10 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
                     format_func=labels.get,
                     key=f"migrate.{side[:3].lower()}-{place}",
                     width=236,
-                    help="Rows pair by id. Load your own vectors on the Spaces page; the new model needs only some rows.",
+                    help=(
+                        "Rows pair by id. Load your own vectors on the Spaces page; the new model needs only"
+                        " some rows."
+                    ),
                     **_KEEP,
                 )
             )
@@ -84,7 +90,10 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
             specs = (*chosen, *queries)
             settings = _settings(specs, tuple(chosen) == example, bool(judgements))
     if chosen[0] == chosen[1]:
-        messages.info("Choose two different spaces: the old model's vectors and the new model's.", icon=":material/info:")
+        messages.info(
+            "Choose two different spaces: the old model's vectors and the new model's.",
+            icon=":material/info:",
+        )
         return None
     spaces = tuple(compute.load_space(spec) for spec in specs)
     return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements))
@@ -94,8 +103,8 @@ def _judged(
     options: Sequence[SpaceSpec], labels: dict[SpaceSpec, str], place: str
 ) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
     st.caption(
-        "Real queries decide better than rows. They need three things: the queries embedded by both models, and which rows are "
-        "relevant, as a TREC qrels file (query, iteration, row, grade)."
+        "Real queries decide better than rows. They need three things: the queries embedded by both models,"
+        " and which rows are relevant, as a TREC qrels file (query, iteration, row, grade)."
     )
     queries = [
         st.selectbox(
@@ -114,10 +123,14 @@ def _judged(
     if not any(one is not None for one in given):
         return (), ()
     if any(one is None for one in given):
-        messages.info("All three are needed; until then, held-out rows are the queries.", icon=":material/info:")
+        messages.info(
+            "All three are needed; until then, held-out rows are the queries.", icon=":material/info:"
+        )
         return (), ()
     if uploaded.size > MOST_QRELS:
-        raise SpaceError(f"{uploaded.name}: expected at most {MOST_QRELS // 10**6} MB, got {uploaded.size:,} bytes")
+        raise SpaceError(
+            f"{uploaded.name}: expected at most {MOST_QRELS // 10**6} MB, got {uploaded.size:,} bytes"
+        )
     path = keep_upload(uploaded, session.uploads_folder())
     return tuple(queries), _read(str(path))
 
@@ -139,7 +152,10 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
             EXAMPLE.n_pairs if example else 0,
             50,
             key=f"migrate.pairs-{place}",
-            help=f"Rows with a vector of each model, at least {FEWEST}. 0 takes all that are not held out as queries.",
+            help=(
+                f"Rows with a vector of each model, at least {FEWEST}. 0 takes all that are not held out as"
+                " queries."
+            ),
             **_KEEP,
         )
     )
@@ -148,11 +164,16 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
         [AUTO, *ADAPTERS],
         format_func=lambda name: _AUTOMATIC if name == AUTO else ADAPTERS[name].title,
         key="migrate.adapter",
-        help="What maps new queries into the space of the old vectors. Cross-validation uses pairs only, never queries.",
+        help=(
+            "What maps new queries into the space of the old vectors. Cross-validation uses pairs only, never"
+            " queries."
+        ),
         **_KEEP,
     )
     strategies = [name for name in STRATEGIES if name != "class-balanced" or old.labels is not None]
-    strategy = st.selectbox("Choose pairs by", strategies, format_func=lambda name: STRATEGIES[name].title, **_key("strategy"))
+    strategy = st.selectbox(
+        "Choose pairs by", strategies, format_func=lambda name: STRATEGIES[name].title, **_key("strategy")
+    )
     relevance = "neighbours"
     if old.labels is not None and not judged:
         relevance = st.segmented_control(
@@ -161,7 +182,10 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
             default=EXAMPLE.relevance if example else "neighbours",
             format_func=_RELEVANT.get,
             required=True,
-            help="What a held-out row should find. Neighbours: in the model that contains the other one's, or both.",
+            help=(
+                "What a held-out row should find. Neighbours: in the model that contains the other one's, or"
+                " both."
+            ),
             **_key(f"relevance-{place}"),
         )
     k = int(st.number_input("Results per query, k", 1, 100, 10, **_key("k")))
@@ -181,13 +205,22 @@ def _key(name: str) -> dict[str, Any]:
 
 
 _STARTS_ITSELF = 20.0  # seconds
-_ICONS = {"keep": "Keep the old model", "bridge": "Bridge", "twice": "Ask twice", "re-embed": "Re-embed the corpus"}
+_ICONS = {
+    "keep": "Keep the old model",
+    "bridge": "Bridge",
+    "twice": "Ask twice",
+    "re-embed": "Re-embed the corpus",
+}
 
 
 def measured(setup: MigrateSetup) -> MigrationResult | None:
     """The result, or a job with its bar."""
     return results.computed(
-        setup.task, setup.specs, label="Compare the four options", unasked_seconds=_STARTS_ITSELF, spaces=setup.spaces
+        setup.task,
+        setup.specs,
+        label="Compare the four options",
+        unasked_seconds=_STARTS_ITSELF,
+        spaces=setup.spaces,
     )
 
 
@@ -196,7 +229,8 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     verdict = result.verdict
     head = _ICONS[verdict.option]
     st.html(
-        f'<p class="relscope-lead"><strong>{head}.</strong> {plain_html(_rest(verdict.sentence, head) + _shares(result))}</p>'
+        f'<p class="relscope-lead"><strong>{head}.</strong>'
+        f" {plain_html(_rest(verdict.sentence, head) + _shares(result))}</p>"
     )
     for caution in result.cautions:
         messages.warning(caution)
@@ -235,12 +269,17 @@ def _rest(sentence: str, head: str) -> str:
 
 
 def _shares(result: MigrationResult) -> str:
-    """How much of re-embedding the options without it reach; "" where it is not measured or not better than keeping."""
+    """How much of re-embedding the options without it reach; "" where it is not measured or not better
+    than keeping.
+    """
     best = result.option("re-embed")
     if best is None or best.to_keep is None or best.to_keep.low <= 0:
         return ""
     bridge, twice = (result.option(name).value / best.value for name in ("bridge", "twice"))
-    return f" Without re-embedding, the bridge reaches {100 * bridge:.0f} % of its score, asking twice {100 * twice:.0f} %."
+    return (
+        f" Without re-embedding, the bridge reaches {100 * bridge:.0f} % of its score, asking twice"
+        f" {100 * twice:.0f} %."
+    )
 
 
 def _told(result: MigrationResult) -> str:
@@ -249,9 +288,9 @@ def _told(result: MigrationResult) -> str:
     how = f"chosen by cross-validation among {len(result.candidates)}" if result.candidates else "as set"
     what = "judged queries" if result.truth == "judgements" else "held-out rows, none of them a pair"
     return (
-        f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter: {chosen}, {how}. Asking twice "
-        f"adds the bridged scores {short(result.weight, 2)} times. Intervals: bootstrap over queries, paired for differences. "
-        "Bands of the curves: over queries, mean of the draws."
+        f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter: {chosen},"
+        f" {how}. Asking twice adds the bridged scores {short(result.weight, 2)} times. Intervals: bootstrap"
+        " over queries, paired for differences. Bands of the curves: over queries, mean of the draws."
     )
 
 

@@ -32,10 +32,16 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         help="The stop sign stands where the rows that are left do not clearly add this much.",
         **_KEEP,
     )
-    task = PartialReembedding(migration=setup.task, adapter=result.adapter, truth=result.truth, gain=float(gain))
+    task = PartialReembedding(
+        migration=setup.task, adapter=result.adapter, truth=result.truth, gain=float(gain)
+    )
     try:
         outcome = results.computed(
-            task, setup.specs, label="Embed rows again step by step", unasked_seconds=_STARTS_ITSELF, spaces=setup.spaces
+            task,
+            setup.specs,
+            label="Embed rows again step by step",
+            unasked_seconds=_STARTS_ITSELF,
+            spaces=setup.spaces,
         )
     except SpaceError as error:
         messages.error(error)
@@ -47,10 +53,10 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     exports.chart(figure.interactive(exports.theme()), "partial.chart")
     exports.export_bar(figure, "partial")
     st.caption(
-        "New queries search rows that are embedded again directly, and the others through the adapter; scores are brought to "
-        "one scale by least squares. Residual: 1 − cosine of a row and its mapped new vector, known for pairs by "
-        "cross-validation, elsewhere predicted from the ten nearest pairs. Skill of that prediction: "
-        f"{short(outcome.skill, 2)} (1 is perfect, 0 no better than the mean)."
+        "New queries search rows that are embedded again directly, and the others through the adapter;"
+        " scores are brought to one scale by least squares. Residual: 1 − cosine of a row and its mapped new"
+        " vector, known for pairs by cross-validation, elsewhere predicted from the ten nearest pairs. Skill"
+        f" of that prediction: {short(outcome.skill, 2)} (1 is perfect, 0 no better than the mean)."
     )
     _list(setup, result)
 
@@ -63,7 +69,13 @@ def _list(setup: MigrateSetup, result: MigrationResult) -> None:
     orders = [order for order in ORDERS if order != "traffic" or setup.old.counts is not None]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         order = st.segmented_control(
-            "Order", orders, default="residual", format_func=ORDERS.get, key="partial.order", required=True, **_KEEP
+            "Order",
+            orders,
+            default="residual",
+            format_func=ORDERS.get,
+            key="partial.order",
+            required=True,
+            **_KEEP,
         )
         ids = _ordered(setup.old.digest, setup.new.digest, result.adapter, order, setup.old, setup.new)
         st.download_button(

@@ -23,7 +23,13 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     """The tab."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         system = st.segmented_control(
-            "Scores", list(SYSTEMS), default="bridge", format_func=_TITLES.get, key="threshold.system", required=True, **_KEEP
+            "Scores",
+            list(SYSTEMS),
+            default="bridge",
+            format_func=_TITLES.get,
+            key="threshold.system",
+            required=True,
+            **_KEEP,
         )
         threshold = st.number_input(
             "Threshold of the old model",
@@ -34,14 +40,21 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
             key="threshold.value",
             placeholder="Ten rows per query",
             width=240,
-            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach on average.",
+            help=(
+                "Rows with at least this cosine count as found. Empty: what ten rows per query reach on"
+                " average."
+            ),
             **_KEEP,
         )
     settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
     try:
         outcome = results.computed(
-            task, setup.specs, label="Restore the threshold", unasked_seconds=_STARTS_ITSELF, spaces=setup.spaces
+            task,
+            setup.specs,
+            label="Restore the threshold",
+            unasked_seconds=_STARTS_ITSELF,
+            spaces=setup.spaces,
         )
     except SpaceError as error:
         messages.error(error)
@@ -57,9 +70,10 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
     st.dataframe(table, hide_index=True, key="threshold.table")
     st.caption(
-        f"A monotone map, isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and judged on "
-        f"{outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new decision accepts, the share on "
-        "which they differ. The map keeps how many rows pass; which ones pass changes with the model."
+        f"A monotone map, isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and"
+        f" judged on {outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new"
+        " decision accepts, the share on which they differ. The map keeps how many rows pass; which ones"
+        " pass changes with the model."
     )
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
     st.download_button(

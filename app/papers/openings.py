@@ -1,4 +1,5 @@
-"""What a page begins with to explore a table of a paper: the settings of the table's run, as choices of the page.
+"""What a page begins with to explore a table of a paper: the settings of the table's run, as choices of the
+page.
 
 A run whose data or experiment the page does not have opens nothing, and says why.
 """
@@ -45,7 +46,8 @@ class PaperOpening:
     study : StudySpec, optional
         What Studies opens.
     settings : dict
-        Those of the run that the page then has; the others concern repetitions, or are the page's own constants.
+        Those of the run that the page then has; the others concern repetitions, or are the page's own
+        constants.
     why_not : str
         Why it opens nothing; "" where it does.
     """
@@ -58,7 +60,9 @@ class PaperOpening:
 
 
 def opening_of(row: PaperRow, workspace: Workspace, store: Store) -> PaperOpening:
-    """That of the row's first run which the page can show; with the reason of the first one where there is none."""
+    """That of the row's first run which the page can show; with the reason of the first one where there is
+    none.
+    """
     if not row.runs:
         return PaperOpening(study=StudySpec.of(study_of(row.tab)) if row.page == "studies" else None)
     found = [opening_of_run(name, row, workspace, store) for name in row.run_names()]
@@ -75,7 +79,9 @@ def opening_of_run(name: str, row: PaperRow, workspace: Workspace, store: Store)
             return _study(row.tab, run.settings)
         opener = _OPENERS.get(run.function)
         if opener is None:
-            return PaperOpening(why_not=f"{run.title}: the page lacks this experiment; run the table here instead.")
+            return PaperOpening(
+                why_not=f"{run.title}: the page lacks this experiment; run the table here instead."
+            )
         return opener(run.settings, workspace, store)
     except SpaceError as error:
         return PaperOpening(why_not=str(error))
@@ -86,14 +92,17 @@ def _study(kind: str, settings: Settings) -> PaperOpening:
     known = {option.name: option for option in study.options}
     fitting = {name: one for name, one in settings.items() if name in known and one in known[name].choices}
     if fitting != dict(settings):
-        return PaperOpening(why_not=f"{study.title}: the study lacks this experiment; run the table here instead.")
+        return PaperOpening(
+            why_not=f"{study.title}: the study lacks this experiment; run the table here instead."
+        )
     return PaperOpening(study=StudySpec.of(study, fitting), settings=fitting)
 
 
 def _words(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
     taken = _some(settings, "n_anchors", "k", "random_states")
     return PaperOpening(
-        change=lambda now: replace(_pair(BUNDLED, now, settings), k=settings["k"], convention="paper"), settings=taken
+        change=lambda now: replace(_pair(BUNDLED, now, settings), k=settings["k"], convention="paper"),
+        settings=taken,
     )
 
 
@@ -109,7 +118,9 @@ def _every_pair(settings: Settings, workspace: Workspace, store: Store, **state:
         "stitch.states": len(settings["random_states"]),
     }
     return PaperOpening(
-        chosen | state, lambda now: replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *specs)))), settings=settings
+        chosen | state,
+        lambda now: replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *specs)))),
+        settings=settings,
     )
 
 
@@ -131,7 +142,9 @@ def _grid(settings: Settings, workspace: Workspace, store: Store) -> PaperOpenin
 
 def _norms(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
     specs = [spec for data in ("digits", "sentences") for spec in _spaces(data, workspace, store)]
-    return PaperOpening(change=lambda now: replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *specs)))), settings=settings)
+    return PaperOpening(
+        change=lambda now: replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *specs)))), settings=settings
+    )
 
 
 def _layers(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
@@ -142,16 +155,30 @@ def _layers(settings: Settings, workspace: Workspace, store: Store) -> PaperOpen
 
 def _inputs(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
     specs = _spaces("digits", workspace, store)
-    state = {"rescale.place": "input", "rescale.space": specs[1], "rescale.states": len(settings["random_states"])}
+    state = {
+        "rescale.place": "input",
+        "rescale.space": specs[1],
+        "rescale.states": len(settings["random_states"]),
+    }
     add = lambda now: replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *specs))))  # noqa: E731
     return PaperOpening(state | {"rescale.span": int(settings["span"])}, add, settings=settings)
 
 
 def _looks(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
-    state = {"domains.source": "digits", "domains.looks": settings["looks"], "domains.networks": settings["networks"]}
-    state |= {"domains.anchors-True": "own", "domains.anchors-of-1438": settings["n_anchors"], "domains.states": 1}
+    state = {
+        "domains.source": "digits",
+        "domains.looks": settings["looks"],
+        "domains.networks": settings["networks"],
+    }
+    state |= {
+        "domains.anchors-True": "own",
+        "domains.anchors-of-1438": settings["n_anchors"],
+        "domains.states": 1,
+    }
     numbers = _some(settings, "omega", "delta")
-    return PaperOpening(state, lambda now: replace(now, inversion=replace(now.inversion, **numbers)), settings=settings)
+    return PaperOpening(
+        state, lambda now: replace(now, inversion=replace(now.inversion, **numbers)), settings=settings
+    )
 
 
 def _translations(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
@@ -163,15 +190,22 @@ def _translations(settings: Settings, workspace: Workspace, store: Store) -> Pap
 
 def _translate(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
     encoder = TfidfSvd(settings["n_components"], min_texts=1)
-    specs = _encoded([(DatasetSpec("parallel", language), encoder) for language in LANGUAGES], workspace, "everyday sentences")
+    specs = _encoded(
+        [(DatasetSpec("parallel", language), encoder) for language in LANGUAGES],
+        workspace,
+        "everyday sentences",
+    )
     return PaperOpening(
-        change=lambda now: _pair((specs[1], specs[0]), now, settings), settings=_without(settings, "n_components")
+        change=lambda now: _pair((specs[1], specs[0]), now, settings),
+        settings=_without(settings, "n_components"),
     )
 
 
 def _autoencoders(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
     family = "VAE" if settings["variational"] else "AE"
-    return _reconstruction(settings, len(settings["random_states"]), {"reconstruct.families": [family]}, settings["epochs"])
+    return _reconstruction(
+        settings, len(settings["random_states"]), {"reconstruct.families": [family]}, settings["epochs"]
+    )
 
 
 def _codes(settings: Settings, workspace: Workspace, store: Store) -> PaperOpening:
@@ -183,7 +217,9 @@ def _reconstruction(settings: Settings, n_runs: int, state: dict[str, Any], epoc
     found = datasets.available(sharing.open_folder())
     entry = next((one for one in found if one.spec == DatasetSpec(settings.get("data", "digits"))), None)
     if entry is None:
-        return PaperOpening(why_not="MNIST: the page lacks the table's part of it; run the table here instead.")
+        return PaperOpening(
+            why_not="MNIST: the page lacks the table's part of it; run the table here instead."
+        )
     place = datasets.preview(entry.spec).digest[:8]
     state |= {"reconstruct.dataset": entry, "reconstruct.runs": n_runs, f"reconstruct.epochs-{place}": epochs}
     state |= {f"reconstruct.train-{place}": settings.get("n_train", 5_000)}
@@ -227,12 +263,15 @@ def _spaces(data: str, workspace: Workspace, store: Store) -> list[SpaceSpec]:
     return _encoded([(dataset_of(data), encoder) for encoder in encoders], workspace, data)
 
 
-def _encoded(wanted: Sequence[tuple[DatasetSpec, Encoder]], workspace: Workspace, data: str) -> list[SpaceSpec]:
+def _encoded(
+    wanted: Sequence[tuple[DatasetSpec, Encoder]], workspace: Workspace, data: str
+) -> list[SpaceSpec]:
     there = {(spec.dataset, spec.encoder): spec for spec in workspace.spaces if spec.source == "encoding"}
     if missing := [encoder.title for dataset, encoder in wanted if (dataset, encoder) not in there]:
         raise SpaceError(
-            f"{data}: expected the table's {len(wanted)} encodings among this session's spaces, {len(missing)} are missing "
-            f"({', '.join(dict.fromkeys(missing))}); encode them on the Spaces page."
+            f"{data}: expected the table's {len(wanted)} encodings among this session's spaces,"
+            f" {len(missing)} are missing ({', '.join(dict.fromkeys(missing))}); encode them on the Spaces"
+            " page."
         )
     return [there[one] for one in wanted]
 
@@ -242,7 +281,9 @@ def _pair(ends: Sequence[SpaceSpec], now: Workspace, settings: Settings) -> Work
     source, target = ends
     changed = replace(now, spaces=tuple(dict.fromkeys((*now.spaces, *ends))), source=source, target=target)
     numbers = _some(settings, "omega", "delta")
-    changed = replace(changed, inversion=replace(changed.inversion, **numbers, **({"tuned": False} if numbers else {})))
+    changed = replace(
+        changed, inversion=replace(changed.inversion, **numbers, **({"tuned": False} if numbers else {}))
+    )
     pair = compute.matched(source, target)
     if "n_anchors" not in settings:
         return fit_to_pair(changed, pair)

@@ -1,4 +1,6 @@
-"""The rows of the Papers page: filter, tables side by side, runs with their bars, and links to the pages that explore them."""
+"""The rows of the Papers page: filter, tables side by side, runs with their bars, and links to the pages
+that explore them.
+"""
 
 from __future__ import annotations
 
@@ -58,20 +60,23 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
     """The measured table: a line per label, a column per metric; the data, the date and the settings."""
     numbers = ours.of_groups(groups)
     return (
-        f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
-        f'<div class="relscope-box here" tabindex="0">{_measured(numbers)}</div>'
-        f'<p class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} · {escape(ours.date)}, '
-        f"Relscope {escape(ours.version)}{_commit(ours.commit)}, {_took(ours.seconds)}</p>"
+        f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p><div class="relscope-box'
+        f' here" tabindex="0">{_measured(numbers)}</div><p'
+        f' class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} ·'
+        f" {escape(ours.date)}, Relscope {escape(ours.version)}{_commit(ours.commit)},"
+        f" {_took(ours.seconds)}</p>"
     )
 
 
 def verdict_html(found: ClaimVerdict) -> str:
-    """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the rule."""
+    """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the
+    rule.
+    """
     kind = {HOLDS: "holds", DOES_NOT: "not"}.get(found.word, "partly")
     lines = "".join(f"<li>{_claim(one)}</li>" for one in found.claims)
     return (
-        f'<details class="relscope-verdict {kind}"><summary><b>{escape(found.word.capitalize())}</b> · {escape(found.counts())}'
-        f"</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
+        f'<details class="relscope-verdict {kind}"><summary><b>{escape(found.word.capitalize())}</b> ·'
+        f" {escape(found.counts())}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
     )
 
 
@@ -84,7 +89,9 @@ def _claim(one: Decided) -> str:
 
 def _printed(table: PublishedTable, name: str) -> str:
     labels = "".join(f'<th scope="col">{escape(label)}</th>' for label in table.labels)
-    measures = "".join(f'<th scope="col">{escape(measure.name)}{_unit(measure.unit)}</th>' for measure in table.measures)
+    measures = "".join(
+        f'<th scope="col">{escape(measure.name)}{_unit(measure.unit)}</th>' for measure in table.measures
+    )
     words = tuple(measure.unit in WORDS for measure in table.measures)
     body = "".join(
         "<tr>"
@@ -99,7 +106,8 @@ def _printed(table: PublishedTable, name: str) -> str:
 def _cell(cell: Cell, words: bool) -> str:
     value, plus, deviation = cell.text.partition(" ± ")
     more = f" <span>± {escape(deviation)}</span>" if plus else ""
-    return f"<td{' class=words' if words else ''}>{escape(value).replace('-', '−') if not words else escape(value)}{more}</td>"
+    shown = escape(value) if words else escape(value).replace("-", "−")
+    return f"<td{' class=words' if words else ''}>{shown}{more}</td>"
 
 
 def _measured(numbers: tuple[Number, ...]) -> str:
@@ -115,7 +123,9 @@ def _measured(numbers: tuple[Number, ...]) -> str:
 
 def _block(lines: dict[str, dict[str, Number]]) -> str:
     metrics = next(iter(lines.values()))
-    columns = "".join(f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items())
+    columns = "".join(
+        f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items()
+    )
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>' + "".join(map(_number, by_metric.values())) + "</tr>"
         for label, by_metric in lines.items()
@@ -125,7 +135,11 @@ def _block(lines: dict[str, dict[str, Number]]) -> str:
 
 def _number(number: Number) -> str:
     more = "" if number.deviation is None else f" <span>± {_short(number.deviation)}</span>"
-    least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
+    least = (
+        ""
+        if number.baseline is None
+        else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
+    )
     spread = spread_of(number)
     band = f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>" if spread else ""
     return f"<td>{_short(number.value)}{more}{band}{least}</td>"
@@ -133,7 +147,10 @@ def _number(number: Number) -> str:
 
 def _table(caption: str, columns: str, body: str) -> str:
     label = escape(caption, quote=True)
-    return f'<table class="relscope-papers" aria-label="{label}"><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        '<table class="relscope-papers"'
+        f' aria-label="{label}"><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def _unit(unit: str) -> str:
@@ -151,7 +168,9 @@ def _rests_on(numbers: tuple[Number, ...]) -> str:
         values = sorted({value for number in numbers if (value := getattr(number, name)) is not None})
         if values:
             told.append(f"{name} = {values[0]:,}" + (f" … {values[-1]:,}" if len(values) > 1 else ""))
-    repeats = sorted({number.repeats for number in numbers if number.deviation is not None and number.repeats > 1})
+    repeats = sorted(
+        {number.repeats for number in numbers if number.deviation is not None and number.repeats > 1}
+    )
     if repeats:
         over = f"{repeats[0]}" + (f" … {repeats[-1]}" if len(repeats) > 1 else "")
         told.append(f"mean ± deviation over {over}")
@@ -159,7 +178,10 @@ def _rests_on(numbers: tuple[Number, ...]) -> str:
 
 
 def _settings(ours: Ours) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items()) or "no settings"
+    return (
+        ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
+        or "no settings"
+    )
 
 
 def _value(value) -> str:
@@ -202,15 +224,18 @@ def draw() -> None:
     words = [verdict.word for row in rows if (verdict := verdict_of(row, found))]
     holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
     st.html(
-        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have numbers measured '
-        f"here. The paper’s pattern holds in <b>{holds}</b>, holds partly in <b>{partly}</b> and does not hold in "
-        f"<b>{does_not}</b>. Published numbers come from the papers’ data and models, ours from the data and models at hand: "
-        "compare the patterns, not the values.</p>"
+        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have'
+        f" numbers measured here. The paper’s pattern holds in <b>{holds}</b>, holds partly in"
+        f" <b>{partly}</b> and does not hold in <b>{does_not}</b>. Published numbers come from the papers’"
+        " data and models, ours from the data and models at hand: compare the patterns, not the values.</p>"
     )
     chosen = _filtered(rows, found)
     _exports(chosen, found)
     if not chosen:
-        st.info("No row matches. Choose another paper, or also show rows without numbers.", icon=":material/filter_alt_off:")
+        st.info(
+            "No row matches. Choose another paper, or also show rows without numbers.",
+            icon=":material/filter_alt_off:",
+        )
     shown_jobs: set[str] = set()
     for row in chosen:
         _row(row, found, shown_jobs)
@@ -234,7 +259,9 @@ def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperR
         one = papers[paper]
         st.caption(f"{one.authors}, [{one.title}]({one.url})")
     return [
-        row for row in rows if paper in (_ALL, row.paper.id) and (not only or any(name in found for name in row.run_names()))
+        row
+        for row in rows
+        if paper in (_ALL, row.paper.id) and (not only or any(name in found for name in row.run_names()))
     ]
 
 
@@ -281,7 +308,9 @@ def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
         parts.insert(0, verdict_html(verdict))
     if parts and row.differs:
         parts.append(told(row.differs, "Differences from the paper:"))
-    waiting = [f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found]
+    waiting = [
+        f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found
+    ]
     if waiting:
         parts.append(told(f"{'; '.join(waiting)}.", "Not run yet:"))
     if not names:
@@ -362,7 +391,9 @@ def _explore(row: PaperRow) -> None:
 def _opened(opening: PaperOpening) -> str | None:
     """What the page opens with, as a help text."""
     numbers = [
-        f"{name.replace('_', ' ')} {general(one)}" for name, one in opening.settings.items() if type(one) in (int, float)
+        f"{name.replace('_', ' ')} {general(one)}"
+        for name, one in opening.settings.items()
+        if type(one) in (int, float)
     ]
     return f"With the table's settings: {', '.join(numbers)}." if numbers else None
 

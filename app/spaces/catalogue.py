@@ -1,4 +1,6 @@
-"""The list of spaces that can be loaded, and what the columns of their tables are read as, cached for a moment."""
+"""The list of spaces that can be loaded, and what the columns of their tables are read as, cached for a
+moment.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _available(folder: str | None) -> list[catalog.CatalogEntry]:
 
 
 def columns_of(spec: SpaceSpec) -> list[str]:
-    """The columns that a space could take its ids from: of its metadata, or of its own table; none where it has neither."""
+    """The columns that a space could take its ids from: of its metadata, or of its own table; none where
+    it has neither.
+    """
     path = Path(spec.option("metadata") or spec.name)
     if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
         return []
@@ -67,7 +71,9 @@ def _first_cells(path: str, stamp: tuple[int, int]) -> dict[str, list[str]]:
 
 
 def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
-    """The matrices of a file by name, and the one that is read where none is chosen; ({}, None) where it has no names."""
+    """The matrices of a file by name, and the one that is read where none is chosen; ({}, None) where it
+    has no names.
+    """
     path = access.allowed(path)
     if not path.is_file():
         return {}, None
@@ -93,7 +99,9 @@ def _tables_beside(folder: str) -> list[str]:
 
 
 def series(folder: str | None, path: Path | None = None) -> list[Path]:
-    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of the data folder."""
+    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of
+    the data folder.
+    """
     known = {Path(entry.spec.name) for entry in available(folder) if entry.spec.source == "file"}
     root = access.allowed(folder) if folder else access.data_folder()
     if path is not None:
@@ -116,7 +124,9 @@ def _together(paths: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> li
     tables = {path for path in paths if belonging.is_metadata(Path(path))}
     specs = [SpaceSpec("file", path) for path in sorted(paths, key=lambda path: path in tables)]
     found = belonging.joined(specs, in_order=False)
-    return [(Path(one.name), Path(one.option("metadata")) if one.option("metadata") else None) for one in found]
+    return [
+        (Path(one.name), Path(one.option("metadata")) if one.option("metadata") else None) for one in found
+    ]
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:

@@ -1,4 +1,6 @@
-"""Everything that can be loaded, from this machine and over the network: choose one, or a whole series of checkpoints."""
+"""Everything that can be loaded, from this machine and over the network: choose one, or a whole series of
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,33 @@ def _draw_place(entries: list[CatalogEntry], where: str, folder: str | None) -> 
     body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
     limit = int(
         buttons.number_input(
-            "Maximum number of rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
+            "Maximum number of rows",
+            1000,
+            10_000_000,
+            200_000,
+            10_000,
+            key=f"spaces.limit-{where}",
+            width=220,
         )
     )
     with body:
         found = None if chosen is None else _described(chosen, limit)
     with buttons:
-        verb = "Load" if where == "here" else f"Download {chosen.size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
+        verb = (
+            "Load"
+            if where == "here"
+            else f"Download {chosen.size_bytes / 1e6:,.0f} MB and load"
+            if chosen
+            else "Download"
+        )
         verb += f" {found.size}" if where == "here" and found and found.size else ""
-        if st.button(verb, key=f"spaces.load-{where}", icon=":material/download:", disabled=found is None, type="primary"):
+        if st.button(
+            verb,
+            key=f"spaces.load-{where}",
+            icon=":material/download:",
+            disabled=found is None,
+            type="primary",
+        ):
             own_files.load([found.spec])
         if where == "here":
             _load_series(folder, chosen, found, limit)
@@ -79,10 +99,14 @@ def _described(entry: CatalogEntry, limit: int) -> FoundFile | None:
     found = describe(path, spec.options, limit, table, about)
     if found is None or not fits:
         return found
-    return FoundFile(SpaceSpec("file", spec.name, spec.limit, found.spec.options), found.n, found.numbered, found.size)
+    return FoundFile(
+        SpaceSpec("file", spec.name, spec.limit, found.spec.options), found.n, found.numbered, found.size
+    )
 
 
-def _load_series(folder: str | None, chosen: CatalogEntry | None, found: FoundFile | None, limit: int) -> None:
+def _load_series(
+    folder: str | None, chosen: CatalogEntry | None, found: FoundFile | None, limit: int
+) -> None:
     """A button that loads all spaces of a folder of checkpoints, with the settings of the chosen one."""
     is_file = chosen is not None and chosen.spec.source == "file"
     if chosen is not None and not (is_file and found):
@@ -95,10 +119,15 @@ def _load_series(folder: str | None, chosen: CatalogEntry | None, found: FoundFi
         f"Load all {len(paths)} of {plain_name(place.name)}",
         key="spaces.load-series",
         icon=":material/stacks:",
-        help="A folder with one space per file, or per sub-folder, such as the checkpoints of a training, in natural order.",
+        help=(
+            "A folder with one space per file, or per sub-folder, such as the checkpoints of a training, in"
+            " natural order."
+        ),
     ):
         options = found.spec.options if found else ()
-        own_files.load([SpaceSpec("file", str(path), found.spec.limit if found else limit, options) for path in paths])
+        own_files.load(
+            [SpaceSpec("file", str(path), found.spec.limit if found else limit, options) for path in paths]
+        )
 
 
 def _around(paths: list[Path]) -> Path:

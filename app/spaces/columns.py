@@ -1,4 +1,6 @@
-"""Columns of a table: what each is for and why, its first cells, and choosers to change it, before anything is loaded."""
+"""Columns of a table: what each is for and why, its first cells, and choosers to change it, before
+anything is loaded.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def choose_columns(path: Path, *, metadata: bool = False) -> ChosenColumns | Non
     _draw(found, path)
     if metadata:
         chosen = {
-            option: found.columns[place].name for option, role in _ROLES.items() if (place := found.place(role)) is not None
+            option: found.columns[place].name
+            for option, role in _ROLES.items()
+            if (place := found.place(role)) is not None
         }
     else:
         try:
@@ -131,7 +135,8 @@ def _draw(found: Columns, path: Path) -> None:
     cells = catalogue.first_cells(path)
     for row in range(max(map(len, cells.values()), default=0)):
         table[f"row {row + 1}"] = [
-            cells[name][row] if (name := _first_name(title, found)) in cells else "" for title in table["column"]
+            cells[name][row] if (name := _first_name(title, found)) in cells else ""
+            for title in table["column"]
         ]
     st.dataframe(
         table,

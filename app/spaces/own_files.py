@@ -1,4 +1,6 @@
-"""Load one's own files: which belong together, what each column is, how rows are paired, and straight to Compare."""
+"""Load one's own files: which belong together, what each column is, how rows are paired, and straight to
+Compare.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ from relcore.files.reading import shape_of
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
 
-# One file of vectors before it is loaded: which of its matrices, what its columns are, and which table describes its rows.
+# One file of vectors before it is loaded: which of its matrices, what its columns are, and which table
+# describes its rows.
 
 _NO_TABLE = "None"
 
@@ -73,7 +76,9 @@ def describe(
     table: Path | None = None,
     about: ChosenColumns | None = None,
 ) -> FoundFile | None:
-    """A file with what its table of metadata is read as, or its own columns; None while a column or the matrix is unclear."""
+    """A file with what its table of metadata is read as, or its own columns; None while a column or the
+    matrix is unclear.
+    """
     own = choose_columns(path) if path.suffix.lower() in TABLES and not table else None
     columns = about if table else own
     matrix = choose_matrix(path, options)
@@ -81,17 +86,25 @@ def describe(
         return None
     options = (*options, *matrix.options)
     numbered = (columns is None or columns.columns.place("ids") is None) and _numbered(path, options)
-    options = (*options, *((("metadata", str(table)),) if table else ()), *(columns.options if columns else ()))
+    options = (
+        *options,
+        *((("metadata", str(table)),) if table else ()),
+        *(columns.options if columns else ()),
+    )
     n, dimension = own.shape if own else matrix.shape
     n = about.columns.n if about and n is None else n
     size = what_loads(n, dimension, limit)
     if not own:
         st.caption(f"{size}{' · no ids, so its rows are numbered from 0' * numbered}")
-    return FoundFile(SpaceSpec("file", str(path), limit, options), n if n is None else min(n, limit), numbered, size)
+    return FoundFile(
+        SpaceSpec("file", str(path), limit, options), n if n is None else min(n, limit), numbered, size
+    )
 
 
 def choose_matrix(path: Path, options: Sequence[tuple[str, str]] = ()) -> ChosenMatrix | None:
-    """A chooser where a file has several matrices and the options choose none; None, with a message, until one is chosen."""
+    """A chooser where a file has several matrices and the options choose none; None, with a message, until
+    one is chosen.
+    """
     matrices, usual = catalogue.matrices(path)
     if named := dict(options).get("matrix"):
         return ChosenMatrix((), matrices.get(named, (None, None)))
@@ -152,16 +165,26 @@ def draw(workspace: Workspace) -> None:
         accept_multiple_files=True,
         key="spaces.upload",
         help=(
-            f"Vectors: {', '.join(sorted(READERS))}. Metadata: a .csv, .tsv or .parquet file with one row per vector, which "
-            "gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by their ids."
+            f"Vectors: {', '.join(sorted(READERS))}. Metadata: a .csv, .tsv or .parquet file with one row per"
+            " vector, which gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by"
+            " their ids."
         ),
     )
-    head, body = st.container(), st.container()  # the buttons stay above the fold, however many columns there are
+    head, body = (
+        st.container(),
+        st.container(),
+    )  # the buttons stay above the fold, however many columns there are
     with st.container(horizontal=True, vertical_alignment="bottom"):
         drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
         first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
         limit = st.number_input(
-            "Maximum number of rows", 1000, 10_000_000, 1_000_000, 10_000, key="spaces.upload-limit", width=220
+            "Maximum number of rows",
+            1000,
+            10_000_000,
+            1_000_000,
+            10_000,
+            key="spaces.upload-limit",
+            width=220,
         )
     if not uploaded:
         return
@@ -194,7 +217,8 @@ def _spaces(paths: Sequence[Path], options: Sequence[tuple[str, str]], limit: in
                 rows = ", ".join(f"{space_name(one.spec)}: {one.n:,}" for one in found if one and one.n)
                 n = catalogue.metadata_columns(path).n
                 messages.warning(
-                    f"{path.name} has no vectors, and {counted(n, 'row')}. No file of vectors has as many ({rows})."
+                    f"{path.name} has no vectors, and {counted(n, 'row')}. No file of vectors has as many"
+                    f" ({rows})."
                 )
     return found
 
@@ -211,7 +235,11 @@ def _load(workspace: Workspace, found: Sequence[FoundFile | None]) -> None:
     """How the pair is chosen, and the buttons."""
     ready = [one for one in found if one is not None]
     unclear = len(ready) < len(found)
-    own = [spec for spec in workspace.spaces if spec.source != "bundled" and spec not in [one.spec for one in ready]]
+    own = [
+        spec
+        for spec in workspace.spaces
+        if spec.source != "bundled" and spec not in [one.spec for one in ready]
+    ]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         pair = _pair(ready, own) if ready else None
         compare = pair is not None and st.button(
@@ -220,7 +248,10 @@ def _load(workspace: Workspace, found: Sequence[FoundFile | None]) -> None:
             type="primary",
             icon=":material/join_inner:",
             disabled=unclear,
-            help="Makes the two spaces source and target, with anchors from their shared rows, and opens Compare.",
+            help=(
+                "Makes the two spaces source and target, with anchors from their shared rows, and opens"
+                " Compare."
+            ),
         )
         only = st.button(
             _verb(ready, found),
@@ -261,7 +292,14 @@ def _pair(ready: Sequence[FoundFile], own: Sequence[SpaceSpec]) -> _Pair | None:
         return None
     labels, key = space_labels(offered), digest_of([one.name for one in offered])[:12]
     ends = [
-        st.selectbox(title, range(len(offered)), index, lambda i: labels[offered[i]], key=f"import.{title}-{key}", width=200)
+        st.selectbox(
+            title,
+            range(len(offered)),
+            index,
+            lambda i: labels[offered[i]],
+            key=f"import.{title}-{key}",
+            width=200,
+        )
         for index, title in enumerate(("Compare", "with"))
     ]
     source, target = (offered[end] for end in ends)
@@ -275,9 +313,16 @@ def _pair(ready: Sequence[FoundFile], own: Sequence[SpaceSpec]) -> _Pair | None:
         default=_BY_ROWS if likely else _BY_IDS,
         key=f"import.by-{digest_of([source.name, target.name, likely])[:12]}",
         required=True,
-        help="Row order: row 1 with row 1, row 2 with row 2, and so on. It needs equally many rows in the same order.",
+        help=(
+            "Row order: row 1 with row 1, row 2 with row 2, and so on. It needs equally many rows in the same"
+            " order."
+        ),
     )
-    note = f"{plain(Path(bare[0].spec.name).name)} has no ids, and both files have equally many rows." if likely else ""
+    note = (
+        f"{plain(Path(bare[0].spec.name).name)} has no ids, and both files have equally many rows."
+        if likely
+        else ""
+    )
     return None if source == target else _Pair(source, target, by == _BY_ROWS, note)
 
 
@@ -331,17 +376,24 @@ def read(specs: Sequence[SpaceSpec]) -> bool:
     return True
 
 
-# Files that a session file or a study file names without their folders: found again among what this session has.
+# Files that a session file or a study file names without their folders: found again among what this session
+# has.
 
-_PANES = ',\n "panes": {\n  "selection": %s\n }\n}'  # on one line: a million ids with an indent each are 20 MB
+_PANES = (  # on one line: a million ids with an indent each are 20 MB
+    ',\n "panes": {\n  "selection": %s\n }\n}'
+)
 
 
-def session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str], selection: Sequence[str] = ()) -> str:
+def session_file(
+    workspace: Workspace, digests: Mapping[SpaceSpec, str], selection: Sequence[str] = ()
+) -> str:
     """The session file that users download: it names files without their folders, and holds the selection.
 
     A selection with which the file would be too large to be opened is left out, and the file says so.
     """
-    text = json.dumps(without_paths(json.loads(to_session_file(workspace, digests))), indent=1, ensure_ascii=False)
+    text = json.dumps(
+        without_paths(json.loads(to_session_file(workspace, digests))), indent=1, ensure_ascii=False
+    )
     ids = json.dumps(selection, ensure_ascii=False)
     if len((text + ids).encode()) > MOST_BYTES - len(_PANES):
         ids = "null"
@@ -349,7 +401,8 @@ def session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str], selecti
 
 
 def rejoined(described: Any) -> Any:
-    """The JSON with the path of each file in it: of a loaded space, an upload or a file of RELSCOPE_DATA with this name.
+    """The JSON with the path of each file in it: of a loaded space, an upload or a file of RELSCOPE_DATA with
+    this name.
 
     Of several files the one whose digest the JSON tells is taken.
 
@@ -364,15 +417,19 @@ def rejoined(described: Any) -> Any:
 def _find(spec: Mapping[str, Any]) -> str:
     if is_absolute(spec["name"]) and allowed(spec["name"]).exists():
         return spec["name"]
-    found = [str(path) for path in _known(spec) if may_read(path)]  # a refusal would tell that a file is there
+    found = [
+        str(path) for path in _known(spec) if may_read(path)
+    ]  # a refusal would tell that a file is there
     if found:
         return next((path for path in found if _has_digest(path, spec)), found[0])
     if spec["source"] != "file":
         return spec["name"]
-    content = f" (content {spec['digest'][:8]}…)" if isinstance(spec.get("digest"), str) and spec["digest"] else ""
+    content = (
+        f" (content {spec['digest'][:8]}…)" if isinstance(spec.get("digest"), str) and spec["digest"] else ""
+    )
     raise SpaceError(
-        f"expected the file {last_part(spec['name'])!r}{content} in this session, got none of this name; load it on the "
-        "Spaces page, then open this file again"
+        f"expected the file {last_part(spec['name'])!r}{content} in this session, got none of this name; load"
+        " it on the Spaces page, then open this file again"
     )
 
 
@@ -389,6 +446,9 @@ def _has_digest(path: str, spec: Mapping[str, Any]) -> bool:
         return True
     described = {name: value for name, value in spec.items() if name != "digest"}
     try:
-        return compute.load_space(records.from_json(SpaceSpec, described | {"name": path})).digest == spec["digest"]
+        return (
+            compute.load_space(records.from_json(SpaceSpec, described | {"name": path})).digest
+            == spec["digest"]
+        )
     except SpaceError:
         return False

@@ -1,4 +1,6 @@
-"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job and loaded when it is done."""
+"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job and loaded
+when it is done.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def draw() -> None:
     """The choosers of one or two folders, and the progress of the samples that are being drawn."""
     st.markdown("**Folder of shards**")
     st.caption(
-        "Two or more .npy, .parquet, .arrow or .feather files of one width are one space of any size. The app opens a "
-        "sample of its rows, drawn by a hash of their ids: of two folders with the same ids the same rows."
+        "Two or more .npy, .parquet, .arrow or .feather files of one width are one space of any size. The app"
+        " opens a sample of its rows, drawn by a hash of their ids: of two folders with the same ids the same"
+        " rows."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given = [
@@ -40,13 +43,16 @@ def draw() -> None:
             _place("Folder to compare with (optional)", "/data/vectors-b", "second"),
         ]
         n_rows = int(
-            st.number_input("Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP)
+            st.number_input(
+                "Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP
+            )
         )
     places = [place for place in given if place]
     spaces = [space for place in places if (space := _opened(place)) is not None]
     for space in spaces:
         st.caption(
-            f"{plain_name(space.name)}: {counted(space.n, 'row')} × {space.width:,} in {counted(len(space.shards), 'shard')}"
+            f"{plain_name(space.name)}: {counted(space.n, 'row')} × {space.width:,} in"
+            f" {counted(len(space.shards), 'shard')}"
         )
     verb = "Draw a sample and load it" if len(places) < 2 else "Draw samples and compare"
     if st.button(
@@ -55,7 +61,10 @@ def draw() -> None:
         icon=":material/shuffle:",
         type="primary",
         disabled=not places or len(spaces) < len(places),
-        help="Reads all shards once, in blocks. A sample is kept until a shard changes, so the next opening takes no time.",
+        help=(
+            "Reads all shards once, in blocks. A sample is kept until a shard changes, so the next opening"
+            " takes no time."
+        ),
     ):
         st.session_state[_ASKED] = [space.place for space in spaces], n_rows
     if _ASKED in st.session_state:
@@ -118,17 +127,25 @@ def _load(specs: list[SpaceSpec]) -> None:
         own_files.load(specs[:1])
     elif own_files.read(specs):
         spaces, names = session.workspace().spaces, " and ".join(map(space_name, specs))
-        session.edit(f"load and compare {names}", spaces=(*dict.fromkeys((*spaces, *specs)),), source=specs[0], target=specs[1])
+        session.edit(
+            f"load and compare {names}",
+            spaces=(*dict.fromkeys((*spaces, *specs)),),
+            source=specs[0],
+            target=specs[1],
+        )
         st.switch_page(_COMPARE)
 
 
-# One line for spaces that are samples of folders of shards: how many rows of how many, and the command for all of them.
+# One line for spaces that are samples of folders of shards: how many rows of how many, and the command for
+# all of them.
 
 
 def draw_sample_line(workspace: Workspace) -> None:
     """Nothing where neither space is a sample that leaves rows out."""
     pair = workspace.source, workspace.target
-    samples = [spec for spec in pair if spec.source == "sample" and int(spec.option("rows")) < int(spec.option("of"))]
+    samples = [
+        spec for spec in pair if spec.source == "sample" and int(spec.option("rows")) < int(spec.option("of"))
+    ]
     if not samples:
         return
     with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
@@ -151,4 +168,6 @@ def _rows(samples: list[SpaceSpec], both: bool, workspace: Workspace) -> str:
     if both and len(set(told)) == 1:
         return told[0]
     labels = space_labels(workspace.spaces)
-    return ", ".join(f"{rows} of {plain_name(labels[spec])}" for rows, spec in zip(told, samples, strict=True))
+    return ", ".join(
+        f"{rows} of {plain_name(labels[spec])}" for rows, spec in zip(told, samples, strict=True)
+    )

@@ -29,7 +29,8 @@ def draw() -> None:
     used, kept, spaces = st.columns([2, 1, 1])
     # By name: the order of last use changes with a look, and a selected row would become another.
     encodings = sorted(
-        (one for one in found if "encoder" in one.metadata), key=lambda one: (one.metadata["name"], _settings(one))
+        (one for one in found if "encoder" in one.metadata),
+        key=lambda one: (one.metadata["name"], _settings(one)),
     )
     used.metric(
         "In use",
@@ -41,10 +42,15 @@ def draw() -> None:
     where = "for all sessions together" if shared() else f"in {plain(store.root)}"
     st.progress(
         min(1.0, total / limit),
-        text=f"of at most {limit / 1e9:,.1f} GB {where}; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit",
+        text=(
+            f"of at most {limit / 1e9:,.1f} GB {where}; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and"
+            " limit"
+        ),
     )
     if shared():
-        st.caption("This app is shared, so the store shows what this session made. Other sessions do not see it.")
+        st.caption(
+            "This app is shared, so the store shows what this session made. Other sessions do not see it."
+        )
     if encodings:
         _encodings(encodings, store)
     else:
@@ -106,7 +112,9 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
 
 
 def _settings(one: Summary) -> str:
-    """What differs from an encoder's defaults and its name does not say: two networks may differ in their epochs alone."""
+    """What differs from an encoder's defaults and its name does not say: two networks may differ in their
+    epochs alone.
+    """
     try:
         encoder = encoder_from_json(one.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
@@ -126,7 +134,8 @@ def _add(chosen: list[Summary]) -> None:
     if None in specs:
         name = chosen[specs.index(None)].metadata["name"]
         raise SpaceError(
-            f"{name!r} was made by a script from its own dataset; expected an encoding of a dataset that can be read again"
+            f"{name!r} was made by a script from its own dataset; expected an encoding of a dataset that can"
+            " be read again"
         )
     encoding_jobs.join(specs)
 
@@ -149,7 +158,8 @@ def _clean(store: Store, found: list[Summary]) -> None:
         going = [one for one in found if not (keep and one.key in present)]
         size = sum(one.size for one in going) / 1e6
         st.markdown(
-            f"Removes **{len(going):,} entries, {size:,.1f} MB**: encodings, trained weights, maps. They can be computed again."
+            f"Removes **{len(going):,} entries, {size:,.1f} MB**: encodings, trained weights, maps. They can"
+            " be computed again."
         )
         if busy:
             st.caption("Jobs are in progress; their intermediate results would be removed, too.")

@@ -1,4 +1,6 @@
-"""Two spaces without a common id: nothing is wrong, their rows are only not paired yet. What can be done about it."""
+"""Two spaces without a common id: nothing is wrong, their rows are only not paired yet. What can be done
+about it.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ _PAGES = Path(__file__).parents[2] / "pages"
 
 
 def draw(workspace: Workspace) -> None:
-    """What the two spaces' ids look like, and how to pair their rows: by order, by another column, or by Bootstrap."""
+    """What the two spaces' ids look like, and how to pair their rows: by order, by another column, or by
+    Bootstrap.
+    """
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     labels = space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in (workspace.source, workspace.target)]
     with st.container(border=True, key="unpaired"):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
-        st.markdown(f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common.")
-        st.caption(" · ".join(_example(title, space) for title, space in zip(titles, (source, target), strict=True)))
+        st.markdown(
+            f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
+        )
+        st.caption(
+            " · ".join(_example(title, space) for title, space in zip(titles, (source, target), strict=True))
+        )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _row_order(workspace, source, target)
             _id_column(workspace.source, "source", titles[0])
@@ -42,7 +50,10 @@ def draw(workspace: Workspace) -> None:
                 "Find pairs with Bootstrap",
                 key="unpaired.bootstrap",
                 icon=":material/hub:",
-                help="Bootstrap pairs rows by their neighbourhoods, from a few pairs that you know, or from none.",
+                help=(
+                    "Bootstrap pairs rows by their neighbourhoods, from a few pairs that you know, or from"
+                    " none."
+                ),
             ):
                 st.switch_page(_PAGES / "bootstrap.py")
             if st.button("Load other files", key="unpaired.load", icon=":material/upload:"):
@@ -67,11 +78,18 @@ def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -
         icon=":material/format_list_numbered:",
         type="primary" if equal else "secondary",
         disabled=not equal,
-        help="Row 1 with row 1, row 2 with row 2, and so on. Right if both spaces have the same items in the same order."
-        if equal
-        else f"Row order needs equally many rows. These have {len(source):,} and {len(target):,}.",
+        help=(
+            "Row 1 with row 1, row 2 with row 2, and so on. Right if both spaces have the same items in the"
+            " same order."
+            if equal
+            else f"Row order needs equally many rows. These have {len(source):,} and {len(target):,}."
+        ),
         on_click=session.guarded,
-        args=(replace_spaces, "pair by row order", dict(zip((workspace.source, workspace.target), pair, strict=True))),
+        args=(
+            replace_spaces,
+            "pair by row order",
+            dict(zip((workspace.source, workspace.target), pair, strict=True)),
+        ),
     )
 
 

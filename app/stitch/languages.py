@@ -1,4 +1,6 @@
-"""Languages: encoders of two languages, trained independently, become comparable through pairs of sentences."""
+"""Languages: encoders of two languages, trained independently, become comparable through pairs of
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -42,24 +44,28 @@ from relcore.stitch.languages import (
     retrieve,
 )
 
-# A head across languages: train it on rows of one encoder, and score it on rows of another, through pairs of sentences.
+# A head across languages: train it on rows of one encoder, and score it on rows of another, through pairs of
+# sentences.
 
 
 def draw_across(workspace: Workspace) -> None:
     """Choosers, one job, its result."""
     st.html(
-        '<p class="relscope-lead">A head is trained on labelled texts of one encoder and classifies texts of another encoder, '
-        "perhaps in another language. The two share only pairs of everyday sentences, which do not concern the task.</p>"
+        '<p class="relscope-lead">A head is trained on labelled texts of one encoder and classifies texts of'
+        " another encoder, perhaps in another language. The two share only pairs of everyday sentences, which"
+        " do not concern the task.</p>"
     )
     found = labelled_items(workspace, "texts")
     if len(found) < 2:
         st.info(
-            "This needs two encodings of labelled texts in the session, with the same labels: one dataset per language, or "
-            "one dataset through two encoders. Make them on the Spaces page, under Encode.",
+            "This needs two encodings of labelled texts in the session, with the same labels: one dataset per"
+            " language, or one dataset through two encoders. Make them on the Spaces page, under Encode.",
             icon=":material/translate:",
         )
         return
-    sides = [_side(found, number, label) for number, label in enumerate(("Train the head on", "Classify rows of"))]
+    sides = [
+        _side(found, number, label) for number, label in enumerate(("Train the head on", "Classify rows of"))
+    ]
     (head, first), (rows, second) = sides
     if head == rows:
         st.info("Choose two different encodings.", icon=":material/translate:")
@@ -76,7 +82,14 @@ def draw_across(workspace: Workspace) -> None:
 def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, str]:
     labels, place = space_labels(found), digest_of(found)[:6]
     with st.container(horizontal=True):
-        spec = kept(st.selectbox, label, found, index=number, format_func=labels.get, key=f"across.space-{number}-{place}")
+        spec = kept(
+            st.selectbox,
+            label,
+            found,
+            index=number,
+            format_func=labels.get,
+            key=f"across.space-{number}-{place}",
+        )
         language = kept(
             st.selectbox,
             "Language",
@@ -91,8 +104,10 @@ def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, s
 def _show(task: HeadAcross, result: AcrossResult) -> None:
     best = max(result.accuracy, key=result.accuracy.get)
     st.html(
-        f'<p class="relscope-lead">The accuracy of the head is <b>{short(result.accuracy[best], 2)}</b> on {result.n:,} rows, '
-        f"by {METHODS[best].title}; chance level {short(result.chance, 2)}. It is {short(result.home[best], 2)} on the head's "
+        f'<p class="relscope-lead">The accuracy of the head is <b>{short(result.accuracy[best], 2)}</b> on'
+        f" {result.n:,} rows, "
+        f"by {METHODS[best].title}; chance level {short(result.chance, 2)}. It is"
+        f" {short(result.home[best], 2)} on the head's "
         f"own space, and {short(result.ceiling, 2)} for a head trained on the labels of these rows.</p>"
     )
     digests = compute.digests(task.specs)
@@ -101,9 +116,10 @@ def _show(task: HeadAcross, result: AcrossResult) -> None:
     exports.chart(figure.interactive(exports.theme()), "across.map")
     head, rows = map(plain_name, result.names)
     st.caption(
-        f"Accuracy. The head was trained on {counted(result.n_train, 'row')} of {head} and tested on {result.n:,} held-out "
-        f"rows of {rows}; a row that both have is held out of both or of neither. {counted(result.n_anchors, 'pair')} of "
-        "everyday sentences are the anchors. Dotted: not stitched. Chance level: always the most frequent class of the head."
+        f"Accuracy. The head was trained on {counted(result.n_train, 'row')} of {head} and tested on"
+        f" {result.n:,} held-out rows of {rows}; a row that both have is held out of both or of neither."
+        f" {counted(result.n_anchors, 'pair')} of everyday sentences are the anchors. Dotted: not stitched."
+        " Chance level: always the most frequent class of the head."
     )
     exports.export_bar(figure, "across")
 
@@ -139,7 +155,9 @@ def parallel_tables(folder: str | None) -> dict[str, list[Sentences]]:
             continue
         if len(names) > 1:
             found[entry.name] = [
-                Sentences(name, replace(entry.spec, column=name, limit=_MOST_ROWS, options=(("empty", "error"),)))
+                Sentences(
+                    name, replace(entry.spec, column=name, limit=_MOST_ROWS, options=(("empty", "error"),))
+                )
                 for name in names
             ]
     return found
@@ -151,7 +169,10 @@ def uploaded(key: str) -> tuple[Path, PairList] | None:
         "A list of pairs: .csv or .tsv, with names of the columns in the first line",
         type=["csv", "tsv", "parquet"],
         key=key,
-        help="One pair per line, such as a sentence and its translation, or an id of one space and an id of the other.",
+        help=(
+            "One pair per line, such as a sentence and its translation, or an id of one space and an id of"
+            " the other."
+        ),
     )
     if file is None:
         return None
@@ -169,7 +190,9 @@ def columns_of(path: Path, found: PairList) -> list[Sentences]:
 
 
 def encoders_for(n: int) -> list[Encoder]:
-    """Text encoders that need no network access: one fitted on the column itself, and three layers of MiniLM."""
+    """Text encoders that need no network access: one fitted on the column itself, and three layers of
+    MiniLM.
+    """
     return [TfidfSvd(max(2, min(300, n // 20 * 10)), min_texts=1), MiniLM((6,)), MiniLM((4,)), MiniLM((2,))]
 
 
@@ -178,7 +201,9 @@ def encoder_name(encoder: Encoder) -> str:
 
 
 def encoded(sides: Sequence[tuple[Sentences, Encoder]], key: str) -> list[SpaceSpec] | None:
-    """The space of each side, from the store, or encoded in place if that is quick; else None, and a button with the cost."""
+    """The space of each side, from the store, or encoded in place if that is quick; else None, and a
+    button with the cost.
+    """
     store = jobs_.engine().store
     missing, specs = {}, []
     for column, encoder in sides:
@@ -205,7 +230,11 @@ def _offer(missing: dict, key: str) -> None:
             _submit({one: missing[one]})
     if len(known) < len(missing):
         costs = [encoders.expected(encoder, preview) for _, encoder, preview in missing.values()]
-        seconds = None if None in costs else encoders.together([one.likely for one in costs], jobs_.engine().n_workers)
+        seconds = (
+            None
+            if None in costs
+            else encoders.together([one.likely for one in costs], jobs_.engine().n_workers)
+        )
         cost = encoders.in_words(seconds)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0].name
         st.button(
@@ -224,13 +253,23 @@ def _submit(missing: dict) -> None:
     for one, (column, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
         cost = encoders.expected(encoder, preview)
-        jobs_.engine().submit(one, encode_job, title=title, expected=cost, dataset=column.dataset, encoder=encoder)
+        jobs_.engine().submit(
+            one, encode_job, title=title, expected=cost, dataset=column.dataset, encoder=encoder
+        )
 
 
-def choose_side(label: str, columns: Sequence[Sentences], number: int, place: str) -> tuple[Sentences, Encoder]:
+def choose_side(
+    label: str, columns: Sequence[Sentences], number: int, place: str
+) -> tuple[Sentences, Encoder]:
     """Language and encoder of one side."""
     names = {column.name: column for column in columns}
-    name = kept(st.selectbox, label, list(names), index=min(number, len(names) - 1), key=f"languages.column-{number}-{place}")
+    name = kept(
+        st.selectbox,
+        label,
+        list(names),
+        index=min(number, len(names) - 1),
+        key=f"languages.column-{number}-{place}",
+    )
     n = datasets.preview(names[name].dataset).n
     encoder = kept(
         st.selectbox,
@@ -238,8 +277,11 @@ def choose_side(label: str, columns: Sequence[Sentences], number: int, place: st
         encoders_for(n),
         format_func=encoder_name,
         key=f"languages.encoder-{number}-{place}",
-        help="TF-IDF + SVD counts words and is fitted on this column alone. MiniLM was trained on English and splits words of "
-        "other languages into pieces. For other encoders, encode the two columns on the Spaces page and choose them as spaces.",
+        help=(
+            "TF-IDF + SVD counts words and is fitted on this column alone. MiniLM was trained on English and"
+            " splits words of other languages into pieces. For other encoders, encode the two columns on the"
+            " Spaces page and choose them as spaces."
+        ),
     )
     return names[name], encoder
 
@@ -272,8 +314,9 @@ def draw(workspace: Workspace) -> None:
 
 def _find(workspace: Workspace) -> None:
     st.html(
-        '<p class="relscope-lead">Two encoders, one per language, were trained independently. Some sentences and their '
-        "translations are known. Does every other sentence find its translation among all sentences of the other language?</p>"
+        '<p class="relscope-lead">Two encoders, one per language, were trained independently. Some sentences'
+        " and their translations are known. Does every other sentence find its translation among all"
+        " sentences of the other language?</p>"
     )
     folder = sharing.open_folder()
     tables = parallel_tables(folder)
@@ -294,20 +337,26 @@ def _find(workspace: Workspace) -> None:
     total = len(pair)
     if total > MOST_ROWS:
         st.caption(f"The first {MOST_ROWS:,} of {total:,} pairs are used.")
-        pair = Match(pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero)
+        pair = Match(
+            pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero
+        )
         pairs = pairs or tuple((identifier, identifier) for identifier in pair.ids)
         present = set(pair.ids)
         pairs = tuple(one for one in pairs if one[0] in present)
     spec = _settings(len(pair))
-    result = _retrieved(pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair)
+    result = _retrieved(
+        pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair
+    )
     st.html(f'<p class="relscope-lead">{lead(result)}</p>')
-    figure = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs).draw(result)
+    figure = CrossLingual(
+        spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs
+    ).draw(result)
     exports.chart(figure.interactive(exports.theme()), "languages.map")
     zero = f" Left out: {counted(pair.n_zero, 'pair')} whose row is zero in either." if pair.n_zero else ""
     st.caption(
-        f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')}, drawn at "
-        f"random; k = {spec.k}. Chance level: "
-        f"rows permuted.{zero} TF-IDF + SVD is fitted on all sentences of its column, but on no pair."
+        f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"
+        f" drawn at random; k = {spec.k}. Chance level: rows permuted.{zero} TF-IDF + SVD is fitted on all"
+        " sentences of its column, but on no pair."
     )
     exports.export_bar(figure, "languages")
     _examples(specs, pairs, result)
@@ -315,7 +364,9 @@ def _find(workspace: Workspace) -> None:
 
 
 def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[SpaceSpec], Pairs] | None:
-    """The two spaces and, where their ids differ, the list that pairs them; None while something is missing."""
+    """The two spaces and, where their ids differ, the list that pairs them; None while something is
+    missing.
+    """
     if source == _SPACES:
         return _two_spaces(workspace, "languages"), ()
     if source != _MINE:
@@ -339,8 +390,12 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
         return _sentences(columns_of(path, mine), digest_of(str(path))[:6])
     names = list(mine.columns)
     with st.container(horizontal=True):
-        first = kept(st.selectbox, "Ids of the first space", names, key=f"languages.ids-0-{digest_of(names)[:6]}")
-        second = kept(st.selectbox, "Ids of the second", names, index=1, key=f"languages.ids-1-{digest_of(names)[:6]}")
+        first = kept(
+            st.selectbox, "Ids of the first space", names, key=f"languages.ids-0-{digest_of(names)[:6]}"
+        )
+        second = kept(
+            st.selectbox, "Ids of the second", names, index=1, key=f"languages.ids-1-{digest_of(names)[:6]}"
+        )
     return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
 
 
@@ -359,7 +414,12 @@ def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
     with st.container(horizontal=True):
         return [
             kept(
-                st.selectbox, side, workspace.spaces, index=number, format_func=labels.get, key=f"{key}.space-{number}-{place}"
+                st.selectbox,
+                side,
+                workspace.spaces,
+                index=number,
+                format_func=labels.get,
+                key=f"{key}.space-{number}-{place}",
             )
             for number, side in enumerate(("From", "To"))
         ]
@@ -370,12 +430,27 @@ def _settings(n: int) -> RetrievalSpec:
     most = max(2, n - usual.k - 1)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         n_anchors = kept(
-            st.slider, "Known pairs", 2, most, min(usual.n_anchors, max(2, 2 * n // 3)), key=f"languages.anchors-{n}", width=320
+            st.slider,
+            "Known pairs",
+            2,
+            most,
+            min(usual.n_anchors, max(2, 2 * n // 3)),
+            key=f"languages.anchors-{n}",
+            width=320,
         )
         state = kept(
-            st.number_input, "Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws the known pairs."
+            st.number_input,
+            "Random state",
+            0,
+            9999,
+            0,
+            key="languages.state",
+            width=140,
+            help="Draws the known pairs.",
         )
-    return RetrievalSpec(n_anchors=int(n_anchors), k=min(usual.k, max(1, n - int(n_anchors) - 1)), random_state=int(state))
+    return RetrievalSpec(
+        n_anchors=int(n_anchors), k=min(usual.k, max(1, n - int(n_anchors) - 1)), random_state=int(state)
+    )
 
 
 @st.cache_resource(max_entries=24, show_spinner="Searching …")
@@ -392,9 +467,8 @@ def lead(result: RetrievalResult) -> str:
     if not plain:
         before = " Without stitching there is no score, as the widths differ."
     return (
-        f"<b>{_percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner first, by "
-        f"{METHODS[best].title}; chance "
-        f"level {_percent(score.null.mean)}.{before}"
+        f"<b>{_percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner"
+        f" first, by {METHODS[best].title}; chance level {_percent(score.null.mean)}.{before}"
     )
 
 
@@ -430,9 +504,13 @@ def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> 
         },
         hide_index=True,
         key="languages.examples",
-        column_config={name: st.column_config.TextColumn(width="large") for name in ("query", "found", "partner")},
+        column_config={
+            name: st.column_config.TextColumn(width="large") for name in ("query", "found", "partner")
+        },
     )
-    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Errors first, {counted(len(order), 'row')} shown.")
+    st.caption(
+        f"{int(right.sum()):,} of {len(right):,} right. Errors first, {counted(len(order), 'row')} shown."
+    )
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
@@ -461,7 +539,10 @@ def _join(workspace: Workspace, specs: list[SpaceSpec]) -> None:
             "Add both to the session",
             key="languages.join",
             icon=":material/add:",
-            help=f"Compare {plain_name(space_name(specs[0]))} and {plain_name(space_name(specs[1]))} on the other pages",
+            help=(
+                f"Compare {plain_name(space_name(specs[0]))} and {plain_name(space_name(specs[1]))} on the"
+                " other pages"
+            ),
             on_click=jobs.join,
             args=(specs,),
         )

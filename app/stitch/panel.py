@@ -1,4 +1,6 @@
-"""Every encoder with every head: the result in one sentence, a heat map a method, the summary, and one pair looked into."""
+"""Every encoder with every head: the result in one sentence, a heat map a method, the summary, and one
+pair looked into.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ from relcore.stitch.try_it import why_not
 
 
 def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
-    """In the row, the chooser of an example and what to do with it; below, the question of the page. The example's spaces."""
+    """In the row, the chooser of an example and what to do with it; below, the question of the page. The
+    example's spaces.
+    """
     with row:
         name = kept(
             st.segmented_control,
@@ -73,13 +77,15 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
                 f"{_verb(name)} · {_cost(example)}",
                 key=f"stitch.make-{name}",
                 icon=":material/play_arrow:",
-                help="Computes the spaces on this machine, as a background job, and adds them to the session.",
+                help=(
+                    "Computes the spaces on this machine, as a background job, and adds them to the session."
+                ),
                 on_click=session.guarded,
                 args=(_make, example),
             )
     st.caption(
-        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it still work? "
-        f"{example.explanation}"
+        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
+        f" still work? {example.explanation}"
     )
     return specs
 
@@ -98,7 +104,8 @@ def _make(example: Example) -> None:
     encoding_jobs.submit(example.dataset, found.digest, found.name, example.encoders, here=True)
 
 
-# What the Stitch page computes: every pair, at once or by a job, and the fitted heads that answer what is typed.
+# What the Stitch page computes: every pair, at once or by a job, and the fitted heads that answer what is
+# typed.
 
 UNASKED_SECONDS = 20.0  # what takes longer waits for a click
 
@@ -123,7 +130,9 @@ def shared(specs: tuple[SpaceSpec, ...], order: tuple[str, ...] = ()) -> SharedR
     """The labelled rows that all encoders have. Errors as in `share_rows`."""
     spaces = [compute.load_space(spec) for spec in specs]
     stamps = [compute.stamp(spec) for spec in specs]
-    return _shared(digest_of([space.digest for space in spaces], stamps, distinct_names(spaces), order), spaces, order)
+    return _shared(
+        digest_of([space.digest for space in spaces], stamps, distinct_names(spaces), order), spaces, order
+    )
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -139,7 +148,9 @@ def stitched(setup: StitchSetup) -> StitchResult | None:
 
 
 def fitted(setup: StitchSetup, random_state: int) -> Stitching:
-    """Heads and maps of one random state, fitted once; they answer rows of any items by `Stitching.probabilities`."""
+    """Heads and maps of one random state, fitted once; they answer rows of any items by
+    `Stitching.probabilities`.
+    """
     rows = shared(setup.specs, setup.spec.order)
     return _fitted(setup.spec.key(spaces_of(setup)), random_state, rows, setup.spec)
 
@@ -149,7 +160,8 @@ def _fitted(key: str, random_state: int, _rows: SharedRows, _spec: StitchSpec) -
     return Stitching(_rows, _spec, random_state)
 
 
-# One encoder with one head, looked into: what is confused, how each class fares, which items changed their answer.
+# One encoder with one head, looked into: what is confused, how each class fares, which items changed their
+# answer.
 
 MOST_EXAMPLES = 200
 _METHOD, _ENCODER, _HEAD = "stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head"
@@ -163,7 +175,9 @@ def pick(cell: tuple[str, int, int] | None) -> None:
 
 
 def chosen(result: StitchResult) -> tuple[str, int, int] | None:
-    """The cell that is looked into: the one picked, else the pair that loses most; None where there is nothing to see."""
+    """The cell that is looked into: the one picked, else the pair that loses most; None where there is
+    nothing to see.
+    """
     method, encoder, head = (st.session_state.get(key) for key in (_METHOD, _ENCODER, _HEAD))
     n = len(result.encoders)
     if method in result.spec.methods and encoder in range(n) and head in range(n):
@@ -194,7 +208,12 @@ def draw_cell(setup: StitchSetup, result: StitchResult) -> None:
     keep = {"persist_state": "session"}
     with st.container(horizontal=True, gap="medium"):
         st.selectbox(
-            "Method", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260, **keep
+            "Method",
+            list(result.spec.methods),
+            format_func=lambda one: METHODS[one].title,
+            key=_METHOD,
+            width=260,
+            **keep,
         )
         st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=260, **keep)
         st.selectbox("Head of", every, format_func=name, key=_HEAD, width=260, **keep)
@@ -202,8 +221,8 @@ def draw_cell(setup: StitchSetup, result: StitchResult) -> None:
     mean = result.matrix(method)[0]
     if np.isnan(mean[encoder, head]):
         messages.info(
-            f"{name(encoder)} has another dimension than the head of {name(head)}, so {METHODS[method].title} has no answer. "
-            "Choose another method.",
+            f"{name(encoder)} has another dimension than the head of {name(head)}, so {METHODS[method].title}"
+            " has no answer. Choose another method.",
             icon=":material/width:",
         )
         return
@@ -223,10 +242,13 @@ def _told(result: StitchResult, method: str, encoder: int, head: int) -> str:
     mean = result.matrix(method)[0]
     n, chance = result.n_test, short(result.chance())
     if encoder == head:
-        return f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance level {chance}."
+        return (
+            f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance level"
+            f" {chance}."
+        )
     return (
-        f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, <b>{short(mean[head, head])}</b> on the head's own encoder, "
-        f"chance level {chance}; {n:,} test rows."
+        f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, <b>{short(mean[head, head])}</b> on the"
+        f" head's own encoder, chance level {chance}; {n:,} test rows."
     )
 
 
@@ -255,12 +277,18 @@ def _classes(result: StitchResult, method: str, encoder: int, head: int) -> None
 
 
 def _examples(setup: StitchSetup, result: StitchResult, method: str, encoder: int, head: int) -> None:
-    """Test rows whose answer stitching changed, with their picture or sentence; a click brushes them on every page."""
+    """Test rows whose answer stitching changed, with their picture or sentence; a click brushes them on
+    every page.
+    """
     st.markdown("**Changed answers**")
     changed = result.changed(method, encoder, head)
     one = result.runs[0]
     if encoder == head or changed.empty:
-        st.caption("This is the head on its own encoder." if encoder == head else f"None of {len(one.truth):,} test rows.")
+        st.caption(
+            "This is the head on its own encoder."
+            if encoder == head
+            else f"None of {len(one.truth):,} test rows."
+        )
         return
     lost, won = int((changed.own == changed.truth).sum()), int((changed.stitched == changed.truth).sum())
     workspace = replace(session.workspace(), source=setup.specs[encoder], target=setup.specs[head])
@@ -269,8 +297,8 @@ def _examples(setup: StitchSetup, result: StitchResult, method: str, encoder: in
     st.dataframe(table, key="stitch.changed", hide_index=True, height=min(38 + 41 * len(table), 420), **look)
     state = f", random state {one.random_state}" if len(result.runs) > 1 else ""
     st.caption(
-        f"{len(changed):,} of {len(one.truth):,} test rows{state}: {lost:,} were right on the head's own encoder, "
-        f"{won:,} are right when stitched, {len(changed) - lost - won:,} are wrong in both."
+        f"{len(changed):,} of {len(one.truth):,} test rows{state}: {lost:,} were right on the head's own"
+        f" encoder, {won:,} are right when stitched, {len(changed) - lost - won:,} are wrong in both."
     )
 
 
@@ -291,7 +319,9 @@ def draw(setup: StitchSetup | None) -> None:
     sentence.html(f'<p class="relscope-lead">{lead(result, metric)}</p>')
     cell = chosen(result)
     _heat_maps(result, metric, show, cell)
-    recipe = StitchMatrix(spaces=setup.specs, digests=digests_of(setup), stitching=setup.spec, metric=metric, show=show)
+    recipe = StitchMatrix(
+        spaces=setup.specs, digests=digests_of(setup), stitching=setup.spec, metric=metric, show=show
+    )
     exports.export_bar(recipe.draw(result), "stitch-matrix")
     draw_cell(setup, result)
     _summary(result, metric)
@@ -330,7 +360,10 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     able = table[table.pairs > 0]
     told = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
     if not most:
-        return "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another dimension."
+        return (
+            "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another"
+            " dimension."
+        )
     owns = sorted({short(own) for own in table.own})
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     own, chance = (one[0] if len(one) == 1 else f"{one[0]} … {one[-1]}" for one in (owns, chances))
@@ -341,11 +374,15 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
 
 
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, int, int] | None) -> None:
-    """The figure; its key holds the cell, since one that is selected already would not hear a second click."""
+    """The figure; its key holds the cell, since one that is selected already would not hear a second
+    click.
+    """
     from relcore.figures.matrices_screen import matrices_figure
 
     picked = (result.spec.methods.index(cell[0]), *cell[1:]) if cell else None
-    figure = matrices_figure(stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked)
+    figure = matrices_figure(
+        stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked
+    )
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: pick(cell_of(points, result)), tools=False)
     _, common = short_names(result.encoders)
@@ -353,8 +390,9 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
     none = " Hatched cells have no answer, because the dimensions differ." if _some_missing(result) else ""
     st.caption(
-        f"Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not stitched.{none}"
-        f"{lost}{common} {result.tested}, {_states(result)}. {plain(result.untested)} Click a cell for its details."
+        "Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not"
+        f" stitched.{none}{lost}{common} {result.tested}, {_states(result)}. {plain(result.untested)} Click a"
+        " cell for its details."
     )
 
 
@@ -379,12 +417,23 @@ def _summary(result: StitchResult, metric: str) -> None:
     st.markdown("#### All methods in one table")
     several = len(result.runs) > 1
     table = summary_table(result, metric)
-    table["knows"] = [{"one": "one space", "both": "both spaces"}[METHODS[method].knows] for method in result.spec.methods]
+    table["knows"] = [
+        {"one": "one space", "both": "both spaces"}[METHODS[method].knows] for method in result.spec.methods
+    ]
     table["pairs"] = [f"{row.pairs} of {row.of}" for row in table.itertuples()]
     number = st.column_config.NumberColumn
     top = 1.0 if metric != "mae" else max(1.0, float(table[["stitched", "chance"]].max(axis=None)))
     bar = st.column_config.ProgressColumn("stitched", min_value=0, max_value=top, format="%.3f")
-    columns = ["method", "knows", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "permuted"]
+    columns = [
+        "method",
+        "knows",
+        "stitched",
+        "stitched_deviation",
+        "own",
+        "own_deviation",
+        "chance",
+        "permuted",
+    ]
     columns += ["pairs", "test_rows"]
     shown = [column for column in columns if several or not column.endswith("deviation")]
     st.dataframe(
@@ -393,13 +442,17 @@ def _summary(result: StitchResult, metric: str) -> None:
         hide_index=True,
         column_config={
             "method": st.column_config.TextColumn(width="medium"),
-            "knows": st.column_config.TextColumn(help="Whether a method prepares each space alone or needs the two at once."),
+            "knows": st.column_config.TextColumn(
+                help="Whether a method prepares each space alone or needs the two at once."
+            ),
             "stitched": bar,
             "stitched_deviation": number("±", format="%.3f", help="Deviation over the random states"),
             "own": number("not stitched", format="%.3f", help="Heads on their own encoders"),
             "own_deviation": number("± ", format="%.3f", help="Deviation over the random states"),
             "chance": number(format="%.3f", help="Chance level: always the most frequent class"),
-            "permuted": number("permuted labels", format="%.3f", help="Chance level: the same answers, the labels permuted"),
+            "permuted": number(
+                "permuted labels", format="%.3f", help="Chance level: the same answers, the labels permuted"
+            ),
             "test_rows": number("test rows", format="localized"),
             "random_states": number("random states"),
         },
@@ -408,7 +461,9 @@ def _summary(result: StitchResult, metric: str) -> None:
     csv = summary_table(result, metric).to_csv(index=False, lineterminator="\n").encode()
     latex = printed_summary(result).to_latex(index=False, escape=True).encode()
     with st.container(horizontal=True, gap="small"):
-        st.download_button("CSV", csv, "relscope-stitching-summary.csv", "text/csv", key="stitch.summary-csv", **download)
+        st.download_button(
+            "CSV", csv, "relscope-stitching-summary.csv", "text/csv", key="stitch.summary-csv", **download
+        )
         name, kind = "relscope-stitching-summary.tex", "application/x-tex"
         st.download_button("LaTeX", latex, name, kind, key="stitch.summary-tex", **download)
 
@@ -426,7 +481,8 @@ _SESSION = "this session's"
 
 
 def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers, of an example where the session has nothing to stitch; None where the choice is incomplete.
+    """All choosers, of an example where the session has nothing to stitch; None where the choice is
+    incomplete.
 
     One row, so that the result is on the first screen; a button opens the rest.
     """
@@ -472,7 +528,11 @@ def candidates(workspace: Workspace) -> list[SpaceSpec]:
 
 def labelled_items(workspace: Workspace, kind: str) -> list[SpaceSpec]:
     """The session's labelled encodings of "texts" or "images" whose encoders can encode new items."""
-    return [spec for spec in candidates(workspace) if not why_not(spec) and datasets.preview(spec.dataset).kind == kind]
+    return [
+        spec
+        for spec in candidates(workspace)
+        if not why_not(spec) and datasets.preview(spec.dataset).kind == kind
+    ]
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
@@ -506,7 +566,10 @@ def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
             format_func=dict(zip(found, short_names(list(space_labels(found).values()))[0], strict=True)).get,
             key=f"stitch.encoders-{place}",
             placeholder="Choose two or more",
-            help="Labelled spaces of this session. A head is trained on each, and classifies the rows of every encoder.",
+            help=(
+                "Labelled spaces of this session. A head is trained on each, and classifies the rows of every"
+                " encoder."
+            ),
         )
     )
 
@@ -521,9 +584,11 @@ def _methods() -> tuple[str, ...]:
         format_func=lambda name: METHODS[name].title,
         key="stitch.methods",
         wrap=True,
-        help="Absolute: unchanged rows. Relative: heads read similarities to the anchors. Product: several similarities, "
-        "side by side or averaged. Inverse: from similarities back into the other space. These methods prepare each space "
-        "alone; Procrustes, least squares and affine need both at once.",
+        help=(
+            "Absolute: unchanged rows. Relative: heads read similarities to the anchors. Product: several"
+            " similarities, side by side or averaged. Inverse: from similarities back into the other space."
+            " These methods prepare each space alone; Procrustes, least squares and affine need both at once."
+        ),
     )
     return tuple(name for name in METHODS if name in chosen)
 
@@ -544,9 +609,16 @@ def _rest(
             key="stitch.head-kind",
             required=True,
         )
-        strategies = [name for name in STRATEGIES if name != "most-frequent" or rows.spaces[0].counts is not None]
+        strategies = [
+            name for name in STRATEGIES if name != "most-frequent" or rows.spaces[0].counts is not None
+        ]
         strategy = kept(
-            st.selectbox, "Anchors", [*strategies, _SESSION], format_func=str.capitalize, key="stitch.strategy", width=190
+            st.selectbox,
+            "Anchors",
+            [*strategies, _SESSION],
+            format_func=str.capitalize,
+            key="stitch.strategy",
+            width=190,
         )
         if strategy != _SESSION:
             number = kept(
@@ -560,28 +632,49 @@ def _rest(
                 width=130,
             )
         states = kept(
-            st.segmented_control, "Random states", [1, 3, 5], default=1, key="stitch.states", required=True, help=_STATES
+            st.segmented_control,
+            "Random states",
+            [1, 3, 5],
+            default=1,
+            key="stitch.states",
+            required=True,
+            help=_STATES,
         )
     with st.expander("More", icon=":material/tune:"):
         settings = _settings()
         order = _order(rows.classes, place)
-    anchors = {"anchors": workspace.anchors} if strategy == _SESSION else {"strategy": strategy, "n_anchors": int(number)}
+    anchors = (
+        {"anchors": workspace.anchors}
+        if strategy == _SESSION
+        else {"strategy": strategy, "n_anchors": int(number)}
+    )
     if strategy == _SESSION and not workspace.anchors:
-        raise SpaceError("anchors: this session has none; choose some in the sidebar, or another strategy here")
-    spec = StitchSpec(methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors)
+        raise SpaceError(
+            "anchors: this session has none; choose some in the sidebar, or another strategy here"
+        )
+    spec = StitchSpec(
+        methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors
+    )
     split = split_rows(rows, spec, 0)
     st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(split.known), len(split.test))}")
     return StitchSetup(specs, spec)
 
 
-_STATES = "Number of repetitions. Each draws test rows, anchors and initial weights again; scores are means with deviations."
+_STATES = (
+    "Number of repetitions. Each draws test rows, anchors and initial weights again; scores are means with"
+    " deviations."
+)
 
 
 def _settings() -> MethodSettings:
     usual = MethodSettings()
-    center = kept(st.toggle, "Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row.")
+    center = kept(
+        st.toggle, "Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row."
+    )
     weight = "λ = 1 counts as much as one average anchor. A larger λ is closer to the plain relative form."
-    ridge = kept(st.number_input, "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight)
+    ridge = kept(
+        st.number_input, "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight
+    )
     delta = kept(
         st.number_input,
         "δ of the pruned inverse",
@@ -602,7 +695,13 @@ def _settings() -> MethodSettings:
         help="Number of prunings to average.",
     )
     inverse = kept(
-        st.number_input, "λ of the ridge inverse", 0.001, 1000.0, usual.inverse_ridge, 0.1, key="stitch.inverse-ridge"
+        st.number_input,
+        "λ of the ridge inverse",
+        0.001,
+        1000.0,
+        usual.inverse_ridge,
+        0.1,
+        key="stitch.inverse-ridge",
     )
     return replace(usual, center=center, ridge=ridge, delta=delta, omega=int(omega), inverse_ridge=inverse)
 
@@ -617,7 +716,11 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     ):
         return ()
     chosen = kept(
-        st.multiselect, "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}"
+        st.multiselect,
+        "From low to high",
+        classes,
+        default=sorted(classes, key=_natural),
+        key=f"stitch.order-{place}",
     )
     if len(chosen) < len(classes):
         st.caption(f"MAE needs all labels: {len(classes) - len(chosen)} of {len(classes)} are missing.")
@@ -627,10 +730,14 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
 
 def _natural(label: str) -> tuple:
     """Sorts "2" before "10"."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part)
+    return tuple(
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part
+    )
 
 
-def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int) -> str:
+def _split(
+    specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int
+) -> str:
     """A sentence on training rows and test rows."""
     if spec.test_ids:
         tested = f"tested on **{n_test:,}** that no encoder was trained on either"
@@ -639,10 +746,13 @@ def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_t
         tested = f"tested on **{n_test:,}** held-out rows{anew}"
     encoders = [one.rows_of.encoder for one in specs]
     seen = not spec.test_ids and any(
-        encoder and len(encoder.seen_rows(compute.load_space(one))) for one, encoder in zip(specs, encoders, strict=True)
+        encoder and len(encoder.seen_rows(compute.load_space(one)))
+        for one, encoder in zip(specs, encoders, strict=True)
     )
     flattered = (
-        " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic." if seen else ""
+        " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic."
+        if seen
+        else ""
     )
     trained = f"Heads are trained on **{n_train:,}** rows of {counted(len(rows.classes), 'class', 'classes')}"
     return f"{trained} and {tested}; no anchor is tested.{flattered}"

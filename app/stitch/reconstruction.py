@@ -1,4 +1,6 @@
-"""Reconstruction stitching: can a decoder read the codes of an encoder from another run? Autoencoders are trained here."""
+"""Reconstruction stitching: can a decoder read the codes of an encoder from another run? Autoencoders are
+trained here.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class ReconstructionSetup:
 
     @property
     def planes(self) -> ReconstructionSpec:
-        """The model with codes of two numbers on the same pictures, with the same random states; it needs more epochs."""
+        """The model with codes of two numbers on the same pictures, with the same random states; it needs
+        more epochs.
+        """
         first = self.specs[0]
         model = AutoencoderSpec(width=2, epochs=min(1000, 2 * first.model.epochs))
         return replace(first, model=model)
@@ -73,7 +77,9 @@ def choose(folder: str | None) -> ReconstructionSetup | None:
     )
     pictures = PictureSpec(entry.spec, int(n_train), image_size=side)
     trained, tested = part_sizes(preview.n, pictures)
-    st.caption(f"{trained:,} of {preview.n:,} pictures to train on, {tested:,} held out; colours become grey.")
+    st.caption(
+        f"{trained:,} of {preview.n:,} pictures to train on, {tested:,} held out; colours become grey."
+    )
     families = kept(
         st.segmented_control,
         "Autoencoders",
@@ -90,33 +96,59 @@ def choose(folder: str | None) -> ReconstructionSetup | None:
         selection_mode="multi",
         key="reconstruct.forms",
         wrap=True,
-        help="Whitened codes are ours: centred cosines times (K + λI)^(−1/2), where K holds the cosines of the anchors.",
+        help=(
+            "Whitened codes are ours: centred cosines times (K + λI)^(−1/2), where K holds the cosines of the"
+            " anchors."
+        ),
     )
     runs_box, anchors_box, epochs_box = st.columns(3)
     n_runs = kept(runs_box.number_input, "Runs", 2, 10, 3, key="reconstruct.runs", help=_RUNS)
     anchors = kept(
-        anchors_box.number_input, "Anchors", 2, trained, min(200, trained), 50, key=f"reconstruct.anchors-{name}", help=_ANCHORS
+        anchors_box.number_input,
+        "Anchors",
+        2,
+        trained,
+        min(200, trained),
+        50,
+        key=f"reconstruct.anchors-{name}",
+        help=_ANCHORS,
     )
     few = min(20, max(5, round(_SEEN / trained)))
     epochs = kept(epochs_box.number_input, "Epochs", 1, 500, few, key=f"reconstruct.epochs-{name}")
     if not families or not forms:
         st.caption("Choose at least one autoencoder and one kind of code.")
         return None
-    models = [AutoencoderSpec(form, _FAMILIES[one], epochs=int(epochs)) for one in _FAMILIES for form in REPRESENTATIONS]
-    chosen = [one for one in models if one.title in {f"{family}, {form}" for family in families for form in forms}]
+    models = [
+        AutoencoderSpec(form, _FAMILIES[one], epochs=int(epochs))
+        for one in _FAMILIES
+        for form in REPRESENTATIONS
+    ]
+    chosen = [
+        one for one in models if one.title in {f"{family}, {form}" for family in families for form in forms}
+    ]
     states = tuple(range(int(n_runs)))
-    specs = tuple(ReconstructionSpec(pictures, model, states, int(anchors), preview.digest) for model in chosen)
+    specs = tuple(
+        ReconstructionSpec(pictures, model, states, int(anchors), preview.digest) for model in chosen
+    )
     width, height = (side, side) if side else preview.sizes[0]
     return ReconstructionSetup(preview.name, specs, width * height, trained)
 
 
-_PARTED = "Drawn at random from four fifths of the dataset with a fixed random state. Errors are measured on the other fifth."
+_PARTED = (
+    "Drawn at random from four fifths of the dataset with a fixed random state. Errors are measured on the"
+    " other fifth."
+)
 _RUNS = "Number of models of each kind to train, with the random states 0, 1, 2, …"
-_ANCHORS = "Drawn from the training pictures with balanced classes, the same for every random state. Absolute codes need none."
+_ANCHORS = (
+    "Drawn from the training pictures with balanced classes, the same for every random state. Absolute codes"
+    " need none."
+)
 
 
 def _image_size(preview: Preview) -> int | None:
-    """The size to which all pictures are resized; the chooser appears only where sizes differ or are large."""
+    """The size to which all pictures are resized; the chooser appears only where sizes differ or are
+    large.
+    """
     if len(preview.sizes) == 1 and max(preview.sizes[0]) <= LARGEST:
         return None
     key = f"reconstruct.side-{digest_of(preview.digest)[:8]}"
@@ -124,18 +156,25 @@ def _image_size(preview: Preview) -> int | None:
 
 
 def cost(setup: ReconstructionSetup, specs: tuple[ReconstructionSpec, ...]) -> tuple[int, float]:
-    """Number of models of these kinds that are not trained yet, and about how many seconds they take together."""
+    """Number of models of these kinds that are not trained yet, and about how many seconds they take
+    together.
+    """
     n_missing = sum(len(missing_trainings(engine().store, spec)) for spec in specs)
-    return n_missing, encoders.together([presently(expected(setup, spec)) for spec in specs], engine().n_workers)
+    return n_missing, encoders.together(
+        [presently(expected(setup, spec)) for spec in specs], engine().n_workers
+    )
 
 
 def expected(setup: ReconstructionSetup, spec: ReconstructionSpec) -> Expected:
-    """The time for the models of a kind that are not trained yet, at the pace of the last jobs on this machine."""
+    """The time for the models of a kind that are not trained yet, at the pace of the last jobs on this
+    machine.
+    """
     n_missing = len(missing_trainings(engine().store, spec))
     return expect(engine().store, spec.kind, spec.seconds_for(setup.n_train, setup.pixels, n_missing))
 
 
-# Training jobs of autoencoders for both sections of the Reconstruction tab: the button, jobs under way, stored results.
+# Training jobs of autoencoders for both sections of the Reconstruction tab: the button, jobs under way,
+# stored results.
 
 
 def offer(setup: ReconstructionSetup, specs: tuple[ReconstructionSpec, ...], key: str, noun: str) -> None:
@@ -145,7 +184,11 @@ def offer(setup: ReconstructionSetup, specs: tuple[ReconstructionSpec, ...], key
         return
     n_missing, seconds = cost(setup, left)
     nouns = noun if n_missing == 1 else f"{noun}s"
-    label = f"Train {n_missing} {nouns} · {encoders.in_words(seconds)}" if n_missing else f"Stitch the {noun}s again"
+    label = (
+        f"Train {n_missing} {nouns} · {encoders.in_words(seconds)}"
+        if n_missing
+        else f"Stitch the {noun}s again"
+    )
     begin = {"on_click": session.guarded, "args": (_submit, setup, left)}
     st.button(label, type="primary", icon=":material/play_arrow:", key=key, width="stretch", **begin)
     costs = [expected(setup, spec) for spec in left]
@@ -155,7 +198,9 @@ def offer(setup: ReconstructionSetup, specs: tuple[ReconstructionSpec, ...], key
 def _submit(setup: ReconstructionSetup, specs: Sequence[ReconstructionSpec]) -> None:
     for spec in specs:
         likely = expected(setup, spec)
-        engine().submit(spec.key(), task_job, title=f"{spec.title} · {setup.name}", expected=likely, task=spec)
+        engine().submit(
+            spec.key(), task_job, title=f"{spec.title} · {setup.name}", expected=likely, task=spec
+        )
 
 
 def under_way(setup: ReconstructionSetup, specs: Sequence[ReconstructionSpec]) -> list[Job]:
@@ -189,7 +234,9 @@ def live_curves(jobs: list[Job]) -> None:
     ]
     if lines:
         chart = Lines(tuple(lines), "epoch", "training loss", y_range=None)
-        exports.chart(lines_exportable(chart).interactive(exports.theme()), f"reconstruct.live-{jobs[0].key[:8]}")
+        exports.chart(
+            lines_exportable(chart).interactive(exports.theme()), f"reconstruct.live-{jobs[0].key[:8]}"
+        )
 
 
 def choose_states(states: tuple[int, ...], first: str, second: str, prefix: str) -> tuple[int, int]:
@@ -210,8 +257,9 @@ def draw_planes(setup: ReconstructionSetup, button: DeltaGenerator) -> None:
     with button:
         st.markdown("**Codes of two numbers**")
         st.caption(
-            f"The same autoencoder with codes of two numbers, {spec.model.epochs} epochs. Its whole space can be drawn, and "
-            "each run gives another plane. The disparity is the difference that is left after the best rotation or reflection."
+            f"The same autoencoder with codes of two numbers, {spec.model.epochs} epochs. Its whole space can"
+            " be drawn, and each run gives another plane. The disparity is the difference that is left after"
+            " the best rotation or reflection."
         )
         offer(setup, (spec,), "reconstruct.planes", "plane")
     jobs, found = under_way(setup, [spec]), stored([spec])
@@ -228,7 +276,9 @@ def _planes(setup: ReconstructionSetup, found: Crossed) -> None:
     from relcore.stitch.reconstruction import Planes, disparities, fit_turn
 
     states = setup.planes.random_states
-    first, second = choose_states(states, "Reference: random state", "Aligned with it: random state", "planes")
+    first, second = choose_states(
+        states, "Reference: random state", "Aligned with it: random state", "planes"
+    )
     figure = Planes.of([setup.planes], reference_state=first, moving_state=second).draw(found)
     codes = found.codes
     turn = fit_turn(codes[states.index(first)], codes[states.index(second)])
@@ -236,23 +286,24 @@ def _planes(setup: ReconstructionSetup, found: Crossed) -> None:
     numbers[0].metric("Disparity as they are", short(turn.disparity(0), 2))
     numbers[1].metric(f"Disparity {'mirrored' if turn.mirrored else 'turned'}", short(turn.disparity(1), 2))
     numbers[2].caption(
-        f"Squared distances of {codes.shape[1]:,} pictures between the two, divided by the spread of the first: 0 is equal, "
-        f"1 is as bad as the mean for every picture. The second is {turn.describe()}."
+        f"Squared distances of {codes.shape[1]:,} pictures between the two, divided by the spread of the"
+        f" first: 0 is equal, 1 is as bad as the mean for every picture. The second is {turn.describe()}."
     )
     exports.chart(figure.interactive(exports.theme()), f"reconstruct.planes-{first}-{second}")
     every = disparities(codes)[np.triu_indices(len(codes), 1)]
     if len(every) > 1:
         st.caption(
-            f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is {short(every.min(), 2)} to "
-            f"{short(every.max(), 2)}, median {short(np.median(every), 2)}. One pair alone is not representative."
+            f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is"
+            f" {short(every.min(), 2)} to {short(every.max(), 2)}, median {short(np.median(every), 2)}. One"
+            " pair alone is not representative."
         )
     exports.export_bar(figure, "planes")
 
 
 _EXPLAINED = (
-    "Autoencoders are trained several times with different random states. Then the encoder of one run is combined with the "
-    "decoder of another, without more training. Absolute codes of two runs are not comparable; codes relative to the same "
-    "anchors are."
+    "Autoencoders are trained several times with different random states. Then the encoder of one run is"
+    " combined with the decoder of another, without more training. Absolute codes of two runs are not"
+    " comparable; codes relative to the same anchors are."
 )
 
 
@@ -283,14 +334,16 @@ def _results(setup: ReconstructionSetup, stored: dict[ReconstructionSpec, Crosse
 
     specs, found = list(stored), collect(stored)
     st.markdown("#### Reconstructions")
-    encoder, decoder = choose_states(found.random_states, "Encoder of random state", "Decoder of random state", "reconstruct")
+    encoder, decoder = choose_states(
+        found.random_states, "Encoder of random state", "Decoder of random state", "reconstruct"
+    )
     figure = ReconstructionGrid.of(specs, encoder_state=encoder, decoder_state=decoder).draw(found)
     exports.chart(figure.interactive(exports.theme()), "reconstruct.grid")
     st.caption(
-        f"Held-out pictures. Upper row of each pair: encoder {encoder} with its own decoder; lower row: with decoder "
-        f"{decoder}. Beside them the mean squared error × 10³ over {counted(found.n_test, 'held-out picture')}; the error "
-        "of the mean "
-        f"picture is {short(found.floor, 1)}."
+        f"Held-out pictures. Upper row of each pair: encoder {encoder} with its own decoder; lower row: with"
+        f" decoder {decoder}. Beside them the mean squared error × 10³ over"
+        f" {counted(found.n_test, 'held-out picture')}; the error of the mean picture is"
+        f" {short(found.floor, 1)}."
     )
     exports.export_bar(figure, "reconstruction")
     st.markdown("#### Errors")
@@ -307,15 +360,14 @@ def _table(setup: ReconstructionSetup, table: pd.DataFrame) -> None:
     row = table.iloc[0]
     st.dataframe(readable(table), hide_index=True)
     st.caption(
-        f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered "
-        "pairs of runs; "
-        f"{counted(row.pictures, 'held-out picture')}, {setup.n_train:,} training pictures. The baseline is the mean of "
-        "the training "
-        "pictures as the reconstruction of every picture."
+        f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered"
+        f" pairs of runs; {counted(row.pictures, 'held-out picture')}, {setup.n_train:,} training pictures."
+        " The baseline is the mean of the training pictures as the reconstruction of every picture."
     )
     if setup.name.lower().startswith("mnist"):
         st.dataframe(PUBLISHED_MNIST, hide_index=True)
         st.caption(
-            "**Published, MNIST**: Moschella et al. 2023, Table 3, five random states, 500 anchors. They trained longer and on "
-            "other pictures, so compare the ratio of stitched to not stitched, not the errors themselves."
+            "**Published, MNIST**: Moschella et al. 2023, Table 3, five random states, 500 anchors. They"
+            " trained longer and on other pictures, so compare the ratio of stitched to not stitched, not the"
+            " errors themselves."
         )

@@ -62,7 +62,9 @@ class Item:
 
 def choose(encoder: ItemEncoder, stitching: Stitching) -> Item | None:
     """The chooser for the kind of items that this encoder takes; None while no item is chosen."""
-    return _text(encoder.dataset, stitching) if encoder.kind == "texts" else _picture(encoder.dataset, stitching)
+    return (
+        _text(encoder.dataset, stitching) if encoder.kind == "texts" else _picture(encoder.dataset, stitching)
+    )
 
 
 def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
@@ -127,7 +129,9 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.caption("Draw a picture. Every pair answers when you lift the pen.")
             return None
         return _adapted(found, dataset, "drawing")
-    uploaded = st.file_uploader("A picture", type=["png", "jpg", "jpeg", "webp", "bmp", "gif"], key="stitch.try-upload")
+    uploaded = st.file_uploader(
+        "A picture", type=["png", "jpg", "jpeg", "webp", "bmp", "gif"], key="stitch.try-upload"
+    )
     if uploaded is None:
         size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
         grey = ", grey" if look.mode == "L" else ""
@@ -164,13 +168,16 @@ def _look(digest: str, _dataset: Dataset):
     return look_of(_dataset)
 
 
-# The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which matters while typing.
+# The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which matters while
+# typing.
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
 
 def answers_html(data: Matrices, theme: Theme) -> str:
-    """The only panel of `Matrices` in its own colours, texts and frames; a cell explains itself on hover and on focus."""
+    """The only panel of `Matrices` in its own colours, texts and frames; a cell explains itself on hover
+    and on focus.
+    """
     (panel,) = data.panels
     heads = "".join(f'<th scope="col">{plain_html(name_of(name))}</th>' for name in panel.columns)
     lines = []
@@ -194,14 +201,19 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
     paint = f"background: rgb({', '.join(f'{255 * share:.0f}' for share in color)}); color: {text_on(color)}"
     first, _, small = panel.text(i, j).partition("\n")
     own = ' class="own"' if (i, j) in panel.marked else ""
-    return f'<td{own} style="{paint}" tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
+    return (
+        f'<td{own} style="{paint}"'
+        f' tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
+    )
 
 
 # Encoders kept in memory for items that are typed, drawn or uploaded: only the first use takes seconds.
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    """Encoders that are ready, and why the others are not. A button starts a job that trains a lost encoder again."""
+    """Encoders that are ready, and why the others are not. A button starts a job that trains a lost
+    encoder again.
+    """
     ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
@@ -222,7 +234,9 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 # A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """One encoder for all outputs of one model on one dataset; `trained` distinguishes encoders with their own weights."""
+    """One encoder for all outputs of one model on one dataset; `trained` distinguishes encoders with their
+    own weights.
+    """
     return item_encoder(_spec, engine().store, joined)
 
 
@@ -234,7 +248,10 @@ def _offer_training(spec: SpaceSpec) -> None:
             f"Train {spec.encoder.title} again",
             key=f"warm.train-{key[:8]}",
             icon=":material/model_training:",
-            help="Its weights were removed from the store to make room. The same settings give the same weights.",
+            help=(
+                "Its weights were removed from the store to make room. The same settings give the same"
+                " weights."
+            ),
             on_click=session.guarded,
             args=(_train, key, spec),
         )
@@ -252,19 +269,24 @@ def draw(setup: StitchSetup | None) -> None:
     """The tab."""
     st.html(STYLE)
     if setup is None:
-        st.caption("Choose two or more encoders above. Every pair of an encoder and a head then answers here.")
+        st.caption(
+            "Choose two or more encoders above. Every pair of an encoder and a head then answers here."
+        )
         return
     ready, others = encoders(setup.specs)
     _left_out(others)
     if not ready:
         st.info(
-            "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder can then be used.",
+            "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder"
+            " can then be used.",
             icon=":material/keyboard:",
         )
         return
     kind = next(iter(ready.values())).kind
     of_kind = {spec: encoder for spec, encoder in ready.items() if encoder.kind == kind}
-    _left_out({spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if spec not in of_kind})
+    _left_out(
+        {spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if spec not in of_kind}
+    )
     _ask(setup, of_kind)
 
 
@@ -287,7 +309,9 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
             key=f"stitch.try-method-{'-'.join(setup.spec.methods)}",
             required=True,
         )
-        alone = replace(setup, spec=replace(setup.spec, methods=(method,)))  # all methods would take as many times as long
+        alone = replace(
+            setup, spec=replace(setup.spec, methods=(method,))
+        )  # all methods would take as many times as long
         stitching = fitted(alone, setup.spec.random_states[0])
         if first.kind == "texts":
             asked, answers = choose(first, stitching), st.container()
@@ -320,12 +344,14 @@ def _show(setup: StitchSetup, found: Answers, asked: Item, method: str, seconds:
         st.html(answers_html(matrices_of(found), exports.theme()))
     if found.silent:
         st.caption(
-            f"{plain(', '.join(found.silent))}: knows none of these words. Its row is zero, so its answer means nothing."
+            f"{plain(', '.join(found.silent))}: knows none of these words. Its row is zero, so its answer"
+            " means nothing."
         )
     st.caption(
-        "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not stitched. Each cell "
-        "shows the answer, its probability (darker is higher), and whether it differs from the head's answer on its own "
-        f"encoder. Hover over a cell for the three most probable answers. Time to encode and answer: {1000 * seconds:,.0f} ms."
+        "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not"
+        " stitched. Each cell shows the answer, its probability (darker is higher), and whether it differs"
+        " from the head's answer on its own encoder. Hover over a cell for the three most probable answers."
+        f" Time to encode and answer: {1000 * seconds:,.0f} ms."
     )
     exports.export_bar(figure, "try-it")
 
@@ -338,7 +364,9 @@ def lead(found: Answers, truth: str = "") -> str:
     known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
-    same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
+    same = sum(
+        found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o
+    )
     rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(one)}</b>" for one in leaders[:3])

@@ -39,7 +39,9 @@ def choose_study() -> Study:
     """The study that is open; a study file opens its own."""
     studies = {kind: study_of(kind) for kind in STUDIES}
     finished = engine().store.finished
-    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # it has something to show
+    opening = next(
+        (kind for kind in studies if finished and kind in finished.groups), None
+    )  # it has something to show
     kind = kept(
         st.radio,
         "Study",
@@ -67,11 +69,17 @@ def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
     names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
     look |= {"format_func": names.get}
     if option.many:
-        chosen = kept(st.pills, option.label, option.choices, selection_mode="multi", default=option.default, **look)
+        chosen = kept(
+            st.pills, option.label, option.choices, selection_mode="multi", default=option.default, **look
+        )
         return chosen or option.default  # pills cannot demand a choice where several may be chosen
     if len(option.choices) > 5:
-        return kept(st.selectbox, option.label, option.choices, index=option.choices.index(option.default), **look)
-    return kept(st.segmented_control, option.label, option.choices, default=option.default, required=True, **look)
+        return kept(
+            st.selectbox, option.label, option.choices, index=option.choices.index(option.default), **look
+        )
+    return kept(
+        st.segmented_control, option.label, option.choices, default=option.default, required=True, **look
+    )
 
 
 def _of_session(option: Option, workspace: Workspace) -> tuple[str, ...]:
@@ -108,7 +116,11 @@ def control(runs: StudyRuns) -> None:
         return
     likely = runs.expected(engine().store, engine().n_workers)
     cost = _duration(likely.likely)
-    label = f"Start {counted(missing, 'run')}" if not standing.done else f"Resume {missing:,} of {counted(len(runs), 'run')}"
+    label = (
+        f"Start {counted(missing, 'run')}"
+        if not standing.done
+        else f"Resume {missing:,} of {counted(len(runs), 'run')}"
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             f"{label} · {cost}",
@@ -118,12 +130,17 @@ def control(runs: StudyRuns) -> None:
             on_click=session.guarded,
             args=(runs.start, engine()),
         )
-        kept = f"{engine().n_workers} at a time. Every finished run is saved, so you can leave this page, or stop and resume."
+        kept = (
+            f"{engine().n_workers} at a time. Every finished run is saved, so you can leave this page, or"
+            " stop and resume."
+        )
         st.caption(kept + learned([likely]))
 
 
 def _offer_here(runs: StudyRuns) -> None:
-    """That all is done and, of runs that came with Relscope, when they were computed, and a button to repeat them."""
+    """That all is done and, of runs that came with Relscope, when they were computed, and a button to
+    repeat them.
+    """
     made = runs.made(engine().store)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came = f" They come with Relscope. {made.in_words}" if made else ""
@@ -199,7 +216,8 @@ def _duration(seconds: float) -> str:
     return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
 
 
-# What a study has found so far: figure, answer in numbers, every run in a table, and a run that other pages can open.
+# What a study has found so far: figure, answer in numbers, every run in a table, and a run that other pages
+# can open.
 
 _CHOSEN = "relscope.study-run"
 
@@ -266,9 +284,13 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     chart = names[0]
     if len(names) > 1:
         key = f"studies.{runs.study.kind}.chart"
-        chosen = st.segmented_control("Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed")
+        chosen = st.segmented_control(
+            "Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed"
+        )
         chart = chosen if chosen in names else names[0]
-    figure = lines_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it already
+    figure = lines_exportable(charts[chart]).interactive(
+        exports.theme()
+    )  # the conclusion stands above it already
     has_keys = any(len(line.keys) for line in charts[chart].lines)
     if live or not has_keys:
         exports.chart(figure, f"studies.figure-{chart}")
@@ -297,10 +319,14 @@ def _findings(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     """Every run with every setting; one that is selected, here or in the figure, can be opened."""
-    shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
+    shown = table.drop(
+        columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())]
+    )
     st.markdown(f"#### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
-    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]  # other runs, or a click in the figure: none chosen
+    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[
+        :8
+    ]  # other runs, or a click in the figure: none chosen
     rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)
     st.download_button(
         "All runs as CSV",
@@ -352,12 +378,16 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _what(opening: Opening) -> str:
     if opening.encoders:
-        return "Trains the encoders of this run again, to the same bytes, and adds their spaces to the session."
+        return (
+            "Trains the encoders of this run again, to the same bytes, and adds their spaces to the session."
+        )
     return "Makes its spaces source and target, with its anchors."
 
 
 def open_run(opening: Opening, step: str) -> None:
-    """Spaces, anchors and encoders of a run into the session; what has to be encoded joins it when it is there."""
+    """Spaces, anchors and encoders of a run into the session; what has to be encoded joins it when it is
+    there.
+    """
     if opening.encoders:
         found = datasets.preview(opening.dataset)
         jobs.submit(opening.dataset, found.digest, found.name, opening.encoders)
@@ -371,7 +401,9 @@ def open_run(opening: Opening, step: str) -> None:
     changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
     changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
     session.become(step, fit_to_pair(changed, compute.matched(source, target)))
-    session.announce(f"{_names(opening.spaces)}, with {counted(len(opening.anchors), 'anchor')}: see Compare.")
+    session.announce(
+        f"{_names(opening.spaces)}, with {counted(len(opening.anchors), 'anchor')}: see Compare."
+    )
 
 
 def _names(spaces: tuple[SpaceSpec, ...]) -> str:

@@ -1,4 +1,5 @@
-"""Word vectors after each epoch of training, as a series of versions: how much does one more epoch still change?
+"""Word vectors after each epoch of training, as a series of versions: how much does one more epoch still
+change?
 
     python assets/examples/checkpoints_of_word_vectors.py checkpoints
     relscope app checkpoints
@@ -41,7 +42,9 @@ folder.mkdir(exist_ok=True)
 text = Path(datapath("lee_background.cor")).read_text(encoding="utf-8")
 sentences = [simple_preprocess(line) for line in text.splitlines()]
 # One worker and one state, so that every run gives the same files.
-Word2Vec(sentences, vector_size=50, min_count=5, epochs=EPOCHS, workers=1, seed=0, sg=1, callbacks=[Save(folder)])
+Word2Vec(
+    sentences, vector_size=50, min_count=5, epochs=EPOCHS, workers=1, seed=0, sg=1, callbacks=[Save(folder)]
+)
 
 specs = tuple(SpaceSpec("file", str(path)) for path in sorted(folder.glob("epoch-*.npz")))
 spaces = load_all(specs, (), "drift-series")

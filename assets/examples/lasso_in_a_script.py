@@ -1,6 +1,8 @@
-"""Draw a lasso in the app, and this script prints how close the selected rows are to each other in a file of vectors.
+"""Draw a lasso in the app, and this script prints how close the selected rows are to each other in a file of
+vectors.
 
-    relscope app first.npy second.npy --print-selection | python assets/examples/lasso_in_a_script.py first.npy
+    relscope app first.npy second.npy --print-selection | python assets/examples/lasso_in_a_script.py
+    first.npy
 
 It waits for the next lasso until the app is stopped.
 """
@@ -19,4 +21,7 @@ for selection in read_selections(sys.stdin):
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     mean = (vectors / lengths).mean(axis=0) if len(vectors) else np.zeros(space.dimension)
     # The mean of the cosines of all pairs of rows, each with itself among them.
-    print(f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}", flush=True)
+    print(
+        f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}",
+        flush=True,
+    )

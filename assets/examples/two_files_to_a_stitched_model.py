@@ -1,10 +1,11 @@
-"""From two files of vectors to a stitched model: a head trained on one space classifies the rows of the other.
+"""From two files of vectors to a stitched model: a head trained on one space classifies the rows of the
+other.
 
     python assets/examples/two_files_to_a_stitched_model.py [first.npz second.npz]
 
-Each file holds `vectors`, `ids` and `labels`, as `relscope encode … -o file.npz` writes them. Without files, two small
-networks are trained on the same digits first, including the test rows, so all numbers are optimistic. Run the whole script, or
-cell by cell (`# %%`) in an editor with notebook support.
+Each file holds `vectors`, `ids` and `labels`, as `relscope encode … -o file.npz` writes them. Without files,
+two small networks are trained on the same digits first, including the test rows, so all numbers are
+optimistic. Run the whole script, or cell by cell (`# %%`) in an editor with notebook support.
 """
 
 # %% Two files
@@ -23,7 +24,8 @@ paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
 if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
     main(["encode", "digits", "--encoder", "mlp,cnn", "-o", "digits.npz"])
 
-# %% The rows that both have, by id: about a fifth is held out to test on, and anchors are chosen among the others
+# %% The rows that both have, by id: about a fifth is held out to test on, and anchors are chosen among the
+# others
 pair = match(*(load_space(path) for path in paths))
 rows = share_rows([pair.source, pair.target])
 split = split_rows(rows, StitchSpec(n_anchors=128), random_state=0)
@@ -44,4 +46,7 @@ def accuracy(trained_on, read):
 not_stitched = accuracy(first, first)
 absolute = accuracy(first, second) if first.shape[1] == second.shape[1] else float("nan")
 stitched = accuracy(relative[0](first), relative[1](second))
-print(f"not stitched {not_stitched:.3f}; stitched: absolute {absolute:.3f}, relative {stitched:.3f}, {len(anchors)} anchors")
+print(
+    f"not stitched {not_stitched:.3f}; stitched: absolute {absolute:.3f}, relative {stitched:.3f},"
+    f" {len(anchors)} anchors"
+)

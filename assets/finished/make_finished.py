@@ -1,10 +1,11 @@
-"""Compute the results that come with Relscope, so that Compare, Stitch, Bootstrap, Migrate and Studies open with a picture.
+"""Compute the results that come with Relscope, so that Compare, Stitch, Bootstrap, Migrate and Studies open
+with a picture.
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
 
-Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all that are there.
-Each is what its page computes with its default settings. The groups take 10 s to 20 min of one core. Commit first: date and
-commit are written beside the results.
+Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
+that are there. Each is what its page computes with its default settings. The groups take 10 s to 20 min of
+one core. Commit first: date and commit are written beside the results.
 """
 
 from __future__ import annotations
@@ -54,16 +55,25 @@ def example_keys(name: str, store: Store) -> list[str]:
     test_ids = held_out_ids(specs, spaces, rows.ids)
     n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
     widest = max(space.dimension for space in spaces)
-    return [*encodings, *trained, finish(StitchSpec(n_anchors=min(2 * widest, n_train // 2), test_ids=test_ids), spaces, store)]
+    return [
+        *encodings,
+        *trained,
+        finish(StitchSpec(n_anchors=min(2 * widest, n_train // 2), test_ids=test_ids), spaces, store),
+    ]
 
 
 def migration_keys(store: Store) -> list[str]:
-    """The Migrate page's example: keys of its old model and of what the first tabs show; "sentences" has the new one."""
+    """The Migrate page's example: keys of its old model and of what the first tabs show; "sentences" has
+    the new one.
+    """
     old = encode(migration.DATASET, migration.OLD, store)[0]
     (spec,) = (spec for spec in example_spaces("sentences", finished())[0] if spec.encoder == migration.NEW)
     new = space_of(finished().get(spec.option("key")))
     spaces = (old, new)
-    keys = [encoding_key(load_dataset(migration.DATASET, store).digest, migration.OLD), finish(migration.TASK, spaces, store)]
+    keys = [
+        encoding_key(load_dataset(migration.DATASET, store).digest, migration.OLD),
+        finish(migration.TASK, spaces, store),
+    ]
     result = migration.TASK.read(store.get(keys[1]))
     settings = {"migration": migration.TASK, "adapter": result.adapter, "truth": result.truth}
     return keys + [finish(task(**settings), spaces, store) for task in (ThresholdChange, PartialReembedding)]
@@ -101,7 +111,9 @@ def keys_of(group: str, store: Store) -> list[str]:
 
 
 def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: str) -> None:
-    """Copy the entries of these keys into the folder, and list them; files of the group's last computation are removed."""
+    """Copy the entries of these keys into the folder, and list them; files of the group's last computation
+    are removed.
+    """
     listed = output / f"{group}.json"
     for key in json.loads(listed.read_text(encoding="utf-8"))["files"] if listed.is_file() else ():
         (output / f"{key}.safetensors").unlink(missing_ok=True)
@@ -121,7 +133,9 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("groups", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.json")))
     parser.add_argument("--output", type=Path, default=FOLDER)
     arguments = parser.parse_args()

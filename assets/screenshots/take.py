@@ -1,7 +1,8 @@
-"""``python assets/screenshots/take.py``: pictures of every page, from a first start, into this folder or another one.
+"""``python assets/screenshots/take.py``: pictures of every page, from a first start, into this folder or
+another one.
 
-Without arguments, those of the README. ``--all FOLDER`` takes every page in three sizes, light and dark, to be looked at. Needs
-Playwright and a Chromium (RELSCOPE_CHROMIUM).
+Without arguments, those of the README. ``--all FOLDER`` takes every page in three sizes, light and dark, to
+be looked at. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstr
 OF_README = (
     ("Compare", "light"),
     ("Anchors", "dark"),
-    *((page, "light") for page in ("Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")),
+    *(
+        (page, "light")
+        for page in ("Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
+    ),
 )
 
 
@@ -107,7 +111,9 @@ def take_notebook(browser: Any, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder")
+    parser.add_argument(
+        "--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder"
+    )
     parser.add_argument("--pages", nargs="+", default=PAGES, choices=PAGES, help="with --all: only these")
     chosen = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -119,7 +125,14 @@ def main() -> None:
             if chosen.all:
                 chosen.all.mkdir(parents=True, exist_ok=True)
                 for page, size, scheme in product(chosen.pages, SIZES, SCHEMES):
-                    take(browser, url, page, SIZES[size], scheme, chosen.all / f"{page.lower()}-{size}-{scheme}.png")
+                    take(
+                        browser,
+                        url,
+                        page,
+                        SIZES[size],
+                        scheme,
+                        chosen.all / f"{page.lower()}-{size}-{scheme}.png",
+                    )
                     print(page, size, scheme, flush=True)
             else:
                 for page, scheme in OF_README:

@@ -24,7 +24,8 @@ _COLUMNS = {
     "gram8-plural": ("noun", "plural noun"),
     "gram9-plural-verbs": ("verb", "verb"),
 }
-# A word of several sections takes the first of these: "man" is family, "possibly" an adverb, "slow" an adjective.
+# A word of several sections takes the first of these: "man" is family, "possibly" an adverb, "slow" an
+# adjective.
 CATEGORIES = (
     "family",
     "city",

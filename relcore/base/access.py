@@ -1,9 +1,10 @@
 """Access: which files a path that a user names may lead to.
 
-Usually every file that the account may read: app and command line serve the person who started them. With ``RELSCOPE_SHARE``
-the app serves others too, and then a path must lead, with its symbolic links followed, into ``RELSCOPE_DATA``, into the
-uploads of the session that asks, or to a file that `relscope app` was given. Shared or not, a session opens no upload of
-another one. `relcore.sources` asks here whenever a path comes from a spec, a box or a table.
+Usually every file that the account may read: app and command line serve the person who started them. With
+``RELSCOPE_SHARE`` the app serves others too, and then a path must lead, with its symbolic links followed,
+into ``RELSCOPE_DATA``, into the uploads of the session that asks, or to a file that `relscope app` was given.
+Shared or not, a session opens no upload of another one. `relcore.sources` asks here whenever a path comes
+from a spec, a box or a table.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _find_asker: Callable[[], Asker] | None = None
 
 
 def set_asker(find: Callable[[], Asker] | None) -> None:
-    """How this process finds the session that asks. Without it, as in a worker, the uploads of all sessions are open:
-    the app has asked before it submits a job."""
+    """How this process finds the session that asks. Without it, as in a worker, the uploads of all sessions
+    are open: the app has asked before it submits a job."""
     global _find_asker
     _find_asker = find
 
@@ -70,7 +71,9 @@ def shared() -> bool:
 
 
 def made(key: str) -> bool:
-    """Whether whoever asks put this key into the store; anybody did where the app is not shared, and in a worker."""
+    """Whether whoever asks put this key into the store; anybody did where the app is not shared, and in a
+    worker.
+    """
     return not shared() or _find_asker is None or key in _find_asker().made
 
 
@@ -86,10 +89,15 @@ def expanded(path: str | Path) -> Path:
         found = Path(path).expanduser()
         if "\0" in str(found):
             raise ValueError("it contains a zero byte")
-        if any(len(os.fsencode(part)) > _LONGEST_NAME for part in found.parts) or len(os.fsencode(found)) > _LONGEST_PATH:
+        if (
+            any(len(os.fsencode(part)) > _LONGEST_NAME for part in found.parts)
+            or len(os.fsencode(found)) > _LONGEST_PATH
+        ):
             raise ValueError("it is too long")
     except (RuntimeError, ValueError) as error:
-        raise SpaceError(f"expected the path of a file or folder, got {str(path)!r:.200} ({error}); write it in full") from None
+        raise SpaceError(
+            f"expected the path of a file or folder, got {str(path)!r:.200} ({error}); write it in full"
+        ) from None
     return found
 
 
@@ -103,13 +111,14 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     """`expanded`, once it is known that whoever asks may read what is there.
 
     Where the app is shared, the path comes back resolved, and a relative one starts in the data folder. With
-    ``uploads=False`` it must not lead into uploads there: for folders whose files tell a library which others to read.
+    ``uploads=False`` it must not lead into uploads there: for folders whose files tell a library which others
+    to read.
 
     Raises
     ------
     SpaceError
-        The path leads to the upload of another session, or elsewhere while the app is shared; the message is the same
-        whether or not something is there.
+        The path leads to the upload of another session, or elsewhere while the app is shared; the message is
+        the same whether or not something is there.
     """
     found, data = expanded(path), data_folder()
     if shared() and data:
@@ -123,34 +132,37 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         if own and resolved.is_relative_to(own.resolve()) and (uploads or not shared()):
             return resolved if shared() else found
         raise SpaceError(
-            f"{str(path)!r:.200} is not open to this session: it is an upload, and only the session that uploaded a file opens "
-            "it; upload it again"
+            f"{str(path)!r:.200} is not open to this session: it is an upload, and only the session that"
+            " uploaded a file opens it; upload it again"
         )
     if not shared():
         return found
     if resolved and ((data and resolved.is_relative_to(data.resolve())) or resolved in _given()):
         return resolved
     raise SpaceError(
-        f"{str(path)!r:.200} is not open to this session: this app is shared, so it reads only its data folder ({DATA}) and "
-        "your own uploads; upload the file"
+        f"{str(path)!r:.200} is not open to this session: this app is shared, so it reads only its data"
+        f" folder ({DATA}) and your own uploads; upload the file"
     )
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError while the app is shared: for folders that a library opens as it likes, and for addresses.
+    """Raise a SpaceError while the app is shared: for folders that a library opens as it likes, and for
+    addresses.
 
-    A visitor must not make this machine connect to others, and a vector database writes into the folder that it opens. Open
-    are the addresses of shards that `relscope app` was given.
+    A visitor must not make this machine connect to others, and a vector database writes into the folder that
+    it opens. Open are the addresses of shards that `relscope app` was given.
     """
     if shared() and what not in [spec["name"] for spec in _opened() if spec["source"] == "sample"]:
         raise SpaceError(
-            f"{what!r:.200} is not open to this session: this app is shared, so it opens no databases and no addresses; "
-            "export the vectors to a file and upload that"
+            f"{what!r:.200} is not open to this session: this app is shared, so it opens no databases and no"
+            " addresses; export the vectors to a file and upload that"
         )
 
 
 def may_read(path: str | Path) -> bool:
-    """Whether `allowed` would give the path: for lists, which leave out what it refuses. True where the app is not shared."""
+    """Whether `allowed` would give the path: for lists, which leave out what it refuses. True where the
+    app is not shared.
+    """
     if not shared():
         return True
     try:
@@ -161,14 +173,18 @@ def may_read(path: str | Path) -> bool:
 
 
 def beside(path: Path, other: Path) -> bool:
-    """Whether a file beside an open one may be read as a part of it: always, unless it is a link that leads out."""
+    """Whether a file beside an open one may be read as a part of it: always, unless it is a link that
+    leads out.
+    """
     return not shared() or other.resolve().parent == path.resolve().parent or may_read(other)
 
 
 def _given() -> list[Path]:
     """The files that `relscope app` was given: whoever started it opened them to all."""
     files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
-    named = [path for spec in files for path in (spec["name"], (spec.get("options") or {}).get("metadata")) if path]
+    named = [
+        path for spec in files for path in (spec["name"], (spec.get("options") or {}).get("metadata")) if path
+    ]
     return [Path(path).resolve() for path in named]
 
 
@@ -191,10 +207,14 @@ def regular_file(path: Path) -> Path:
         raise SpaceError(f"expected a file, got {got}; check the folder and the spelling") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpaceError(f"expected a file, got {str(path)!r:.200}: {reason}; check the folder and the spelling") from None
+        raise SpaceError(
+            f"expected a file, got {str(path)!r:.200}: {reason}; check the folder and the spelling"
+        ) from None
     if stat.S_ISDIR(mode):
         raise SpaceError(f"expected a file, got the folder {str(path)!r:.200}; name one of the files in it")
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS.items() if test(mode)), "something else")
-        raise SpaceError(f"expected a file, got {kind}: {str(path)!r:.200}; copy its content to a file and load that")
+        raise SpaceError(
+            f"expected a file, got {kind}: {str(path)!r:.200}; copy its content to a file and load that"
+        )
     return path

@@ -1,4 +1,6 @@
-"""What is made of a large array is kept as long as the array: a page draws and scores the same rows again with every step."""
+"""What is made of a large array is kept as long as the array: a page draws and scores the same rows again
+with every step.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ Made = TypeVar("Made")
 
 
 class MadeOnce(Generic[Made]):
-    """A function of an array that nobody can write to, called once for each such array; others are made again each time.
+    """A function of an array that nobody can write to, called once for each such array; others are made again
+    each time.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Libraries that come with an extra, as in ``pip install "relscope[text]"``, and the error where one is missing."""
+"""Libraries that come with an extra, as in ``pip install "relscope[text]"``, and the error where one is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ EXTRAS = {
     "transformers": "text",
     "umap": "app",
 }
-OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the encoders of a kind of dataset need
+OF_KIND = {
+    "images": "vision",
+    "texts": "text",
+    "graph": "graph",
+}  # what the encoders of a kind of dataset need
 
 
 @contextmanager
@@ -52,12 +58,15 @@ def extra(name: str = "") -> Iterator[None]:
     >>> with extra("text"):
     ...     raise ModuleNotFoundError(name="torch")
     Traceback (most recent call last):
-    relcore.base.errors.SpaceError: expected the package torch, which is not installed; run: pip install "relscope[text]"
+    relcore.base.errors.SpaceError: expected the package torch, which is not installed; run: pip install
+    "relscope[text]"
     """
     try:
         yield
     except ImportError as error:
-        missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__  # pandas wraps that of jinja2
+        missing = (
+            error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        )  # pandas wraps that of jinja2
         library = (getattr(missing, "name", None) or "").partition(".")[0]
         if library not in EXTRAS:
             raise

@@ -1,8 +1,8 @@
 """Lengths, means and directions of rows whose squares float32 cannot hold, or that lie far from zero.
 
-Squares of float32 numbers overflow from 1e19 and vanish below 1e-23. A row whose square does neither is used as it is. Any
-other is first multiplied by a power of two, which changes no digit: so a space that is multiplied by a power of two has the
-same scores to the last bit.
+Squares of float32 numbers overflow from 1e19 and vanish below 1e-23. A row whose square does neither is used
+as it is. Any other is first multiplied by a power of two, which changes no digit: so a space that is
+multiplied by a power of two has the same scores to the last bit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from functools import cache
 
 import numpy as np
 
-LEAST, MOST = 2.0**-60, 2.0**60  # squared lengths between which products of two rows, and of three, stay within float32
+LEAST, MOST = (
+    2.0**-60,
+    2.0**60,
+)  # squared lengths between which products of two rows, and of three, stay within float32
 _HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
@@ -28,7 +31,10 @@ def too_large(given: np.ndarray) -> str:
     largest = _largest(given)
     if not _HIGHEST < largest < np.inf:
         return ""
-    return f"expected numbers up to 3.4e38, as float32 holds them, got {largest:.2g}; divide all numbers by {largest:.0e}"
+    return (
+        f"expected numbers up to 3.4e38, as float32 holds them, got {largest:.2g}; divide all numbers by"
+        f" {largest:.0e}"
+    )
 
 
 def too_small(given: np.ndarray) -> str:
@@ -36,7 +42,10 @@ def too_small(given: np.ndarray) -> str:
     largest = _largest(given)
     if not 0 < largest < _LOWEST:
         return ""
-    return f"expected numbers from 1e-38, as float32 holds them, got at most {largest:.2g}; divide all numbers by {largest:.0e}"
+    return (
+        f"expected numbers from 1e-38, as float32 holds them, got at most {largest:.2g}; divide all numbers"
+        f" by {largest:.0e}"
+    )
 
 
 def _largest(given: np.ndarray) -> float:
@@ -47,7 +56,9 @@ def _largest(given: np.ndarray) -> float:
 
 
 def exponents(X: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The e for which the largest |x| 2⁻ᵉ is in ½ … 1: of all numbers, or of each row (`axis` = 1); 0 where all are zero."""
+    """The e for which the largest |x| 2⁻ᵉ is in ½ … 1: of all numbers, or of each row (`axis` = 1); 0
+    where all are zero.
+    """
     largest = np.maximum(X.max(axis=axis), -X.min(axis=axis))
     return np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
 
@@ -73,13 +84,19 @@ def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = Non
         return X
     if mean.dtype == np.float32:
         return np.subtract(X, mean, out=out, dtype=np.float32)
-    return np.subtract(X, mean, out=np.empty(X.shape, np.float32) if out is None else out, casting="same_kind")
+    return np.subtract(
+        X, mean, out=np.empty(X.shape, np.float32) if out is None else out, casting="same_kind"
+    )
 
 
-def sized(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; the factor of a zero row is 0.
+def sized(
+    X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; the factor of a zero row is
+    0.
 
-    The rows are X − mean, as float32 in `out` if given, but for those that float32 cannot square: they are scaled.
+    The rows are X − mean, as float32 in `out` if given, but for those that float32 cannot square: they are
+    scaled.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such rows are found by their squares
         rows = centred(X, mean, out)
@@ -112,16 +129,21 @@ def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 
 def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
-    """The root mean square distance of rows from their mean, by a sample of them, and the length of the mean."""
+    """The root mean square distance of rows from their mean, by a sample of them, and the length of the
+    mean.
+    """
     sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))), float(np.linalg.norm(mean))
+        return float(np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))), float(
+            np.linalg.norm(mean)
+        )
 
 
 def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """X − mean with the largest number of each row in ½ … 1, as float32, and the exponents of the rows.
 
-    Float64 holds every difference of float32 numbers with digits to spare, so the rounding is that of float32 itself.
+    Float64 holds every difference of float32 numbers with digits to spare, so the rounding is that of float32
+    itself.
     """
     rows = X.astype(np.float64) if mean is None else X.astype(np.float64) - mean
     exponent = exponents(rows, axis=1)
@@ -132,18 +154,21 @@ def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarr
 #
 # NumPy needs a pass for each; three passes over 20,000 × 300 take two thirds of the time of the product.
 
-PAYS = 1e9  # multiplications of a product; for one that takes less than 20 ms, loading the machine code is not worth it
+# multiplications of a product; for one that takes less than 20 ms, loading the machine code is not worth it
+PAYS = 1e9
 _LEAST, _MOST = np.float32(LEAST), np.float32(MOST)
 
 
 def finish_rows(
     found: np.ndarray, origin: np.ndarray, rows: np.ndarray, mean: np.ndarray, scale: float, shift: np.ndarray
 ) -> None:
-    """In place, found[i] = scale · (found[i] − origin) / ‖rows[i] − mean‖ + shift; a row at the mean becomes the shift.
+    """In place, found[i] = scale · (found[i] − origin) / ‖rows[i] − mean‖ + shift; a row at the mean becomes
+    the shift.
 
     A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN.
 
-    Everything float32 in C order: found (n, d), origin and shift (d,), rows (n, m), which may be `found` itself, mean (m,).
+    Everything float32 in C order: found (n, d), origin and shift (d,), rows (n, m), which may be `found`
+    itself, mean (m,).
     """
     _compiled("finish_rows")(found, origin, rows, mean, scale, shift)
 
@@ -151,8 +176,8 @@ def finish_rows(
 def unit_rows(rows: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
     """out[i] = (rows[i] − mean) / ‖rows[i] − mean‖; a row at the mean becomes 0.
 
-    A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN. All float32 in C order: rows and out
-    (n, d), mean (d,).
+    A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN. All float32 in C order:
+    rows and out (n, d), mean (d,).
     """
     _compiled("unit_rows")(rows, mean, out)
 
@@ -168,7 +193,8 @@ def _compiled(name: str) -> Callable[..., None]:
         "finish_rows": (_finish_rows, void(into, vector, matrix, vector, float32, vector)),
         "unit_rows": (_unit_rows, void(matrix, vector, into)),
     }[name]
-    # Sums may be taken in another order, as vector instructions do; NaN stays NaN, which all of "fastmath" would not grant.
+    # Sums may be taken in another order, as vector instructions do; NaN stays NaN, which all of "fastmath"
+    # would not grant.
     return njit(signature, cache=True, nogil=True, fastmath={"reassoc", "contract"})(loop)
 
 

@@ -1,7 +1,9 @@
-"""The one registry of what can be chosen and added: choosers, `--help`, recipes and the computations all read it here.
+"""The one registry of what can be chosen and added: choosers, `--help`, recipes and the computations all read
+it here.
 
-Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use. Whoever adds a thing
-writes its file and one line here; a script may add an entry at run time, under a name of its own.
+Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use.
+Whoever adds a thing writes its file and one line here; a script may add an entry at run time, under a name of
+its own.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        What heads are trained on. "absolute": on the rows of their own space; `where` is then a function ``(source, target,
-        settings, random_state)`` of two `stitch.methods.Side` → a function that carries rows (m, d) of the source to rows of
-        the target, or None where it has none. Else on what `where`, a function ``(side, settings)`` of one space, makes of the
-        rows, and any space's rows so made go to any head.
+        What heads are trained on. "absolute": on the rows of their own space; `where` is then a function
+        ``(source, target, settings, random_state)`` of two `stitch.methods.Side` → a function that carries
+        rows (m, d) of the source to rows of the target, or None where it has none. Else on what `where`, a
+        function ``(side, settings)`` of one space, makes of the rows, and any space's rows so made go to any
+        head.
     knows : "one" or "both"
         Whether each space is prepared without the other, or the two are needed at once.
     """
@@ -50,7 +53,8 @@ class MetricName(Named):
     Attributes
     ----------
     of : some of "pair", "spaces"
-        What it compares: the representations of one pair, as in the table of the Compare page, or many spaces with each other.
+        What it compares: the representations of one pair, as in the table of the Compare page, or many spaces
+        with each other.
     needs : some of "anchors", "projection", "k", "n_queries"
         The settings that a comparison of many spaces depends on.
     """
@@ -70,11 +74,17 @@ SIMILARITIES = {
 STRATEGIES = {
     "random": Named("Random", "relcore.represent.anchors:at_random", "each row with equal probability"),
     "farthest-point": Named(
-        "Farthest-point", "relcore.represent.anchors:farthest_point", "each next row farthest from those chosen"
+        "Farthest-point",
+        "relcore.represent.anchors:farthest_point",
+        "each next row farthest from those chosen",
     ),
     "k-means": Named("k-means", "relcore.represent.anchors:k_means", "the row nearest to each centroid"),
-    "most-frequent": Named("Most frequent", "relcore.represent.anchors:most_frequent", "the rows with the highest counts"),
-    "class-balanced": Named("Class-balanced", "relcore.represent.anchors:class_balanced", "the same number from each label"),
+    "most-frequent": Named(
+        "Most frequent", "relcore.represent.anchors:most_frequent", "the rows with the highest counts"
+    ),
+    "class-balanced": Named(
+        "Class-balanced", "relcore.represent.anchors:class_balanced", "the same number from each label"
+    ),
 }
 
 HEADS = {
@@ -84,7 +94,9 @@ HEADS = {
         "Logistic regression of directions: no randomness, fitted in a moment.",
     ),
     "mlp": Named(
-        "MLP", "relcore.stitch.heads:fit_mlp", "Two hidden layers of 256 behind a LayerNorm; reads each row by itself."
+        "MLP",
+        "relcore.stitch.heads:fit_mlp",
+        "Two hidden layers of 256 behind a LayerNorm; reads each row by itself.",
     ),
     "paper": Named(
         "Paper",
@@ -97,8 +109,12 @@ METHODS = {
     "absolute": Method("absolute", "relcore.stitch.methods:unchanged"),
     "relative": Method("relative", "relcore.stitch.methods:relative", heads="relative"),
     "whitened": Method("relative, whitened", "relcore.stitch.methods:whitened", heads="whitened"),
-    "product": Method("product of similarities, side by side", "relcore.stitch.methods:product", heads="product"),
-    "average": Method("product of similarities, averaged", "relcore.stitch.methods:averaged_product", heads="average"),
+    "product": Method(
+        "product of similarities, side by side", "relcore.stitch.methods:product", heads="product"
+    ),
+    "average": Method(
+        "product of similarities, averaged", "relcore.stitch.methods:averaged_product", heads="average"
+    ),
     "irp-pruned": Method("inverse, pruned", "relcore.stitch.methods:pruned_inverse"),
     "irp-ridge": Method("inverse, ridge", "relcore.stitch.methods:ridge_inverse"),
     "irp-whitened": Method("inverse, whitened", "relcore.stitch.methods:whitened_inverse"),
@@ -118,7 +134,11 @@ METRICS = {
         of=("pair",),
     ),
     "cosine": MetricName("cosine", "relcore.scores.cka:MeanCosine", of=("pair",)),
-    "cka": MetricName("linear CKA", "relcore.scores.cka:LinearCKA", "similarity of the absolute spaces' Gram matrices, 0 to 1"),
+    "cka": MetricName(
+        "linear CKA",
+        "relcore.scores.cka:LinearCKA",
+        "similarity of the absolute spaces' Gram matrices, 0 to 1",
+    ),
     "debiased cka": MetricName(
         "debiased CKA",
         "relcore.scores.cka:DebiasedCKA",
@@ -141,11 +161,21 @@ METRICS = {
     ),
 }
 
-STITCH_METRICS = {"accuracy": Named("accuracy"), "f1": Named("weighted F1"), "mae": Named("mean absolute error")}
+STITCH_METRICS = {
+    "accuracy": Named("accuracy"),
+    "f1": Named("weighted F1"),
+    "mae": Named("mean absolute error"),
+}
 
 INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened": Named("whitened, ours")}
-ROUTES = {"forward": Named("source → target"), "backward": Named("target → source"), "within": Named("within the source")}
-DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
+ROUTES = {
+    "forward": Named("source → target"),
+    "backward": Named("target → source"),
+    "within": Named("within the source"),
+}
+DELTA = (
+    0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
+)
 
 # Maps from a new model's queries to an old model's vectors, each a `migrate.adapters.Adapter`.
 ADAPTERS = {
@@ -164,10 +194,18 @@ ADAPTERS = {
         "relcore.migrate.adapters:DiagonalAdapter",
         "a rotation, then a factor for each coordinate",
     ),
-    "ridge": Named("Ridge", "relcore.migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
-    "affine": Named("Affine", "relcore.migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"),
-    "low-rank": Named("Low rank", "relcore.migrate.adapters:LowRankAdapter", "a linear map through 64 directions"),
-    "residual": Named("Residual MLP", "relcore.migrate.adapters:ResidualAdapter", "Procrustes and a small network"),
+    "ridge": Named(
+        "Ridge", "relcore.migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"
+    ),
+    "affine": Named(
+        "Affine", "relcore.migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"
+    ),
+    "low-rank": Named(
+        "Low rank", "relcore.migrate.adapters:LowRankAdapter", "a linear map through 64 directions"
+    ),
+    "residual": Named(
+        "Residual MLP", "relcore.migrate.adapters:ResidualAdapter", "Procrustes and a small network"
+    ),
     "inverse": Named(
         "Whitened inverse",
         "relcore.migrate.adapters:WhitenedInverseAdapter",
@@ -185,29 +223,46 @@ ADAPTERS = {
     ),
 }
 
-# Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in ``qdrant:PATH#COLLECTION``.
+# Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in
+# ``qdrant:PATH#COLLECTION``.
 INDEXES = {
     "npy": Named("NumPy file", "relcore.stores.files:NpyIndex", "npy:FILE or FILE.npy"),
-    "parquet": Named("Parquet file", "relcore.stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
+    "parquet": Named(
+        "Parquet file", "relcore.stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"
+    ),
     "faiss": Named("faiss index", "relcore.stores.files:FaissFile", "faiss:FILE or FILE.faiss"),
-    "qdrant": Named("Qdrant", "relcore.stores.qdrant:QdrantIndex", "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION"),
+    "qdrant": Named(
+        "Qdrant",
+        "relcore.stores.qdrant:QdrantIndex",
+        "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION",
+    ),
     "lancedb": Named("LanceDB", "relcore.stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {
-    "exact": Named("exact", "relcore.scores.approximate:ExactSearch", "each query is compared with every row"),
-    "ivf": Named(
-        "IVF", "relcore.scores.approximate:IvfSearch", "a query is compared with the rows of the nearest clusters (faiss)"
+    "exact": Named(
+        "exact", "relcore.scores.approximate:ExactSearch", "each query is compared with every row"
     ),
-    "hnsw": Named("HNSW", "relcore.scores.approximate:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
+    "ivf": Named(
+        "IVF",
+        "relcore.scores.approximate:IvfSearch",
+        "a query is compared with the rows of the nearest clusters (faiss)",
+    ),
+    "hnsw": Named(
+        "HNSW", "relcore.scores.approximate:HnswSearch", "a query walks through a graph of neighbours (faiss)"
+    ),
 }
 
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
 AUDITS = {
-    "procrustes": Named("Trimmed Procrustes", "relcore.represent.audit:by_procrustes", "needs both spaces at once"),
-    "similarities": Named("Rows of similarities", "relcore.represent.audit:by_similarities", "needs each space by itself"),
+    "procrustes": Named(
+        "Trimmed Procrustes", "relcore.represent.audit:by_procrustes", "needs both spaces at once"
+    ),
+    "similarities": Named(
+        "Rows of similarities", "relcore.represent.audit:by_similarities", "needs each space by itself"
+    ),
 }
 
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
@@ -226,9 +281,13 @@ ENCODERS = {
     "minilm": Named("MiniLM", "relcore.encoders.transformers:MiniLM"),
     "tfidf-svd": Named("TF-IDF + SVD", "relcore.encoders.sentences:TfidfSvd", "or tfidf"),
     "pooled-words": Named("Pooled word vectors", "relcore.encoders.sentences:PooledWords", "or words"),
-    "pretrained-text": Named("Pretrained model", "relcore.encoders.transformers:PretrainedText", "or its folder or hub name"),
+    "pretrained-text": Named(
+        "Pretrained model", "relcore.encoders.transformers:PretrainedText", "or its folder or hub name"
+    ),
     "graph": Named(
-        "Graph networks, trained here", "relcore.encoders.graphs:GraphEncoder", "or gcn2, gin: with these convolutions"
+        "Graph networks, trained here",
+        "relcore.encoders.graphs:GraphEncoder",
+        "or gcn2, gin: with these convolutions",
     ),
 }
 

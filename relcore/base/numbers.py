@@ -1,4 +1,6 @@
-"""Numbers as texts, tables and hovers show them: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain numbers."""
+"""Numbers as texts, tables and hovers show them: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ MINUS = "−"
 
 
 def short(value: float, places: int = 3) -> str:
-    """Decimals without the zero before the point, no minus before zero: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN."""
+    """Decimals without the zero before the point, no minus before zero: ``.304``, ``1.000``, ``−.021``;
+    ``–`` for NaN.
+    """
     if value != value:
         return "–"
     text = f"{abs(value):,.{places}f}"
@@ -15,7 +19,9 @@ def short(value: float, places: int = 3) -> str:
 
 
 def counted(n: int, thing: str, things: str = "") -> str:
-    """A number and its noun, singular for one: ``1 row``, ``20,000 rows``; `things` where the plural has no plain s."""
+    """A number and its noun, singular for one: ``1 row``, ``20,000 rows``; `things` where the plural has
+    no plain s.
+    """
     return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
 
 
@@ -41,7 +47,10 @@ def general(value: float, digits: int = 3) -> str:
         return "–"
     if value and not 1e-4 <= abs(value) < 1e6:
         return (
-            f"{value:.{digits}g}".replace("-", MINUS).replace("e+0", "e").replace("e+", "e").replace(f"e{MINUS}0", f"e{MINUS}")
+            f"{value:.{digits}g}".replace("-", MINUS)
+            .replace("e+0", "e")
+            .replace("e+", "e")
+            .replace(f"e{MINUS}0", f"e{MINUS}")
         )
     text = f"{float(f'{abs(value):.{digits}g}'):,.10f}".rstrip("0").rstrip(".")
     return (MINUS if value < 0 else "") + (text[1:] if text.startswith("0.") else text)

@@ -1,7 +1,9 @@
-"""Recipes and session files for other machines: files by their names, whose content the digests beside them verify.
+"""Recipes and session files for other machines: files by their names, whose content the digests beside them
+verify.
 
-A path tells others who made a file and where it lies, and leads nowhere on their machine. So exports hold the last part of
-every absolute path, and a reader looks for a file of that name. Relative paths are as the user typed them and stay.
+A path tells others who made a file and where it lies, and leads nowhere on their machine. So exports hold the
+last part of every absolute path, and a reader looks for a file of that name. Relative paths are as the user
+typed them and stay.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def without_paths(described: Any) -> Any:
 
 
 def with_paths(described: Any, find: Find) -> Any:
-    """The JSON with ``find(spec)`` in place of the name in each spec of a file or a folder; the reverse of `without_paths`."""
+    """The JSON with ``find(spec)`` in place of the name in each spec of a file or a folder; the reverse of
+    `without_paths`.
+    """
 
     def found(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
@@ -51,11 +55,16 @@ def with_paths(described: Any, find: Find) -> Any:
 
 def _distinct_ends(paths: list[str]) -> dict[str, str]:
     """For each path its last part, or as many more of the last ones as no other of the paths ends in."""
-    parts = {path: [part for part in re.split(r"[\\/]" if _WINDOWS.match(path) else "/", path) if part] for path in paths}
+    parts = {
+        path: [part for part in re.split(r"[\\/]" if _WINDOWS.match(path) else "/", path) if part]
+        for path in paths
+    }
     ends = {}
     for path, steps in parts.items():
         n = 1
-        while n < len(steps) and any(other[-n:] == steps[-n:] for name, other in parts.items() if name != path):
+        while n < len(steps) and any(
+            other[-n:] == steps[-n:] for name, other in parts.items() if name != path
+        ):
             n += 1
         ends[path] = "/".join(steps[-n:]) or path
     return ends
@@ -72,9 +81,15 @@ def last_part(path: str) -> str:
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
-    """The files, or folders, that the spec may mean: of its name in `folders`, and in `deep` ones up to two folders below."""
+    """The files, or folders, that the spec may mean: of its name in `folders`, and in `deep` ones up to
+    two folders below.
+    """
     name = last_part(spec["name"]) if is_absolute(spec["name"]) else spec["name"]
-    below = (inner for folder in deep for inner in (folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))))
+    below = (
+        inner
+        for folder in deep
+        for inner in (folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/")))
+    )
     places = (folder / name for folder in chain(folders, below))
     for path in dict.fromkeys(places):
         if _is_there(path, spec):
@@ -82,9 +97,13 @@ def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[
 
 
 def finder(
-    folders: Iterable[Path], deep: Iterable[Path] = (), given: Mapping[str, Path] | None = None, remedy: str = ""
+    folders: Iterable[Path],
+    deep: Iterable[Path] = (),
+    given: Mapping[str, Path] | None = None,
+    remedy: str = "",
 ) -> Find:
-    """``find`` for `with_paths`: what is given for a name, else the name where it leads to a file, else one of these folders.
+    """``find`` for `with_paths`: what is given for a name, else the name where it leads to a file, else one
+    of these folders.
 
     It raises a SpaceError with the remedy where there is no file of this name.
     """
@@ -100,7 +119,8 @@ def finder(
         if path is None and spec["source"] == "file":
             places = ", ".join(dict.fromkeys(str(folder) for folder in (*folders, *deep)))
             raise SpaceError(
-                f"expected a file, got {short!r}, where there is none, nor in the folders {places}; {remedy or 'copy it there'}"
+                f"expected a file, got {short!r}, where there is none, nor in the folders {places};"
+                f" {remedy or 'copy it there'}"
             )
         return name if path is None else str(path.resolve())
 
@@ -109,7 +129,9 @@ def finder(
 
 def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
     try:
-        return path.is_dir() or (spec["source"] == "file" and path.is_file())  # a space may be a folder of parts
+        return path.is_dir() or (
+            spec["source"] == "file" and path.is_file()
+        )  # a space may be a folder of parts
     except (OSError, ValueError):  # a name that no file can have
         return False
 
@@ -118,7 +140,10 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
     """The JSON with every place of a file changed, also in the JSON texts that specs of encodings hold."""
     if isinstance(value, Mapping):
         places = _places(value)
-        return {key: change(value, key) if key in places else _rewritten(one, change) for key, one in value.items()}
+        return {
+            key: change(value, key) if key in places else _rewritten(one, change)
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_rewritten(one, change) for one in value]
     if isinstance(value, str) and value.startswith("{"):

@@ -1,10 +1,12 @@
-"""JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through here.
+"""JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through
+here.
 
-msgspec reads: it takes plain dataclasses as they are, is strict about types, needs nothing else, and names the place of what is
-wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown settings are
-refused, tuples are lists, and arrays go beside the JSON.
+msgspec reads: it takes plain dataclasses as they are, is strict about types, needs nothing else, and names
+the place of what is wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves
+open is done here: unknown settings are refused, tuples are lists, and arrays go beside the JSON.
 
-A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
+A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless
+it is a dataclass.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# Plain JSON from files, boxes and links: parsed strictly, and held to what a setting can be before anything reads it.
+# Plain JSON from files, boxes and links: parsed strictly, and held to what a setting can be before anything
+# reads it.
 #
-# Python's own parser takes NaN, numbers of any length, the same name twice and half a surrogate pair; each of them fails later,
-# far from the file. msgspec's keeps the last of two equal names and lets long whole numbers pass, so the rules are written here.
+# Python's own parser takes NaN, numbers of any length, the same name twice and half a surrogate pair; each of
+# them fails later, far from the file. msgspec's keeps the last of two equal names and lets long whole numbers
+# pass, so the rules are written here.
 
 MOST_BYTES = 32 << 20  # unpacked, a file of nothing but brackets takes twenty times as much
 _MOST_LEVELS = 40
@@ -39,28 +43,35 @@ def parse(text: str | bytes, where: str, what: str = "") -> Any:
     Raises
     ------
     SpaceError
-        No JSON, more than 32 MB, nesting deeper than 40 levels, a name twice in one object, a number that is not finite or has
-        more than 64 bits, a character that no text has.
+        No JSON, more than 32 MB, nesting deeper than 40 levels, a name twice in one object, a number that is
+        not finite or has more than 64 bits, a character that no text has.
     """
     if len(text) > MOST_BYTES:
-        raise SpaceError(f"{where}: expected at most {MOST_BYTES >> 20} MB of JSON, got {len(text) / 2**20:,.0f} MB")
+        raise SpaceError(
+            f"{where}: expected at most {MOST_BYTES >> 20} MB of JSON, got {len(text) / 2**20:,.0f} MB"
+        )
     try:
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         reason = "too many levels" if isinstance(error, RecursionError) else str(error)
-        raise SpaceError(f"{where}: expected {f'{what} as ' * bool(what)}JSON, got invalid JSON ({reason:.200})") from None
+        raise SpaceError(
+            f"{where}: expected {f'{what} as ' * bool(what)}JSON, got invalid JSON ({reason:.200})"
+        ) from None
     need_plain(value, where)
     return value
 
 
 def read_file(path: Path, what: str) -> Any:
-    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file or to a large one."""
+    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file or to a large
+    one.
+    """
     if not path.exists():
         raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
     size = regular_file(path).stat().st_size
     if size > MOST_BYTES:
         raise SpaceError(
-            f"{path}: expected {what} of at most {MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it this file?"
+            f"{path}: expected {what} of at most {MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it"
+            " this file?"
         )
     return parse(path.read_bytes(), str(path), what)
 
@@ -75,10 +86,15 @@ def need_plain(value: Any, what: str) -> None:
                 _need_text(one, place)
             elif isinstance(one, float):
                 if not math.isfinite(one):
-                    raise SpaceError(f"{place}: expected a number that is finite, got {one}; write such a number")
+                    raise SpaceError(
+                        f"{place}: expected a number that is finite, got {one}; write such a number"
+                    )
             elif isinstance(one, int):
                 if not -_MOST_WHOLE <= one < _MOST_WHOLE:
-                    raise SpaceError(f"{place}: expected whole numbers of up to 64 bits, got one of {one.bit_length():,} bits")
+                    raise SpaceError(
+                        f"{place}: expected whole numbers of up to 64 bits, got one of {one.bit_length():,}"
+                        " bits"
+                    )
             elif isinstance(one, Mapping):
                 for name, held in one.items():
                     _need_text(str(name), place)
@@ -88,7 +104,9 @@ def need_plain(value: Any, what: str) -> None:
         if not inner:
             return
         level = inner
-    raise SpaceError(f"{what}: expected at most {_MOST_LEVELS} levels of lists and objects, got more; write it again")
+    raise SpaceError(
+        f"{what}: expected at most {_MOST_LEVELS} levels of lists and objects, got more; write it again"
+    )
 
 
 def _need_text(text: str, what: str) -> None:
@@ -131,8 +149,8 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
     Parameters
     ----------
     arrays : dict, optional
-        Filled with the arrays of numbers, under names that tell their place; the JSON then holds the name. Without it, and
-        for arrays of strings, an array becomes a list.
+        Filled with the arrays of numbers, under names that tell their place; the JSON then holds the name.
+        Without it, and for arrays of strings, an array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -144,20 +162,25 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
     if is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {name: to_json(one, arrays, f"{place}.{name}" if place else str(name)) for name, one in value.items()}
+        return {
+            name: to_json(one, arrays, f"{place}.{name}" if place else str(name))
+            for name, one in value.items()
+        }
     if isinstance(value, tuple | list):
         return [to_json(one, arrays, f"{place}.{number}") for number, one in enumerate(value)]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def from_json(kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None) -> T:
+def from_json(
+    kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None
+) -> T:
     """A dataclass of this kind back from `to_json`; what is missing takes its default.
 
     Raises
     ------
     SpaceError
-        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the class itself; a
-        value that no setting can have (`need_plain`).
+        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the
+        class itself; a value that no setting can have (`need_plain`).
     """
     import msgspec
 
@@ -196,10 +219,14 @@ def _array(values: list) -> np.ndarray:
 
 
 def _refuse_unknown(given: Any, known: Any, place: str) -> None:
-    """Raise unless every name in `given` is one that the class writes itself: msgspec passes over those of other names."""
+    """Raise unless every name in `given` is one that the class writes itself: msgspec passes over those of
+    other names.
+    """
     if isinstance(given, Mapping) and isinstance(known, Mapping):
         if unknown := [name for name in given if name not in known]:
-            raise SpaceError(f"{place}: expected settings among {quote(known)}, got {quote(sorted(map(str, unknown)))}")
+            raise SpaceError(
+                f"{place}: expected settings among {quote(known)}, got {quote(sorted(map(str, unknown)))}"
+            )
         for name, value in given.items():
             _refuse_unknown(value, known[name], f"{place}: {name}")
     elif isinstance(given, list | tuple) and isinstance(known, list):
@@ -208,7 +235,9 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
 
 
 def _told(message: str, kind: Any, given: Any) -> str:
-    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null, got 'three'``."""
+    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null,
+    got 'three'``.
+    """
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):
@@ -230,4 +259,6 @@ def _inner(kind: Any, step: str) -> Any:
     """The type of a field, or of what a list or a mapping holds; None where it is unknown."""
     if is_dataclass(kind):
         return get_type_hints(kind).get(step)
-    return next((one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None)
+    return next(
+        (one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None
+    )

@@ -1,4 +1,6 @@
-"""Texts that users and files bring, made safe to show: without what steers a terminal, breaks a line or turns the order."""
+"""Texts that users and files bring, made safe to show: without what steers a terminal, breaks a line or
+turns the order.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
 
 LONGEST = 2000  # characters of a text that is shown
-# Controls, halves of characters, marks that override the order of the letters beside them, and characters without a shape. What
-# scripts and emoji need stays: the joiners U+200C and U+200D, and the marks U+200E, U+200F and U+061C, which cannot override.
+# Controls, halves of characters, marks that override the order of the letters beside them, and characters
+# without a shape. What scripts and emoji need stays: the joiners U+200C and U+200D, and the marks U+200E,
+# U+200F and U+061C, which cannot override.
 _STEERING = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -48,8 +51,8 @@ def visible(text: object, most: int = LONGEST) -> str:
 def encodable(data: Any) -> Any:
     """The data with � for each half of a surrogate pair in its texts: no font and no file can hold one.
 
-    Texts are found in lists, tuples, dictionaries, dataclasses and arrays of objects; data without such texts come back as they
-    are. Some ten milliseconds for 100,000 texts.
+    Texts are found in lists, tuples, dictionaries, dataclasses and arrays of objects; data without such texts
+    come back as they are. Some ten milliseconds for 100,000 texts.
 
     Examples
     --------
@@ -90,7 +93,8 @@ def _encodable_array(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# Plain text from files: UTF-8, of a size that fits a list that people make, and cut into lines at line ends only.
+# Plain text from files: UTF-8, of a size that fits a list that people make, and cut into lines at line ends
+# only.
 
 _MOST_BYTES = 64 << 20
 _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, which is a word of GloVe's
@@ -106,7 +110,10 @@ def read_lines(path: Path, what: str) -> list[str]:
     """
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
-        raise SpaceError(f"{path.name}: expected {what}, {_MOST_BYTES >> 20} MB at most, got {size >> 20:,}; is it this file?")
+        raise SpaceError(
+            f"{path.name}: expected {what}, {_MOST_BYTES >> 20} MB at most, got {size >> 20:,}; is it this"
+            " file?"
+        )
     return lines_of(path.read_bytes(), path.name, what)
 
 

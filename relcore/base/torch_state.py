@@ -41,11 +41,12 @@ def reproducible(random_state: int) -> Iterator[None]:
         yield
 
 
-# Products of torch with all digits of float32, whatever the script around them has set; and what a full GPU raises.
+# Products of torch with all digits of float32, whatever the script around them has set; and what a full GPU
+# raises.
 
 OUT_OF_MEMORY = (
-    "the memory of the GPU ran out, so the rest is computed on the CPU, with the same scores; end what else uses the GPU, or "
-    "choose device='cpu'"
+    "the memory of the GPU ran out, so the rest is computed on the CPU, with the same scores; end what else"
+    " uses the GPU, or choose device='cpu'"
 )
 _lock = Lock()
 _users = 0
@@ -56,8 +57,8 @@ _before: Any = None
 def full_precision(torch: Any, kind: str) -> Iterator[None]:
     """While it lasts, no TF32, no bfloat16 and no autocast in products on this kind of device.
 
-    Autocast belongs to the thread. The precision of products belongs to the process: the first thread that enters sets it, and
-    the last one that leaves puts it back as it was.
+    Autocast belongs to the thread. The precision of products belongs to the process: the first thread that
+    enters sets it, and the last one that leaves puts it back as it was.
     """
     global _users, _before
     with _lock:
@@ -76,7 +77,9 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
 
 def _precision(torch: Any) -> str | tuple[str, str]:
-    """Of cuBLAS and of the CPU's library; one word in torch 2.8, whose getter newer ones refuse where a script sets each."""
+    """Of cuBLAS and of the CPU's library; one word in torch 2.8, whose getter newer ones refuse where a
+    script sets each.
+    """
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision()
     return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision

@@ -38,7 +38,9 @@ class BootstrapRounds(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """Ground truth, seeds and found: Jaccard, MRR and cosine, each with its chance level; needs a known truth."""
+    """Ground truth, seeds and found: Jaccard, MRR and cosine, each with its chance level; needs a known
+    truth.
+    """
 
     figure: ClassVar[str] = "bootstrap-scores"
 
@@ -47,7 +49,9 @@ class BootstrapScores(BootstrapRounds):
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        drawn = scores_exportable(score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores")
+        drawn = scores_exportable(
+            score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores"
+        )
         return replace(drawn, latex=lambda: printed_table(outcome))
 
 
@@ -58,7 +62,11 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
     literal = spec.method == "paper"
     lines = [Line("share of hidden anchors found", x, [one.found for one in rounds])] if outcome.known else []
     if literal:
-        lines.append(Line("error, share of the first step's", x, [one.objective / rounds[0].objective for one in rounds]))
+        lines.append(
+            Line(
+                "error, share of the first step's", x, [one.objective / rounds[0].objective for one in rounds]
+            )
+        )
     else:
         lines.append(Line("share of rows matched", x, [one.pairs / one.rows for one in rounds]))
     note = f"Verdict: {outcome.result.verdict}"
@@ -66,7 +74,9 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
 
 
 def printed_table(outcome: Outcome) -> pd.DataFrame:
-    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found and the verdict."""
+    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found and
+    the verdict.
+    """
     shares, verdicts = {"found": outcome.share}, {"found": outcome.result.verdict}
     rows = [
         {

@@ -1,4 +1,6 @@
-"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last finished round."""
+"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last
+finished round.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.tasks.task import Task
 
-# Outcome: the anchors found, with scores of the relative spaces by true, seed and found anchors on held-out rows.
+# Outcome: the anchors found, with scores of the relative spaces by true, seed and found anchors on held-out
+# rows.
 
 FORMS = ("ground truth", "seeds", "found", "found, continuous")
 SCORES = ("jaccard", "mrr", "cosine")
@@ -68,11 +71,18 @@ class Outcome:
         verdict = "" if result.success else f"{result.verdict.capitalize()}. "
         if self.known and self.n_hidden:
             return f"{verdict}{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found."
-        return f"{verdict}{counted(len(result.anchors), 'anchor')} found, {counted(len(result.pairs), 'row')} matched."
+        return (
+            f"{verdict}{counted(len(result.anchors), 'anchor')} found, {counted(len(result.pairs), 'row')}"
+            " matched."
+        )
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""
-        return tuple(pair for pair in self.result.anchors[self.result.n_seeds :] if pair[0] != pair[1]) if self.known else ()
+        return (
+            tuple(pair for pair in self.result.anchors[self.result.n_seeds :] if pair[0] != pair[1])
+            if self.known
+            else ()
+        )
 
 
 def relative_scores(
@@ -86,12 +96,14 @@ def relative_scores(
     as_published: bool = False,
     back: bool = False,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to one set of anchors.
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to one set
+    of anchors.
 
-    "found, continuous" takes the target's anchors as the paper's method optimised them, before they are replaced by the nearest
-    rows; only that method has it. Rows are compared that are in both spaces and held out: not seeds, not anchors, and not
-    matched with one. `as_published` compares all rows, anchors included. `center` False reproduces the paper; `back` takes the
-    target's vectors as queries among those of the source. Empty if fewer than k + 2 rows are left.
+    "found, continuous" takes the target's anchors as the paper's method optimised them, before they are
+    replaced by the nearest rows; only that method has it. Rows are compared that are in both spaces and held
+    out: not seeds, not anchors, and not matched with one. `as_published` compares all rows, anchors included.
+    `center` False reproduces the paper; `back` takes the target's vectors as queries among those of the
+    source. Empty if fewer than k + 2 rows are left.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(rows >= 0)
@@ -135,13 +147,15 @@ class BootstrapSpec(Task[Outcome]):
     ----------
     method : "self-learning" or "paper"
     n_anchors, n_seeds : int
-        Anchors wanted, seeds among them; `n_seeds` are drawn at random from the shared ids, where no `pairs` are given.
+        Anchors wanted, seeds among them; `n_seeds` are drawn at random from the shared ids, where no `pairs`
+        are given.
     pairs : tuple of (source id, target id)
         Seeds given by hand.
     rows : int, optional
         The most frequent rows of each space, or the first where there are no counts; default all.
     hide : bool
-        Two spaces of the same ids: shuffle the target, find the partners of random rows, score against the truth.
+        Two spaces of the same ids: shuffle the target, find the partners of random rows, score against the
+        truth.
     steps : int
         Of the published method.
     learning_rate : float
@@ -167,7 +181,9 @@ class BootstrapSpec(Task[Outcome]):
         need_one_of("method", self.method, BOOTSTRAPS)
         need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1, random_state=0)
         if not 0 < self.learning_rate <= 1:
-            raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
+            raise SpaceError(
+                f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}"
+            )
         if self.rows is not None and self.rows < 10:
             raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
 
@@ -176,7 +192,9 @@ class BootstrapSpec(Task[Outcome]):
         return 2 + sum(self.parts(*(min(len(space), self.rows or len(space)) for space in spaces)))
 
     def parts(self, n: int, m: int) -> tuple[float, float]:
-        """Seconds of the rounds, and of the verdict with its chance level and the scores, for spaces of n and m rows."""
+        """Seconds of the rounds, and of the verdict with its chance level and the scores, for spaces of n
+        and m rows.
+        """
         first = min(n, m, 4000)
         if self.method == "paper":
             return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors), 1 + first**2 * _ROUND * 6
@@ -185,17 +203,24 @@ class BootstrapSpec(Task[Outcome]):
         large = _LARGE_ROUNDS * whole if max(n, m) > first else 0
         return first**2 * _ROUND * rounds + large, first**2 * _ROUND * 6 + 1.5 * whole
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Outcome:
         """Bootstrap; with a store each finished round is saved, and the same call resumes after the last one.
 
         Raises
         ------
         SpaceError
-            A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of `bootstrap_anchors`.
+            A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of
+            `bootstrap_anchors`.
         """
         source, target = (most_frequent(space, self.rows) for space in spaces)
         seconds = self.parts(len(source), len(target))
-        saved = _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report, seconds) if store else None
+        saved = (
+            _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report, seconds)
+            if store
+            else None
+        )
         literal = self.method == "paper"
         settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
         settings |= {"random_state": self.random_state} | (saved.settings() if saved else {})
@@ -206,22 +231,31 @@ class BootstrapSpec(Task[Outcome]):
             scores = relative_scores(source, target, found, k=self.k, center=not literal)
             outcome = Outcome(found, share_found(found, truth), scores, len(truth))
         else:
-            outcome = Outcome(bootstrap_anchors(source, target, seeds=self.pairs, **settings), float("nan"), {}, 0)
+            outcome = Outcome(
+                bootstrap_anchors(source, target, seeds=self.pairs, **settings), float("nan"), {}, 0
+            )
         if saved:
             saved.remove()
         return outcome
 
-    def _hidden(self, source: LatentSpace, target: LatentSpace) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The shuffled target, the seeds, the source anchors whose partners are to be found, and the truth."""
+    def _hidden(
+        self, source: LatentSpace, target: LatentSpace
+    ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
+        """The shuffled target, the seeds, the source anchors whose partners are to be found, and the
+        truth.
+        """
         shared = np.array([one for one in source.ids if one in target.index], dtype=object)
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
-                f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got {len(shared):,}; ask "
-                "for fewer anchors, or bootstrap for real, without a truth"
+                f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"
+                f" {len(shared):,}; ask for fewer anchors, or bootstrap for real, without a truth"
             )
         n_drawn = 0 if self.pairs else self.n_seeds
         if n_drawn > self.n_anchors:
-            raise SpaceError(f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more anchors")
+            raise SpaceError(
+                f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more"
+                " anchors"
+            )
         rng = np.random.default_rng(self.random_state)
         shuffled = target.take(rng.permutation(len(target)))
         given = {one for one, _ in self.pairs}
@@ -260,21 +294,35 @@ class _Rounds:
             self.store.put(self.key, *records.pack(state))
 
     def show(self, state: State) -> None:
-        """Progress counts the seconds of the rounds so far, by their rows: a round over all rows takes the most."""
+        """Progress counts the seconds of the rounds so far, by their rows: a round over all rows takes the
+        most.
+        """
         rounds, last = self.seconds[0], state.history[-1]
         literal = self.spec.method == "paper"
         worked = (
-            rounds * len(state.history) / self.spec.steps if literal else sum(_ROUND * one.rows**2 for one in state.history)
+            rounds * len(state.history) / self.spec.steps
+            if literal
+            else sum(_ROUND * one.rows**2 for one in state.history)
         )
         found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
-        what = f"mean squared error {short(last.objective, 4)}" if literal else f"{last.pairs:,} of {last.rows:,} rows paired"
+        what = (
+            f"mean squared error {short(last.objective, 4)}"
+            if literal
+            else f"{last.pairs:,} of {last.rows:,} rows paired"
+        )
         whole = f" of {self.spec.steps}" if literal else ""
         message = f"round {len(state.history)}{whole}: {what}{found}"
-        self.report(self._units(min(worked, rounds)), self._units(sum(self.seconds)), message, _measured(last))
+        self.report(
+            self._units(min(worked, rounds)), self._units(sum(self.seconds)), message, _measured(last)
+        )
 
     def judge(self) -> None:
         """The rounds are over."""
-        self.report(self._units(self.seconds[0]), self._units(sum(self.seconds)), "comparing the anchors with the chance level")
+        self.report(
+            self._units(self.seconds[0]),
+            self._units(sum(self.seconds)),
+            "comparing the anchors with the chance level",
+        )
 
     def _units(self, seconds: float) -> int:
         return round(100 * seconds)
@@ -288,18 +336,22 @@ def _measured(one: Round) -> dict[str, float]:
 
 
 def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
-    """The space of its `rows` most frequent rows, or of the first ones where it has no counts; all for None."""
+    """The space of its `rows` most frequent rows, or of the first ones where it has no counts; all for
+    None.
+    """
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
     return space.take(np.sort(order[:rows]))
 
 
-# Known pairs of ids as text, one per line: what is typed on the page, and the files that the command line reads.
+# Known pairs of ids as text, one per line: what is typed on the page, and the files that the command line
+# reads.
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids, one per line, separated by a tab or else by "="; blank lines and further columns are ignored.
+    """Pairs of ids, one per line, separated by a tab or else by "="; blank lines and further columns are
+    ignored.
 
     Raises
     ------
@@ -313,6 +365,8 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
         cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
         if len(cells) < 2 or not cells[0] or not cells[1]:
             got = f"{line.strip()!r:.60}"
-            raise SpaceError(f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it")
+            raise SpaceError(
+                f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it"
+            )
         pairs.append((cells[0], cells[1]))
     return tuple(pairs)

@@ -1,4 +1,6 @@
-"""The catalogue of spaces on this machine and on the network, and the small frozen specs that name a space."""
+"""The catalogue of spaces on this machine and on the network, and the small frozen specs that name a
+space.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,23 @@ from relcore.stores.rows import load_rows
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
-    """The store's key of anything that an encoder makes of a dataset; what is changed in either gives another key."""
+    """The store's key of anything that an encoder makes of a dataset; what is changed in either gives
+    another key.
+    """
     return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
-    """The store's key of one space: the same for a layer by itself and for that layer of a pass over several."""
+    """The store's key of one space: the same for a layer by itself and for that layer of a pass over
+    several.
+    """
     return key_of("encoding", dataset_digest, encoder.only(output), output)
 
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
-    """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of its making."""
+    """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of
+    its making.
+    """
     arrays = {"ids": _bytes(space.ids)}
     if space.labels is not None:
         arrays["labels"] = _bytes(space.labels)
@@ -81,7 +89,8 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     entry = (store.mapped(key) if large else None) or store.get(key)
     if entry is None:
         raise SpaceError(
-            f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room); encode it again"
+            f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room);"
+            " encode it again"
         )
     try:
         return space_of(entry)
@@ -89,7 +98,8 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise SpaceError(
-            f"expected an encoding under the key {key[:8]}… in {store.root}, got another result; encode it again"
+            f"expected an encoding under the key {key[:8]}… in {store.root}, got another result; encode it"
+            " again"
         ) from error
 
 
@@ -105,7 +115,9 @@ def space_of(entry: Entry) -> LatentSpace:
 
 
 class KnownDigest(Origin):
-    """Rows of an entry of the store, which tells the digest of the whole space with the columns of this digest."""
+    """Rows of an entry of the store, which tells the digest of the whole space with the columns of this
+    digest.
+    """
 
     def __init__(self, digest: str | None, columns: str) -> None:
         self._digest, self._columns = digest, columns
@@ -117,7 +129,8 @@ class KnownDigest(Origin):
 def held_out_ids(
     specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Ids of rows whose labels no encoder of these spaces saw in training, those of `ids` and in their order where given.
+    """Ids of rows whose labels no encoder of these spaces saw in training, those of `ids` and in their order
+    where given.
 
     () where no encoder saw any labels, or where each row was seen by one.
     """
@@ -145,16 +158,20 @@ def _strings(array: np.ndarray) -> list[str]:
     return found
 
 
-# Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces without shared ids
-# can be paired.
+# Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces
+# without shared ids can be paired.
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]]) -> str:
-    """Keep pairs of (new id, id of the space that is renamed) in the store: the key that `load_pairing` takes."""
+    """Keep pairs of (new id, id of the space that is renamed) in the store: the key that `load_pairing`
+    takes.
+    """
     pairs = [tuple(pair) for pair in pairs]
     key = digest_of("pairing", pairs)
     if not store.has(key):
-        store.put(key, {"pairs": np.frombuffer(json.dumps(pairs).encode(), dtype=np.uint8)}, {"n_pairs": len(pairs)})
+        store.put(
+            key, {"pairs": np.frombuffer(json.dumps(pairs).encode(), dtype=np.uint8)}, {"n_pairs": len(pairs)}
+        )
     return key
 
 
@@ -169,13 +186,15 @@ def load_pairing(store: Store, key: str) -> list[tuple[str, str]]:
     entry = store.get(key)
     if entry is None or "pairs" not in entry.arrays:
         raise SpaceError(
-            f"expected the pairing {key[:8]}… in {store.root}, got none (removed to make room); bootstrap it again"
+            f"expected the pairing {key[:8]}… in {store.root}, got none (removed to make room); bootstrap it"
+            " again"
         )
     return [tuple(pair) for pair in json.loads(entry.arrays["pairs"].tobytes())]
 
 
 def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> LatentSpace:
-    """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts stay.
+    """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts
+    stay.
 
     Raises
     ------
@@ -197,7 +216,8 @@ def number_rows(space: LatentSpace, name: str) -> LatentSpace:
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
-# Samples of folders of shards in the store: `relcore.sharded.sample` draws them, and a spec names them by their key.
+# Samples of folders of shards in the store: `relcore.sharded.sample` draws them, and a spec names them by
+# their key.
 
 
 def is_address(place: str) -> bool:
@@ -214,7 +234,8 @@ def need_sample_access(place: str) -> None:
 
 
 def folder_stamp(place: str) -> str:
-    """Changes when a file of the folder is written again, added or removed; "" for an address, which is not asked.
+    """Changes when a file of the folder is written again, added or removed; "" for an address, which is not
+    asked.
 
     Raises
     ------
@@ -224,9 +245,14 @@ def folder_stamp(place: str) -> str:
     if is_address(place):
         return ""
     try:
-        told = [(path.name, (about := path.stat()).st_mtime_ns, about.st_size) for path in files_in(access.allowed(place))]
+        told = [
+            (path.name, (about := path.stat()).st_mtime_ns, about.st_size)
+            for path in files_in(access.allowed(place))
+        ]
     except OSError as error:
-        raise SpaceError(f"{place!r:.200}: expected a folder of shards, got {error.strerror}; check the spelling") from error
+        raise SpaceError(
+            f"{place!r:.200}: expected a folder of shards, got {error.strerror}; check the spelling"
+        ) from error
     return digest_of("folder", told)
 
 
@@ -241,12 +267,20 @@ def load_sample(store: Store, place: str, key: str) -> LatentSpace:
     again = f"draw it again on the Spaces page, or by relscope app {place}"
     found = store.summary(key)
     if found is None:
-        raise SpaceError(f"expected a sample of {place!r:.200} in {store.root}, got none (removed to make room); {again}")
+        raise SpaceError(
+            f"expected a sample of {place!r:.200} in {store.root}, got none (removed to make room); {again}"
+        )
     drawn_from = found.metadata.get("sample of")
-    if drawn_from is None or (access.shared() and drawn_from != place):  # a session file names any key that it likes
-        raise SpaceError(f"expected a sample of {place!r:.200} under the key {key[:8]}…, got another result; {again}")
+    if drawn_from is None or (
+        access.shared() and drawn_from != place
+    ):  # a session file names any key that it likes
+        raise SpaceError(
+            f"expected a sample of {place!r:.200} under the key {key[:8]}…, got another result; {again}"
+        )
     if folder_stamp(drawn_from) != found.metadata["stamp"]:
-        raise SpaceError(f"{drawn_from!r:.200}: expected the shards that its sample was drawn from, got others; {again}")
+        raise SpaceError(
+            f"{drawn_from!r:.200}: expected the shards that its sample was drawn from, got others; {again}"
+        )
     return load_encoding(store, key)
 
 
@@ -276,15 +310,17 @@ class SpaceSpec:
     ----------
     source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
     name : str
-        The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks no other host.
+        The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks
+        no other host.
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind in
-        `relcore.base.names.INDEXES`, and the table or collection in it. For encodings what made them: dataset
-        and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
-        JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`. For a sample of a
-        folder of shards, whose path or address is the name, its key in the store, its rows and those of the folder.
+        All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind
+        in `relcore.base.names.INDEXES`, and the table or collection in it. For encodings what made them:
+        dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
+        space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
+        `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
+        name, its key in the store, its rows and those of the folder.
     """
 
     source: str
@@ -297,23 +333,34 @@ class SpaceSpec:
         if self.source not in _OPTIONS:
             raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
         if not isinstance(self.name, str) or not self.name:
-            raise SpaceError(f"name: expected the name of a space or the path of a file, got {self.name!r:.80}")
+            raise SpaceError(
+                f"name: expected the name of a space or the path of a file, got {self.name!r:.80}"
+            )
         if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
-            raise SpaceError(f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}")
+            raise SpaceError(
+                f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}"
+            )
         known = _OPTIONS[self.source]
-        if unfit := [option for option, value in self.options if option not in known or not isinstance(value, str)]:
+        if unfit := [
+            option for option, value in self.options if option not in known or not isinstance(value, str)
+        ]:
             expected = f"some of {quote(known)}, each with a string" if known else "none"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
         need_one_of("ids", self.option("ids"), ("", "rows"))
-        whole = {"encoding": "an encoding", "renamed": "a renamed space", "index": "an index", "sample": "a sample"}.get(
-            self.source
-        )
+        whole = {
+            "encoding": "an encoding",
+            "renamed": "a renamed space",
+            "index": "an index",
+            "sample": "a sample",
+        }.get(self.source)
         if whole and {option for option, _ in self.options} != set(known):
-            raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
+            raise SpaceError(
+                f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}"
+            )
         if self.source == "index" and _place(self).address:
             raise SpaceError(
-                f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the rows first: "
-                "relscope adapt none SOURCE FILE.parquet"
+                f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the"
+                " rows first: relscope adapt none SOURCE FILE.parquet"
             )
 
     def option(self, name: str) -> str:
@@ -332,7 +379,9 @@ class SpaceSpec:
 
     @property
     def rows_of(self) -> SpaceSpec:
-        """The space whose rows these are, in their order: of one under its row numbers what it was before, else itself."""
+        """The space whose rows these are, in their order: of one under its row numbers what it was before,
+        else itself.
+        """
         return base_of(self) if self.source == "renamed" and self.option("key") == _BY_ROW else self
 
     def to_json(self) -> dict[str, Any]:
@@ -378,7 +427,9 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
     return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
 
 
-def encoding_specs(store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
+def encoding_specs(
+    store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]
+) -> list[SpaceSpec]:
     """The specs of an encoder's outputs, given as output → key, as far as the store still has them."""
     found = {output: store.summary(key) for output, key in keys.items()}
     return [
@@ -389,8 +440,12 @@ def encoding_specs(store: Store, dataset: DatasetSpec, encoder: Encoder, keys: M
 
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
-    """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`renamed.put_pairing`)."""
-    return SpaceSpec("renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key)))
+    """The spec of a space whose rows bear the ids that the pairing under `key` gives them
+    (`renamed.put_pairing`).
+    """
+    return SpaceSpec(
+        "renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key))
+    )
 
 
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
@@ -398,7 +453,10 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     if spec.source == "file":
         return replace(spec, options=tuple((dict(spec.options) | {"ids": "rows"}).items()))
     if spec.source == "sample":
-        raise SpaceError(f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the shards")
+        raise SpaceError(
+            f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the"
+            " shards"
+        )
     return spec if spec.rows_of != spec else renamed_spec(spec, _BY_ROW, f"{spec.name} · by row")
 
 
@@ -415,15 +473,19 @@ def _json(text: str, expected: str = "encoding: expected a dataset and an encode
 
 
 def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
-    """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and `load_encoding` (from `store`,
-    else the environment's)."""
+    """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and
+    `load_encoding` (from `store`, else the environment's)."""
     need_access(spec, store)
     if spec.source == "encoding":
         return load_encoding(store or Store(), spec.option("key"))
     if spec.source == "renamed":
         store = store or Store()
         base, key = load(base_of(spec), store), spec.option("key")
-        return number_rows(base, spec.name) if key == _BY_ROW else rename(base, load_pairing(store, key), spec.name)
+        return (
+            number_rows(base, spec.name)
+            if key == _BY_ROW
+            else rename(base, load_pairing(store, key), spec.name)
+        )
     if spec.source == "sample":
         return load_sample(store or Store(), spec.name, spec.option("key"))
     if spec.source == "index":
@@ -431,7 +493,9 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
     if spec.source == "file":
         told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
         told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
-        return load_space(access.allowed(spec.name), limit=spec.limit, store=store, **dict(spec.options) | told)
+        return load_space(
+            access.allowed(spec.name), limit=spec.limit, store=store, **dict(spec.options) | told
+        )
     known = BUNDLED if spec.source == "bundled" else words.MODELS
     if spec.name not in known:
         raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
@@ -457,10 +521,12 @@ def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
-    """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a cache.
+    """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a
+    cache.
 
-    A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this session's own making,
-    or come from a dataset, through an encoder, that this session may read: naming a key in a session file is not enough.
+    A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this
+    session's own making, or come from a dataset, through an encoder, that this session may read: naming a key
+    in a session file is not enough.
     """
     if spec.source == "file":
         for path in files_of(spec):
@@ -475,8 +541,8 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
         found = (store or Store()).summary(spec.option("key"))
         if found is not None and not _may_make(found):
             raise SpaceError(
-                f"{spec.name!r:.80} is not open to this session: this app is shared, and the encoding was made of data that "
-                "this session may not read; encode your own copy"
+                f"{spec.name!r:.80} is not open to this session: this app is shared, and the encoding was"
+                " made of data that this session may not read; encode your own copy"
             )
 
 
@@ -494,9 +560,11 @@ def _may_make(summary: Summary) -> bool:
 
 
 def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
-    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks the network.
+    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks
+    the network.
 
-    Of files only names and headers are read, two folders deep, at most 500; a text or table that holds no vectors is left out.
+    Of files only names and headers are read, two folders deep, at most 500; a text or table that holds no
+    vectors is left out.
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
     return [*_bundled(), *(_files(folder) if folder else ()), *_gensim_models()]
@@ -507,7 +575,14 @@ def _bundled() -> Iterator[CatalogEntry]:
         if path.is_file():
             n, d = safetensors_shape(path)
             yield CatalogEntry(
-                name, "words", SpaceSpec("bundled", name), "here", path.stat().st_size, n, d, _DESCRIPTIONS[name]
+                name,
+                "words",
+                SpaceSpec("bundled", name),
+                "here",
+                path.stat().st_size,
+                n,
+                d,
+                _DESCRIPTIONS[name],
             )
 
 
@@ -515,7 +590,9 @@ def _gensim_models() -> Iterator[CatalogEntry]:
     for model in words.MODELS.values():
         where = "here" if words.downloaded(model.name) else "needs the network"
         spec = SpaceSpec("gensim-data", model.name)
-        yield CatalogEntry(model.name, "words", spec, where, model.size_bytes, model.n, model.dimension, model.description)
+        yield CatalogEntry(
+            model.name, "words", spec, where, model.size_bytes, model.n, model.dimension, model.description
+        )
 
 
 def _files(folder: Path) -> Iterator[CatalogEntry]:
@@ -524,7 +601,13 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
         for matrix, shape in (matrices_of(path) if suffix_of(path) == ".h5ad" else {}).items():
             spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
             yield CatalogEntry(
-                f"{name}#matrix={matrix}", "file", spec, "here", path.stat().st_size, *shape, f"{suffix_of(path)} file"
+                f"{name}#matrix={matrix}",
+                "file",
+                spec,
+                "here",
+                path.stat().st_size,
+                *shape,
+                f"{suffix_of(path)} file",
             )
         shape = None if suffix_of(path) == ".h5ad" else shape_of(path) or _unchosen(path)
         if shape is not None:

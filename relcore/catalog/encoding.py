@@ -1,4 +1,6 @@
-"""Encoding: a dataset through an encoder into the store, block by block; finished blocks are never computed again."""
+"""Encoding: a dataset through an encoder into the store, block by block; finished blocks are never
+computed again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import OF_KIND, extra
-from relcore.catalog.catalog import SpaceSpec, encoding_key, key_of, put_encoding, space_of, stored_encoding_spec
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encoding_key,
+    key_of,
+    put_encoding,
+    space_of,
+    stored_encoding_spec,
+)
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
@@ -27,14 +36,20 @@ BLOCK_ROWS = 256
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
-    """The key to submit `encode_job` under: that of its space, or of the list of spaces where there are several outputs."""
+    """The key to submit `encode_job` under: that of its space, or of the list of spaces where there are
+    several outputs.
+    """
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
     return key_of("encodings", dataset_digest, encoder)
 
 
-def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder, own: bool = False) -> dict[str, str] | None:
-    """The key of each output when all are in the store; else None: `encode_job` can be submitted. `own`: see `Store.has`."""
+def stored_encodings(
+    store: Store, dataset_digest: str, encoder: Encoder, own: bool = False
+) -> dict[str, str] | None:
+    """The key of each output when all are in the store; else None: `encode_job` can be submitted. `own`:
+    see `Store.has`.
+    """
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
@@ -44,7 +59,8 @@ def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder, own: b
 
 
 def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:
-    """Make sure that the encoding which a spec names is in the store, from the dataset and the encoder that it holds.
+    """Make sure that the encoding which a spec names is in the store, from the dataset and the encoder that
+    it holds.
 
     Raises
     ------
@@ -56,19 +72,24 @@ def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) ->
     dataset = load_dataset(spec.dataset, store)
     if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
         raise SpaceError(
-            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded; encode the current "
-            "data on the Spaces page, and choose that encoding"
+            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded;"
+            " encode the current data on the Spaces page, and choose that encoding"
         )
     encode(dataset, spec.encoder, store, report)
 
 
 def encode(
-    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report | None = None, block_rows: int = BLOCK_ROWS
+    dataset: DatasetSpec | Dataset,
+    encoder: Encoder,
+    store: Store,
+    report: Report | None = None,
+    block_rows: int = BLOCK_ROWS,
 ) -> list[LatentSpace]:
     """One space for each output of the encoder, from the store where they are there, else computed and kept.
 
-    Every `block_rows` rows are kept as soon as they are computed, and so are trained weights: after a kill or a full disk
-    the same call resumes and gives the same bytes. `report` is called as ``report(done, total, message)``.
+    Every `block_rows` rows are kept as soon as they are computed, and so are trained weights: after a kill or
+    a full disk the same call resumes and gives the same bytes. `report` is called as ``report(done, total,
+    message)``.
 
     Raises
     ------
@@ -86,17 +107,23 @@ def encode(
     raise StoreError(f"{store.root}: the encoding was damaged each time it was read back; check the disk")
 
 
-def encode_job(context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS) -> None:
+def encode_job(
+    context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS
+) -> None:
     """`encode` as a job of the Engine, under `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
     keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
     if len(keys) > 1:
         context.put({}, {"encodings": keys})
     elif context.key not in keys.values():
-        raise SpaceError(f"{encoder.title}: the dataset has changed since it was chosen; choose it again, and encode it")
+        raise SpaceError(
+            f"{encoder.title}: the dataset has changed since it was chosen; choose it again, and encode it"
+        )
 
 
-def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int) -> dict[str, str]:
+def _encoded(
+    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int
+) -> dict[str, str]:
     """The key of each output, all of them in the store."""
     spec = dataset if isinstance(dataset, DatasetSpec) else None
     dataset = dataset if spec is None else load_dataset(spec, store)
@@ -105,8 +132,8 @@ def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, rep
         return keys
     if encoder.kind != dataset.kind:
         raise SpaceError(
-            f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in {dataset.name!r}; "
-            f"choose an encoder for {dataset.kind}"
+            f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in"
+            f" {dataset.name!r}; choose an encoder for {dataset.kind}"
         )
     with extra(OF_KIND[dataset.kind]):
         return _Run(dataset, spec, encoder, store, report, block_rows).finish()
@@ -116,7 +143,13 @@ class _Run:
     """One running encoding."""
 
     def __init__(
-        self, dataset: Dataset, spec: DatasetSpec | None, encoder: Encoder, store: Store, report: Report, block_rows: int
+        self,
+        dataset: Dataset,
+        spec: DatasetSpec | None,
+        encoder: Encoder,
+        store: Store,
+        report: Report,
+        block_rows: int,
     ) -> None:
         self.dataset, self.spec, self.encoder, self.store, self.report = dataset, spec, encoder, store, report
         self.block_rows = len(dataset) if dataset.kind == "graph" else block_rows
@@ -177,21 +210,27 @@ class _Run:
 
     def _checked(self, rows: dict[str, np.ndarray], start: int, stop: int) -> dict[str, np.ndarray]:
         if set(rows) != set(self.encoder.outputs):
-            raise SpaceError(f"{self.encoder.title}: expected outputs {quote(self.encoder.outputs)}, got {quote(rows)}")
+            raise SpaceError(
+                f"{self.encoder.title}: expected outputs {quote(self.encoder.outputs)}, got {quote(rows)}"
+            )
         for output, matrix in rows.items():
             if matrix.ndim != 2 or len(matrix) != stop - start:
-                raise SpaceError(f"{self.encoder.title} {output}: expected {stop - start} rows, got shape {matrix.shape}")
+                raise SpaceError(
+                    f"{self.encoder.title} {output}: expected {stop - start} rows, got shape {matrix.shape}"
+                )
             if not np.isfinite(matrix).all():
                 bad = self.dataset.ids[start + np.flatnonzero(~np.isfinite(matrix).all(axis=1))]
                 raise SpaceError(
-                    f"{self.encoder.title}: NaN or infinite values for {len(bad)} items, first {quote(bad[:3])}; "
-                    "choose another encoder or layer, or leave these items out"
+                    f"{self.encoder.title}: NaN or infinite values for {len(bad)} items, first"
+                    f" {quote(bad[:3])}; choose another encoder or layer, or leave these items out"
                 )
         return rows
 
     def _put(self, output: str, vectors: np.ndarray) -> str:
         dataset, encoder = self.dataset, self.encoder
-        space = LatentSpace(vectors, dataset.ids, name=_name(encoder, output, dataset.name), labels=dataset.labels)
+        space = LatentSpace(
+            vectors, dataset.ids, name=_name(encoder, output, dataset.name), labels=dataset.labels
+        )
         metadata = {
             "dataset": dataset.name,
             "dataset_digest": dataset.digest,
@@ -211,7 +250,8 @@ def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
     return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
 
 
-# Examples: labelled tasks whose encodings come with Relscope: there is something to stitch before anything is trained.
+# Examples: labelled tasks whose encodings come with Relscope: there is something to stitch before anything is
+# trained.
 
 
 @dataclass(frozen=True)
@@ -238,15 +278,16 @@ class Example:
 EXAMPLES = {
     "digits": Example(
         "Digits, four networks",
-        "1,797 scans of handwritten digits. Four architectures learned to classify them, each from its own random start.",
+        "1,797 scans of handwritten digits. Four architectures learned to classify them, each from its own"
+        " random start.",
         1797,
         DatasetSpec("digits"),
         tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
     ),
     "sentences": Example(
         "Wikipedia sentences, three encoders",
-        "960 sentences of 16 articles. The label is the article. Encoders: weighted means of Word2Vec and of FastText vectors, "
-        "and MiniLM.",
+        "960 sentences of 16 articles. The label is the article. Encoders: weighted means of Word2Vec and of"
+        " FastText vectors, and MiniLM.",
         960,
         DatasetSpec("wikipedia", limit=960, options=TASK.options),
         (PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()),
@@ -255,9 +296,15 @@ EXAMPLES = {
 
 
 def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedEntry | None]:
-    """The specs of an example's encodings in the order of its encoders, and when they were computed; none if missing."""
+    """The specs of an example's encodings in the order of its encoders, and when they were computed; none
+    if missing.
+    """
     group = finished.groups.get(name) if finished else None
     if group is None:
         return [], None
-    found = [spec for key in group.files if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))]
+    found = [
+        spec
+        for key in group.files
+        if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))
+    ]
     return found, finished.made(group.files[0])

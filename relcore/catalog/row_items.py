@@ -1,4 +1,6 @@
-"""The texts and pictures of a space that was loaded as vectors: columns of its own table, or of its metadata."""
+"""The texts and pictures of a space that was loaded as vectors: columns of its own table, or of its
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     found = _of_table(spec, space) if spec.source == "file" else _of_dataset(spec.rows_of.dataset, space)
     if space.payload is not None and not any(dataset.kind == "texts" for dataset in found):
         names = space.payload
-        found.append(Dataset(lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts"))
+        found.append(
+            Dataset(lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts")
+        )
     return found
 
 
@@ -47,7 +51,11 @@ def _of_dataset(spec: DatasetSpec | None, space: LatentSpace) -> list[Dataset]:
     if spec is None or spec.source == "planetoid":
         return []
     dataset = load_dataset(spec)
-    return [Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind)] if len(dataset) == len(space) else []
+    return (
+        [Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind)]
+        if len(dataset) == len(space)
+        else []
+    )
 
 
 def _of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
@@ -60,14 +68,17 @@ def _of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     table = open_table([path])
     names = list(table.columns)
     reader = _Cells(table, path, table_ids(spec, space, table, columns))
-    found = [] if text is None else [Dataset(reader.texts(names[text]), reader.ids, name=path.name, kind="texts")]
+    found = (
+        [] if text is None else [Dataset(reader.texts(names[text]), reader.ids, name=path.name, kind="texts")]
+    )
     if pictures is not None:
         found.append(Dataset(reader.pictures(names[pictures]), reader.ids, name=path.name, kind="images"))
     return found
 
 
 def described_table(spec: SpaceSpec) -> tuple[Path, Columns | None]:
-    """The table that tells something about the rows of a file, and what its columns are for; None for a file without one.
+    """The table that tells something about the rows of a file, and what its columns are for; None for a file
+    without one.
 
     Raises
     ------
@@ -77,7 +88,9 @@ def described_table(spec: SpaceSpec) -> tuple[Path, Columns | None]:
     path = access.allowed(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return path, None
-    chosen: dict[str, Any] = {option: spec.option(option) for option in OPTIONS.values() if option in dict(spec.options)}
+    chosen: dict[str, Any] = {
+        option: spec.option(option) for option in OPTIONS.values() if option in dict(spec.options)
+    }
     choices = Choices(**chosen, ignore=ignored_columns(spec))
     return path, metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
 
@@ -108,12 +121,16 @@ class _Cells:
     def pictures(self, column: str) -> Callable[[int, int], list[Any]]:
         def read(start: int, stop: int) -> list[Any]:
             cells = zip(range(start, stop), self._table.read(column, start, stop), strict=True)
-            return [decode_image(self._bytes(cell, row), f"{self._table.name}, row {row}") for row, cell in cells]
+            return [
+                decode_image(self._bytes(cell, row), f"{self._table.name}, row {row}") for row, cell in cells
+            ]
 
         return read
 
     def _bytes(self, cell: Any, row: int) -> bytes | None:
-        """The bytes in a cell, or those of the picture file that it names, beside the table or by its full path."""
+        """The bytes in a cell, or those of the picture file that it names, beside the table or by its full
+        path.
+        """
         if isinstance(cell, dict):
             cell = cell.get("bytes") or cell.get("path")
         if not isinstance(cell, str) or not cell:
@@ -123,24 +140,31 @@ class _Cells:
             return image_file(place) if place.exists() else place.read_bytes()
         except (OSError, SpaceError) as error:
             where, got = f"{self._table.name}, row {row}", getattr(error, "strerror", None) or error
-            raise SpaceError(f"{where}: expected the picture {cell!r:.200}, got {got}; copy it beside the table") from error
+            raise SpaceError(
+                f"{where}: expected the picture {cell!r:.200}, got {got}; copy it beside the table"
+            ) from error
 
 
-# The texts behind the rows of two spaces, from the datasets that they encode or the tables that came with them.
+# The texts behind the rows of two spaces, from the datasets that they encode or the tables that came with
+# them.
 
 _AT_ONCE = 256
 Texts = Callable[[Sequence[str]], list[str]]
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """What reads the texts of ids, "" where an id has none; None where the rows have no texts. Errors as in `row_items`."""
+    """What reads the texts of ids, "" where an id has none; None where the rows have no texts. Errors as
+    in `row_items`.
+    """
     found: list[Dataset] = []
     for spec in specs:
         datasets = row_items(spec, load(spec)) if spec.source == "file" else _encoded(spec)
         found += [dataset for dataset in datasets if dataset.kind == "texts"]
     if not found:
         return None
-    return lambda ids: [" ".join(dict.fromkeys(texts)) for texts in zip(*(_texts(one, ids) for one in found), strict=True)]
+    return lambda ids: [
+        " ".join(dict.fromkeys(texts)) for texts in zip(*(_texts(one, ids) for one in found), strict=True)
+    ]
 
 
 def _encoded(spec: SpaceSpec) -> list[Dataset]:

@@ -31,13 +31,17 @@ def is_metadata(path: Path) -> bool:
 
 
 def n_rows(spec: SpaceSpec) -> int | None:
-    """The number of rows in a file, from its header where that tells it; else it is read. None where it cannot be."""
+    """The number of rows in a file, from its header where that tells it; else it is read. None where it
+    cannot be.
+    """
     path = Path(spec.name)
     shape = shape_of(path)
     if shape is not None and shape[0] is not None:
         return shape[0]
     matrices = matrices_of(path)
-    lengths = {matrices[name][0] for name in (usual_of(path, matrices),) if name} or {n for n, _ in matrices.values()}
+    lengths = {matrices[name][0] for name in (usual_of(path, matrices),) if name} or {
+        n for n, _ in matrices.values()
+    }
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
     try:
@@ -49,9 +53,10 @@ def n_rows(spec: SpaceSpec) -> int | None:
 def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
     """The spaces of these files, in their order, each with the table of metadata that belongs to it.
 
-    A table without vectors belongs to the vectors before it that have as many rows: to one file of the same name, else to the
-    last one, and to every .npy file before that one. A table that fits none of them, or has options of its own, is a space.
-    Where the order means nothing, as with files that were uploaded together, .npy files alone come before others.
+    A table without vectors belongs to the vectors before it that have as many rows: to one file of the same
+    name, else to the last one, and to every .npy file before that one. A table that fits none of them, or has
+    options of its own, is a space. Where the order means nothing, as with files that were uploaded together,
+    .npy files alone come before others.
 
     Examples
     --------
@@ -66,7 +71,9 @@ def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSp
     found: list[SpaceSpec] = []
     for spec in specs:
         plain_file = spec.source == "file" and not spec.options
-        owners = _owners(found, spec, in_order) if found and plain_file and is_metadata(Path(spec.name)) else []
+        owners = (
+            _owners(found, spec, in_order) if found and plain_file and is_metadata(Path(spec.name)) else []
+        )
         found = [with_metadata(one, spec.name) if one in owners else one for one in found]
         found += [] if owners else [spec]
     return found
@@ -86,9 +93,13 @@ def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> li
 
 
 def with_metadata(spec: SpaceSpec, path: str, options: Sequence[tuple[str, str]] = ()) -> SpaceSpec:
-    """The space with its ids, labels and counts from the table at `path`, whose columns the options choose."""
+    """The space with its ids, labels and counts from the table at `path`, whose columns the options
+    choose.
+    """
     of_table = ("ignore", "metadata", "ids")
-    kept = [(name, value) for name, value in spec.options if name not in of_table and not name.endswith("_column")]
+    kept = [
+        (name, value) for name, value in spec.options if name not in of_table and not name.endswith("_column")
+    ]
     return replace(spec, options=(*kept, ("metadata", path), *options))
 
 
@@ -99,15 +110,20 @@ def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]
 
 def is_numbered(space: LatentSpace) -> bool:
     """Whether the ids of a space are nothing but its row numbers, as they are where a file has no ids."""
-    return space.ids[-1] == str(len(space) - 1) and np.array_equal(space.ids, np.arange(len(space)).astype(str))
+    return space.ids[-1] == str(len(space) - 1) and np.array_equal(
+        space.ids, np.arange(len(space)).astype(str)
+    )
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
-    """Whether row order is the likely way to pair two spaces: equally many rows, and just one of them with ids of its own."""
+    """Whether row order is the likely way to pair two spaces: equally many rows, and just one of them with
+    ids of its own.
+    """
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
-# More columns: what the table that came with a space tells about its rows beside ids, labels, counts and texts.
+# More columns: what the table that came with a space tells about its rows beside ids, labels, counts and
+# texts.
 
 _MOST = 200  # columns on offer
 _AT_ONCE = 4096
@@ -115,7 +131,8 @@ _TABLES = (".parquet", ".csv", ".tsv")
 
 
 def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
-    """The columns that can colour the rows of a space: those of its metadata, its own table, or the table that it encodes.
+    """The columns that can colour the rows of a space: those of its metadata, its own table, or the table
+    that it encodes.
 
     Ids, labels, counts, texts, pictures and dimensions are not among them.
 
@@ -134,11 +151,14 @@ def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
         return ()
     table = open_table([path])
     kinds = list(table.columns.values())
-    return tuple(columns.columns[i].name for i in columns.places("left out") if kinds[i] in ("number", "text"))[:_MOST]
+    return tuple(
+        columns.columns[i].name for i in columns.places("left out") if kinds[i] in ("number", "text")
+    )[:_MOST]
 
 
 def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
-    """The cells of a column by the ids of its rows; None where one is empty. `space` is what the spec loads, with all its rows.
+    """The cells of a column by the ids of its rows; None where one is empty. `space` is what the spec loads,
+    with all its rows.
 
     Raises
     ------
@@ -146,7 +166,9 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
         No such column, a table that cannot be read.
     """
     if name not in (known := more_columns(spec)):
-        raise SpaceError(f"column: expected one of {quote(known) or 'none'} for {space.name!r}, got {name!r:.80}")
+        raise SpaceError(
+            f"column: expected one of {quote(known) or 'none'} for {space.name!r}, got {name!r:.80}"
+        )
     if dataset := _dataset_table(spec):
         rows = [int(one.rpartition("/")[2]) for one in space.ids]
         cells = _cells(dataset, name, max(rows) + 1)
@@ -174,4 +196,6 @@ def _cells(table: ItemTable, name: str, n: int) -> list[Any]:
         cells += table.read(column, start, min(start + _AT_ONCE, n))
     if names:
         cells = [names[one] if isinstance(one, int) and 0 <= one < len(names) else None for one in cells]
-    return [None if one is None or (isinstance(one, str) and one.strip() in MISSING) else one for one in cells]
+    return [
+        None if one is None or (isinstance(one, str) and one.strip() in MISSING) else one for one in cells
+    ]

@@ -9,19 +9,22 @@ from math import floor, log10
 
 import numpy as np
 
-# Eight colours of viridis, which rises in lightness and is readable for colour-blind eyes, without its ends: these vanish on a
-# dark and on a white page.
+# Eight colours of viridis, which rises in lightness and is readable for colour-blind eyes, without its ends:
+# these vanish on a dark and on a white page.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
 STEPS = 64  # colours of a scale; eyes do not see more
 PARTS = 8  # of a colour bar, each of which can be hidden or selected
 EDGES = (1, 99)  # percentiles at the ends of a scale, so that one far value does not take all colours
-_LOGARITHMIC = 10  # where the upper end of positive numbers is at least this multiple of their median, the scale is logarithmic
+# where the upper end of positive numbers is at least this multiple of their median, the scale is logarithmic
+_LOGARITHMIC = 10
 _TICKS = 5
 
 
 @dataclass(frozen=True)
 class ColorScale:
-    """Numbers from `low` to `high` as colours of `RAMP`; what lies outside has the colour of the nearer end."""
+    """Numbers from `low` to `high` as colours of `RAMP`; what lies outside has the colour of the nearer
+    end.
+    """
 
     title: str
     low: float
@@ -38,7 +41,9 @@ class ColorScale:
         low, high = (float(end) for end in np.percentile(known, EDGES))
         if low == high:
             low, high = float(known.min()), float(known.max())
-        return cls(title, low, high, logarithmic=known.min() > 0 and high >= _LOGARITHMIC * float(np.median(known)))
+        return cls(
+            title, low, high, logarithmic=known.min() > 0 and high >= _LOGARITHMIC * float(np.median(known))
+        )
 
     @property
     def colors(self) -> tuple[str, ...]:
@@ -46,10 +51,14 @@ class ColorScale:
         stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in RAMP])
         places = np.linspace(0, len(RAMP) - 1, STEPS)
         mixed = [np.interp(places, np.arange(len(RAMP)), channel) for channel in stops.T]
-        return tuple("#" + "".join(f"{round(value):02x}" for value in color) for color in zip(*mixed, strict=True))
+        return tuple(
+            "#" + "".join(f"{round(value):02x}" for value in color) for color in zip(*mixed, strict=True)
+        )
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Where the numbers lie on the scale, 0 … 1; NaN stays NaN, and all are .5 where both ends are equal."""
+        """Where the numbers lie on the scale, 0 … 1; NaN stays NaN, and all are .5 where both ends are
+        equal.
+        """
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -62,7 +71,9 @@ class ColorScale:
     def steps(self, values: np.ndarray) -> np.ndarray:
         """The step of each number, 0 … `STEPS` − 1, and −1 for NaN."""
         shares = self.shares(values)
-        return np.where(np.isfinite(shares), np.minimum(np.nan_to_num(shares) * STEPS, STEPS - 1), -1).astype(np.int64)
+        return np.where(np.isfinite(shares), np.minimum(np.nan_to_num(shares) * STEPS, STEPS - 1), -1).astype(
+            np.int64
+        )
 
     def at(self, share: float) -> float:
         """The number at a place of the scale."""
@@ -76,10 +87,15 @@ class ColorScale:
             return [(0.5, told(self.low))]
         numbers = _powers(self.low, self.high) if self.logarithmic else []
         numbers = numbers if len(numbers) > 1 else _round_numbers(self.low, self.high)
-        return [(float(place), told(number)) for number, place in zip(numbers, self.shares(np.array(numbers)), strict=True)]
+        return [
+            (float(place), told(number))
+            for number, place in zip(numbers, self.shares(np.array(numbers)), strict=True)
+        ]
 
     def parts(self) -> list[str]:
-        """The ranges of the `PARTS` parts of the colour bar, the lowest first; the ends say that they are open."""
+        """The ranges of the `PARTS` parts of the colour bar, the lowest first; the ends say that they are
+        open.
+        """
         limits = [told(self.at(part / PARTS), 3) for part in range(1, PARTS)]
         inner = [f"{low} … {high}" for low, high in pairwise(limits)]
         return [f"up to {limits[0]}", *inner, f"from {limits[-1]}"]
@@ -103,7 +119,8 @@ class Coloring:
     values : array (n,), optional
         The numbers on the scale.
     hidden : tuple of str
-        Classes whose rows are not drawn: names, `NONE` for rows of none, and ``"3/8"`` for the third part of a colour bar.
+        Classes whose rows are not drawn: names, `NONE` for rows of none, and ``"3/8"`` for the third part of
+        a colour bar.
     """
 
     categories: np.ndarray
@@ -120,13 +137,21 @@ class Coloring:
         if len(categories) != n:
             raise ValueError(f"expected {n} categories, one per row, got {len(categories)}")
         if self.scale and (self.values is None or len(self.values) != n):
-            raise ValueError(f"values: expected {n}, one per row, got {0 if self.values is None else len(self.values)}")
+            raise ValueError(
+                f"values: expected {n}, one per row, got {0 if self.values is None else len(self.values)}"
+            )
         if n and not (categories.min() >= -1 and categories.max() < n_colors):
-            raise ValueError(f"categories: expected -1 … {n_colors - 1}, got {categories.min()} … {categories.max()}")
+            raise ValueError(
+                f"categories: expected -1 … {n_colors - 1}, got {categories.min()} … {categories.max()}"
+            )
 
     def tokens(self) -> list[str]:
         """What `hidden` calls each class: the categories or the parts of the scale, then the rows of none."""
-        named = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)] if self.scale else [str(name) for name in self.names]
+        named = (
+            [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
+            if self.scale
+            else [str(name) for name in self.names]
+        )
         return [*named, NONE]
 
     def hidden_rows(self) -> np.ndarray:

@@ -40,15 +40,23 @@ class Line:
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
-            raise SpaceError(f"line {self.name!r}: expected both ends of the band, low and high, or neither; got one")
+            raise SpaceError(
+                f"line {self.name!r}: expected both ends of the band, low and high, or neither; got one"
+            )
         for part in ("x", "y", "low", "high"):
             values = getattr(self, part)
             if values is not None:
                 object.__setattr__(self, part, np.asarray(values, dtype=float))
         for part in ("y", "low", "high", "labels", "keys"):
             values = getattr(self, part)
-            if values is not None and len(values) != len(self.x) and not (part in ("labels", "keys") and not len(values)):
-                raise SpaceError(f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}")
+            if (
+                values is not None
+                and len(values) != len(self.x)
+                and not (part in ("labels", "keys") and not len(values))
+            ):
+                raise SpaceError(
+                    f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}"
+                )
 
     def __len__(self) -> int:
         return len(self.x)
@@ -105,10 +113,14 @@ class Lines:
         if not any(map(len, self.lines)):
             raise SpaceError("chart: expected a line of one point or more, got none")
         if self.log_x and min(line.x.min() for line in self.lines if len(line)) <= 0:
-            raise SpaceError("log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False")
+            raise SpaceError(
+                "log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False"
+            )
 
     def table(self) -> pd.DataFrame:
-        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x, marks without a y."""
+        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x,
+        marks without a y.
+        """
         parts = [
             pd.DataFrame(
                 {
@@ -123,8 +135,13 @@ class Lines:
             for line in self.lines
             if len(line)
         ]
-        parts += [pd.DataFrame({"name": [name], "y": [float(value)], "label": "baseline"}) for name, value in self.baselines]
-        parts += [pd.DataFrame({"name": [name], "x": [float(value)], "label": "mark"}) for name, value in self.marks]
+        parts += [
+            pd.DataFrame({"name": [name], "y": [float(value)], "label": "baseline"})
+            for name, value in self.baselines
+        ]
+        parts += [
+            pd.DataFrame({"name": [name], "x": [float(value)], "label": "mark"}) for name, value in self.marks
+        ]
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
@@ -144,16 +161,19 @@ def _told(line: Line, chart: Lines) -> str:
         return f"{line.name}: {', '.join(f'{chart.x_names[round(x)]} {general(y)}' for x, y in ends)}"
     if chart.kind == "points":
         return (
-            f"{line.name}: {counted(len(line), 'point')}, y from {general(np.nanmin(line.y))} to {general(np.nanmax(line.y))}"
+            f"{line.name}: {counted(len(line), 'point')}, y from {general(np.nanmin(line.y))} to"
+            f" {general(np.nanmax(line.y))}"
         )
     order = np.argsort(line.x, kind="stable")
     first, last = order[0], order[-1]
     return (
-        f"{line.name}: {general(line.y[first])} at {general(line.x[first])}, {general(line.y[last])} at {general(line.x[last])}"
+        f"{line.name}: {general(line.y[first])} at {general(line.x[first])}, {general(line.y[last])} at"
+        f" {general(line.x[last])}"
     )
 
 
-# Options with their intervals beside curves of the same score: what to choose, and what more data would change.
+# Options with their intervals beside curves of the same score: what to choose, and what more data would
+# change.
 
 _APART = 1.4  # ratio of two ticks whose numbers have room on a narrow screen
 
@@ -180,7 +200,8 @@ class Options:
     options : tuple of Option
         Left, one colour each.
     curves : Lines
-        Right; a line with the name of an option has its colour, and an option without a line is a dashed level.
+        Right; a line with the name of an option has its colour, and an option without a line is a dashed
+        level.
     chosen : str
         The option that is recommended, marked; "" for none.
     """
@@ -202,19 +223,28 @@ class Options:
 
     @property
     def places(self) -> list[float]:
-        """Where something was measured, ascending: the ticks of the x axis, without those that the next one would cover."""
+        """Where something was measured, ascending: the ticks of the x axis, without those that the next
+        one would cover.
+        """
         found = sorted({float(x) for line in self.curves.lines for x in line.x})
         far = [after > _APART * place if self.curves.log_x else True for place, after in pairwise(found)]
         return [place for place, is_far in zip(found, [*far, True], strict=True) if is_far]
 
     def colors(self, palette: list[str]) -> dict[str, str]:
         """A colour for each option, then for each other line."""
-        others = [line.name for line in self.curves.lines if line.name not in {option.name for option in self.options}]
+        others = [
+            line.name
+            for line in self.curves.lines
+            if line.name not in {option.name for option in self.options}
+        ]
         return dict(zip([*(option.name for option in self.options), *others], palette, strict=False))
 
     def table(self) -> pd.DataFrame:
         """What is drawn: columns name, x, y, low, high, label; options have no x."""
-        rows = [{"name": one.name, "y": one.value, "low": one.low, "high": one.high, "label": "option"} for one in self.options]
+        rows = [
+            {"name": one.name, "y": one.value, "low": one.low, "high": one.high, "label": "option"}
+            for one in self.options
+        ]
         return pd.concat([pd.DataFrame(rows), self.curves.table()], ignore_index=True)[
             ["name", "x", "y", "low", "high", "label"]
         ]

@@ -1,4 +1,6 @@
-"""Plane turn: two sets of points in the plane, one of them rotated or mirrored, scaled and shifted onto the other."""
+"""Plane turn: two sets of points in the plane, one of them rotated or mirrored, scaled and shifted onto
+the other.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,16 @@ class PlaneTurn:
     def at(self, time: float) -> np.ndarray:
         """The moving points at a time, (n, 2): at 0 as they are, at 1 over the reference.
 
-        A turn keeps its speed: its matrix is exp(time · log(rotation)). A reflection flattens the points onto its axis and
-        unfolds them on the other side. Scale and shift are linear in time.
+        A turn keeps its speed: its matrix is exp(time · log(rotation)). A reflection flattens the points onto
+        its axis and unfolds them on the other side. Scale and shift are linear in time.
         """
         start, end = self.moving.mean(axis=0), self.reference.mean(axis=0)
         stretch = 1 - time + time * self.scale
         return stretch * (self.moving - start) @ self._turned(time) + (1 - time) * start + time * end
 
     def disparity(self, time: float = 1) -> float:
-        """Sum of squared distances of the pairs over the spread of the reference; 0 is equal, 1 as far as its middle is.
+        """Sum of squared distances of the pairs over the spread of the reference; 0 is equal, 1 as far as its
+        middle is.
 
         At 1 it is the disparity of `scipy.spatial.procrustes`.
         """
@@ -57,7 +60,11 @@ class PlaneTurn:
 
     def describe(self) -> str:
         """``"turned by 41°, scaled by 1.20"``, ``"mirrored at an axis of 60°, scaled by .90"``."""
-        how = f"mirrored at an axis of {self.degrees:.0f}°" if self.mirrored else f"turned by {self.degrees:z.0f}°"
+        how = (
+            f"mirrored at an axis of {self.degrees:.0f}°"
+            if self.mirrored
+            else f"turned by {self.degrees:z.0f}°"
+        )
         return f"{how}, scaled by {short(self.scale, 2)}"
 
     def _turned(self, time: float) -> np.ndarray:

@@ -44,7 +44,9 @@ class StarLook:
 
 @dataclass(frozen=True)
 class Pane:
-    """One picture of the rows: `coordinates` (n, 2) or (n, 3), under a title; `note` is the small print beneath it."""
+    """One picture of the rows: `coordinates` (n, 2) or (n, 3), under a title; `note` is the small print
+    beneath it.
+    """
 
     title: str
     coordinates: np.ndarray
@@ -74,13 +76,15 @@ class Scene:
     category_names : tuple of str
         The legend.
     category_colors : tuple of str
-        Hexadecimal, one per category, where these have an order that a ramp can show; by default the palette's or the scale's.
+        Hexadecimal, one per category, where these have an order that a ramp can show; by default the
+        palette's or the scale's.
     anchors : array (k,) of int
         Rows drawn as numbered ringed stars, 1 … k in this order.
     caption : str
         One sentence on the content; also the alt text.
     texts, notes : arrays (n,) of str, optional
-        For hover only: the item behind each row, such as its sentence, and small print about it, such as its count.
+        For hover only: the item behind each row, such as its sentence, and small print about it, such as its
+        count.
     stars : StarLook
         How the anchors are drawn.
     prominence : array (n,) of int, optional
@@ -98,7 +102,8 @@ class Scene:
     named : bool
         Write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        How maps of three dimensions are seen, the rows of a rotation: right, up, to the viewer; None is the renderer's own.
+        How maps of three dimensions are seen, the rows of a rotation: right, up, to the viewer; None is the
+        renderer's own.
     """
 
     panes: tuple[Pane, ...]
@@ -130,19 +135,33 @@ class Scene:
             raise ValueError(f"expected panes of different titles, got {titles}")
         n = len(self.ids)
         for pane in self.panes:
-            if pane.coordinates.ndim != 2 or len(pane.coordinates) != n or pane.coordinates.shape[1] not in (2, 3):
+            if (
+                pane.coordinates.ndim != 2
+                or len(pane.coordinates) != n
+                or pane.coordinates.shape[1] not in (2, 3)
+            ):
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if self.category_colors and len(self.category_colors) != len(self.category_names):
-            raise ValueError(f"expected {len(self.category_names)} colours, one per category, got {len(self.category_colors)}")
+            raise ValueError(
+                f"expected {len(self.category_names)} colours, one per category, got"
+                f" {len(self.category_colors)}"
+            )
         numbers = self.clusters.numbers if self.clusters else None
-        columns = (("texts", self.texts), ("notes", self.notes), ("prominence", self.prominence), ("clusters", numbers))
+        columns = (
+            ("texts", self.texts),
+            ("notes", self.notes),
+            ("prominence", self.prominence),
+            ("clusters", numbers),
+        )
         for name, column in columns:
             if column is not None and len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
         for coloring in self.colorings():
             coloring.check(n)
         if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
-            raise ValueError(f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}")
+            raise ValueError(
+                f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}"
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -167,7 +186,9 @@ class Scene:
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     def table(self) -> pd.DataFrame:
-        """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and all coordinates."""
+        """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and
+        all coordinates.
+        """
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
         columns = {"id": encodable(self.ids), **self._column(self._first, "category"), "anchor": numbers}

@@ -1,4 +1,6 @@
-"""adapt: rows through an adapter, from one store of vectors to another; without a source, the adapter's card."""
+"""adapt: rows through an adapter, from one store of vectors to another; without a source, the adapter's
+card.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     places = "; ".join(one.help for one in INDEXES.values())
     parser.description += (
-        " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run resumes. Ids stay, "
-        "and where both sides keep one, the payload. Nothing is ever deleted or overwritten."
+        " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
+        " resumes. Ids stay, and where both sides keep one, the payload. Nothing is ever deleted or"
+        " overwritten."
     )
-    parser.add_argument("adapter", metavar="ADAPTER", help=f"an adapter's folder or file; {COPY!r} copies rows as they are")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help=f"where the rows are: {places}; without it, show the card")
-    parser.add_argument("target", metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new")
+    parser.add_argument(
+        "adapter", metavar="ADAPTER", help=f"an adapter's folder or file; {COPY!r} copies rows as they are"
+    )
+    parser.add_argument(
+        "source", metavar="SOURCE", nargs="?", help=f"where the rows are: {places}; without it, show the card"
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new"
+    )
     parser.add_argument(
         "--corpus",
         action="store_true",
-        help="the rows are vectors of the old model, for adapters that project them; else queries of the new one",
+        help=(
+            "the rows are vectors of the old model, for adapters that project them; else queries of the"
+            " new one"
+        ),
     )
-    parser.add_argument("--add", action="store_true", help="add the rows to a collection or table that exists already")
+    parser.add_argument(
+        "--add", action="store_true", help="add the rows to a collection or table that exists already"
+    )
     add_shards(parser)
     parser.epilog = (
         "example:\n"
@@ -56,7 +70,9 @@ def run(options: argparse.Namespace) -> None:
             print(line)
         return
     if options.target is None:
-        raise SpaceError("expected a source and a target, got one of them; name both, or an adapter alone to see its card")
+        raise SpaceError(
+            "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
+        )
     if by_shard(options, options.source):
         _by_shard(options, adapter)
         return
@@ -74,12 +90,16 @@ def _by_shard(options: argparse.Namespace, adapter: LoadedAdapter | None) -> Non
 
     if adapter is None or options.add:
         raise SpaceError(
-            "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to copy its rows"
+            "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to copy"
+            " its rows"
         )
     source, side = by_shard.opened(options.source), "corpus" if options.corpus else "queries"
     with by_shard.runner(options, len(source.shards)) as run:
         found = adapt_shards(adapter, source, options.target, run, side=side)
-    print(f"{found.goal}: {found.n:,} rows × {found.width:,} in {len(source.shards):,} shards, {told(adapter, side)}")
+    print(
+        f"{found.goal}: {found.n:,} rows × {found.width:,} in {len(source.shards):,} shards,"
+        f" {told(adapter, side)}"
+    )
     print("\n".join(by_shard.told(run)))
 
 
@@ -114,8 +134,11 @@ def described(card: Card) -> list[str]:
 
     settings = ", ".join(f"{name} {value}" for name, value in card.settings.items())
     lines = [
-        f"{card.adapter}{f' ({settings})' * bool(settings)}: {card.new_model or 'new model'}, {card.new_width:,} numbers per "
-        f"row → {card.old_model or 'old model'}, {card.old_width:,}; searched at width {card.width:,}",
+        (
+            f"{card.adapter}{f' ({settings})' * bool(settings)}: {card.new_model or 'new model'},"
+            f" {card.new_width:,} numbers per row → {card.old_model or 'old model'}, {card.old_width:,};"
+            f" searched at width {card.width:,}"
+        ),
         f"learned from {card.n_pairs:,} pairs (new {card.new_digest[:8]}, old {card.old_digest[:8]})",
     ]
     for one in card.scores:

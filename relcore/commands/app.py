@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from relcore.catalog.catalog import SpaceSpec
 
 SHARED = (
-    "This app is shared, and has no login: everybody who can reach this port can use it, and its computing time. It reads only "
-    "uploads, {data}. Others reach it at http://{host}:{port}"
+    "This app is shared, and has no login: everybody who can reach this port can use it, and its computing"
+    " time. It reads only uploads, {data}. Others reach it at http://{host}:{port}"
 )
 
 
@@ -26,28 +26,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import SPACE_HELP, add_samples
 
     parser.description += (
-        " The first two become source and target. A table without vectors and with as many rows as the file before it gives "
-        "that file its ids, labels and texts. A folder of vector files, as of checkpoints, opens all of them. A folder of "
-        "shards with more than a million rows, or at an address such as s3://…, opens as a sample of its rows. Stop the app "
-        "with Ctrl-C."
+        " The first two become source and target. A table without vectors and with as many rows as the file"
+        " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
+        " opens all of them. A folder of shards with more than a million rows, or at an address such as"
+        " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    parser.add_argument("--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port")
+    parser.add_argument(
+        "--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port"
+    )
     parser.add_argument(
         "--share",
         action="store_true",
-        help="let other machines use the app, too; there is no login, and the app then reads only $RELSCOPE_DATA, the files "
-        "named here and uploads (the same as RELSCOPE_SHARE=1)",
+        help=(
+            "let other machines use the app, too; there is no login, and the app then reads only"
+            " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1)"
+        ),
     )
-    parser.add_argument("--no-browser", action="store_true", help="do not open a browser; the terminal shows the address")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="do not open a browser; the terminal shows the address"
+    )
     parser.add_argument(
         "--print-selection",
         action="store_true",
-        help="print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces; a selection of "
-        "more than 10,000 rows is written to a file that the line names. Everything else is then printed on stderr",
+        help=(
+            "print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces;"
+            " a selection of more than 10,000 rows is written to a file that the line names. Everything else"
+            " is then printed on stderr"
+        ),
     )
     add_samples(parser)
-    parser.epilog = "example:\n  relscope app first.npy second.parquet\n  relscope app first.npy metadata.csv second.parquet"
+    parser.epilog = (
+        "example:\n  relscope app first.npy second.parquet\n  relscope app first.npy metadata.csv"
+        " second.parquet"
+    )
     parser.epilog += "\n  relscope app first.npy second.npy --print-selection | python my_script.py"
 
 
@@ -64,8 +76,8 @@ def run(options: argparse.Namespace) -> None:
     shared = options.share or access.shared()
     if options.print_selection and shared:
         raise SpaceError(
-            "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors select is theirs; "
-            "share without --print-selection, and let them save session files"
+            "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors"
+            " select is theirs; share without --print-selection, and let them save session files"
         )
     with unconfined():  # whoever types the command opens these files to all who use the app
         specs = [record.to_json(one) for one in opened(options.spaces, options)]
@@ -78,12 +90,22 @@ def run(options: argparse.Namespace) -> None:
         print(what_sharing_means(options.port), flush=True)
     if options.print_selection:
         environment[LINES] = str(lines_stream())
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(main_script().with_name("serve.py")), *settings]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "streamlit",
+        "run",
+        str(main_script().with_name("serve.py")),
+        *settings,
+    ]
     os.execve(sys.executable, command, environment)
 
 
 def lines_stream() -> int:
-    """A descriptor of stdout for the lines of selections; what else the server prints goes to stderr from now on."""
+    """A descriptor of stdout for the lines of selections; what else the server prints goes to stderr from
+    now on.
+    """
     sys.stdout.flush()
     stream = os.dup(1)
     os.set_inheritable(stream, True)
@@ -94,7 +116,11 @@ def lines_stream() -> int:
 def what_sharing_means(port: int | None) -> str:
     """Who can use a shared app, what it reads, and its address."""
     data = os.environ.get("RELSCOPE_DATA")
-    reads = f"the files named in this command and the folder {data}" if data else "and the files named in this command"
+    reads = (
+        f"the files named in this command and the folder {data}"
+        if data
+        else "and the files named in this command"
+    )
     return SHARED.format(data=reads, host=own_address(), port=port or "8501, or the port that is named below")
 
 
@@ -109,10 +135,11 @@ def own_address() -> str:
 
 
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
-    """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear here.
+    """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear
+    here.
 
-    A table without vectors is the metadata of the file before it, see `relcore.catalog.tables_beside.joined`. With `options`,
-    folders that are too large are samples, see `app_samples.sampled`.
+    A table without vectors is the metadata of the file before it, see `relcore.catalog.tables_beside.joined`.
+    With `options`, folders that are too large are samples, see `app_samples.sampled`.
 
     Raises
     ------
@@ -123,7 +150,9 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
     from relcore.commands.naming import sampled, space_specs
     from relcore.tasks.recipe import load_again
 
-    specs = joined([spec for name in names for spec in (options and sampled(options, name)) or space_specs(name)])
+    specs = joined(
+        [spec for name in names for spec in (options and sampled(options, name)) or space_specs(name)]
+    )
     for spec in specs:
         load_again(spec)
     return [with_full_paths(spec) for spec in specs]

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring together is suspect. "
-        "Pairs agree as mismatched pairs do where they are wrong."
+        " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring"
+        " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
     add_pair(parser)
     add_anchors(parser, "the rows that both spaces have")
@@ -30,11 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pairs",
         type=Path,
         metavar="FILE",
-        help="audit these pairs instead: one per line, source id and target id separated by a tab or “=”, as bootstrap -o "
-        "writes them",
+        help=(
+            "audit these pairs instead: one per line, source id and target id separated by a tab or “=”, as"
+            " bootstrap -o writes them"
+        ),
     )
     parser.add_argument(
-        "--method", default="procrustes", help="; ".join(f"{name}: {one.title}, {one.help}" for name, one in AUDITS.items())
+        "--method",
+        default="procrustes",
+        help="; ".join(f"{name}: {one.title}, {one.help}" for name, one in AUDITS.items()),
     )
     parser.add_argument(
         "--false-share",
@@ -47,12 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours of the scores")
     add_random_state(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the pairs that are not suspect (.tsv): source and target"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the pairs that are not suspect (.tsv): source and target",
     )
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
-    parser.epilog = "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
+    parser.epilog = (
+        "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -87,8 +97,13 @@ def run(options: argparse.Namespace) -> None:
         "decided": outcome.decided,
         "n_wrong": outcome.n_wrong,
         "suspects": [outcome.anchors[position] for position in outcome.suspects],
-        "scores": {name: {metric: one.to_record() for metric, one in found.items()} for name, found in outcome.scores.items()},
-        "differences": {metric: [one.value, one.low, one.high] for metric, one in outcome.differences.items()},
+        "scores": {
+            name: {metric: one.to_record() for metric, one in found.items()}
+            for name, found in outcome.scores.items()
+        },
+        "differences": {
+            metric: [one.value, one.low, one.high] for metric, one in outcome.differences.items()
+        },
     }
     show(options, table, lines_of(outcome) + ([str(options.output)] if options.output else []), **facts)
 

@@ -1,4 +1,6 @@
-"""available: two lists of spaces, one line each, without and with the network; or what one file or folder holds."""
+"""available: two lists of spaces, one line each, without and with the network; or what one file or folder
+holds.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="?",
         metavar="FILE",
-        help="a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns is read as",
+        help=(
+            "a vector file or a folder of them: show rows and dimensions; of a table, what each of its"
+            " columns is read as"
+        ),
     )
     parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="also list the vector files in this folder (default: $RELSCOPE_DATA)"
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="also list the vector files in this folder (default: $RELSCOPE_DATA)",
     )
     parser.description += (
-        " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after the table's name, "
-        "here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the options are id_column, label_column, "
-        "count_column, ignore with names separated by commas, and matrix for a file with several."
+        " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
+        " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
+        " options are id_column, label_column, count_column, ignore with names separated by commas, and"
+        " matrix for a file with several."
     )
     parser.epilog = (
         "example:\n"
@@ -65,7 +74,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def show_file(text: str) -> None:
-    """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as headers tell them."""
+    """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as
+    headers tell them.
+    """
     from relcore.base.errors import SpaceError
     from relcore.commands.naming import space_specs
     from relcore.commands.output import aligned
@@ -75,7 +86,9 @@ def show_file(text: str) -> None:
 
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
-        raise SpaceError(f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file")
+        raise SpaceError(
+            f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file"
+        )
     path = Path(specs[0].name)
     table = parts_of(path)[0] if path.is_dir() else path
     if len(specs) == 1 and table.suffix.lower() in TABLES:

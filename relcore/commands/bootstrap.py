@@ -24,36 +24,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
-        " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real for spaces without "
-        "common ids."
+        " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real"
+        " for spaces without common ids."
     )
     add_pair(parser)
     parser.add_argument(
         "--seeds",
         default="15",
         metavar="N|FILE|none",
-        help="known pairs: a number to draw at random, or a file with one pair per line, separated by a tab or “=”",
+        help=(
+            "known pairs: a number to draw at random, or a file with one pair per line, separated by a tab"
+            " or “=”"
+        ),
     )
-    parser.add_argument("--anchors", type=whole, default=300, metavar="N", help="number of anchors, seeds included")
+    parser.add_argument(
+        "--anchors", type=whole, default=300, metavar="N", help="number of anchors, seeds included"
+    )
     parser.add_argument("--method", default="self-learning", help=", ".join(BOOTSTRAPS))
     parser.add_argument(
         "--rows",
         type=whole,
         metavar="N",
-        help=f"use the N most frequent (or first) rows of each space; default: all, or {PAPER_ROWS:,} for “paper”",
+        help=(
+            f"use the N most frequent (or first) rows of each space; default: all, or {PAPER_ROWS:,} for"
+            " “paper”"
+        ),
     )
-    parser.add_argument("--real", action="store_true", help="treat ids as unrelated, except those of the seeds")
-    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores")
-    parser.add_argument("--steps", type=whole, metavar="N", help="paper: number of steps; default: that of the publication")
+    parser.add_argument(
+        "--real", action="store_true", help="treat ids as unrelated, except those of the seeds"
+    )
+    parser.add_argument(
+        "-k", type=whole, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores"
+    )
+    parser.add_argument(
+        "--steps", type=whole, metavar="N", help="paper: number of steps; default: that of the publication"
+    )
     parser.add_argument(
         "--learning-rate",
         type=finite,
         metavar="RATE",
-        help="paper: learning rate, above 0 … 1; default: .02, as published for retrieval (.05 for stitching)",
+        help=(
+            "paper: learning rate, above 0 … 1; default: .02, as published for retrieval (.05 for stitching)"
+        ),
     )
     add_random_state(parser, "the choice of seeds and anchors")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the pairs (.tsv): source, target, and how each was found"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the pairs (.tsv): source, target, and how each was found",
     )
     add_recipe(parser)
     add_sample(parser)
@@ -90,9 +110,21 @@ def run(options: argparse.Namespace) -> None:
         "share": outcome.share,
         "anchors": len(result.anchors),
     }
-    scores = {form: {name: score.to_record() for name, score in found.items()} for form, found in outcome.scores.items()}
+    scores = {
+        form: {name: score.to_record() for name, score in found.items()}
+        for form, found in outcome.scores.items()
+    }
     lines = [*lines_of(outcome), *([str(options.output)] if options.output else []), *told]
-    show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores, sample=told)
+    show(
+        options,
+        pairs,
+        lines,
+        **facts,
+        pairs=len(result.pairs),
+        wrong=outcome.wrong(),
+        scores=scores,
+        sample=told,
+    )
 
 
 def seed_ids(options: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -127,7 +159,8 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
         rows = PAPER_ROWS if min(len(source), len(target)) > PAPER_ROWS else None
     if options.method == "paper" and not (n_seeds or pairs):
         raise SpaceError(
-            "--seeds: expected seeds for the published method, got none; use --seeds 15, or --method self-learning"
+            "--seeds: expected seeds for the published method, got none; use --seeds 15, or --method"
+            " self-learning"
         )
     rate = LEARNING_RATE if options.learning_rate is None else options.learning_rate
     asked = {"n_anchors": options.anchors, "k": options.k, "random_state": options.random_state}
@@ -144,7 +177,8 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
 
 
 def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ...]:
-    """Pairs of ids from the text file of an option, see `read_pairs`; of a file that this command wrote, the seeds and anchors.
+    """Pairs of ids from the text file of an option, see `read_pairs`; of a file that this command wrote, the
+    seeds and anchors.
 
     Raises
     ------
@@ -175,7 +209,9 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
     """The seeds, the anchors, and the other pairs of mutual nearest neighbours."""
     result = outcome.result
     anchors = set(result.anchors)
-    named = [(*pair, "seed" if number < result.n_seeds else "anchor") for number, pair in enumerate(result.anchors)]
+    named = [
+        (*pair, "seed" if number < result.n_seeds else "anchor") for number, pair in enumerate(result.anchors)
+    ]
     return named + [(*pair, "pair") for pair in result.pairs if pair not in anchors]
 
 
@@ -189,9 +225,13 @@ def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
         rows = [["relative to", "metric", "score", "chance level, 95 %"]]
         for form, by_metric in outcome.scores.items():
             for metric, score in by_metric.items():
-                rows.append([form, METRICS[metric].title, short(score), band(score.null.low, score.null.high)])
+                rows.append(
+                    [form, METRICS[metric].title, short(score), band(score.null.low, score.null.high)]
+                )
         one = next(iter(outcome.scores.values()))["jaccard"]
-        asked = counted(one.n, "held-out row") + (f", {one.n_queries:,} of them as queries" if one.interval else "")
+        asked = counted(one.n, "held-out row") + (
+            f", {one.n_queries:,} of them as queries" if one.interval else ""
+        )
         lines += ["", rows, "", f"{asked}; k = {one.k}; chance level: rows of one space permuted"]
     wrong = outcome.wrong()
     if wrong:

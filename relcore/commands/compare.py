@@ -39,19 +39,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--queries",
         default="",
         metavar="N|all",
-        help="number of random held-out rows whose neighbours are searched, or all of them (default: 300, as on the page); all "
-        "run in blocks, and a stopped command resumes",
+        help=(
+            "number of random held-out rows whose neighbours are searched, or all of them (default: 300, as"
+            " on the page); all run in blocks, and a stopped command resumes"
+        ),
     )
     parser.add_argument("--exact", action="store_true", help="the same as --queries all")
     parser.add_argument(
         "--neighbours",
         default="exact",
         metavar="SEARCH",
-        help=f"how the neighbours of all queries are searched: {', '.join(SEARCHES)}; ivf and hnsw are approximate and tell "
-        "their measured recall",
+        help=(
+            f"how the neighbours of all queries are searched: {', '.join(SEARCHES)}; ivf and hnsw are"
+            " approximate and tell their measured recall"
+        ),
     )
     parser.add_argument(
-        "--recall", type=finite, default=0.95, metavar="SHARE", help="recall that the setting of ivf or hnsw is chosen for"
+        "--recall",
+        type=finite,
+        default=0.95,
+        metavar="SHARE",
+        help="recall that the setting of ivf or hnsw is chosen for",
     )
     add_random_state(parser)
     add_shards(parser)
@@ -83,12 +91,18 @@ def run(options: argparse.Namespace) -> None:
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
         raise SpaceError(
-            "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or leave --recipe out"
+            "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or"
+            " leave --recipe out"
         )
     settings = {"k": options.k, "convention": options.convention, "n_queries": n_queries}
     for n in (len(pair), len(pair) - len(anchors)):
         if n:  # too many anchors have an error of their own
-            need_k(options.k, n, n - (options.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}")
+            need_k(
+                options.k,
+                n,
+                n - (options.convention == "mutual"),
+                f" of {pair.source.name!r} and {pair.target.name!r}",
+            )
     labels = class_labels(pair)
     forms = REPRESENTATIONS if anchors else ("absolute",)
     if n_queries is None:
@@ -98,8 +112,14 @@ def run(options: argparse.Namespace) -> None:
             done = partial(line.show, text="blocks of rows")
             scores = score_forms(pair, forms, anchors, projection, labels=labels, done=done, **settings)
     if options.recipe:
-        settings |= {"class_agreement": labels is not None, "neighbours": options.neighbours, "target_recall": options.recall}
-        write_recipe(options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores))
+        settings |= {
+            "class_agreement": labels is not None,
+            "neighbours": options.neighbours,
+            "target_recall": options.recall,
+        }
+        write_recipe(
+            options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores)
+        )
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
     if pair.n_source_only or pair.n_target_only:
@@ -121,7 +141,9 @@ def _n_queries(options: argparse.Namespace) -> int | None:
     if text == "all":
         return None
     if options.neighbours != "exact":
-        raise SpaceError(f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly")
+        raise SpaceError(
+            f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
+        )
     if text and (not is_number("--queries", text) or not int(text)):
         raise SpaceError(f"--queries: expected a number above 0, or all, got {text!r}")
     return int(text) if text else LIVE_QUERIES
@@ -139,7 +161,9 @@ def _scores_of_every_row(
     from relcore.compare.exact import ExactScores
 
     settings = {"search": options.neighbours, "target_recall": options.recall}
-    tasks = [ExactScores.on(form, anchors, projection, options.k, options.convention, **settings) for form in forms]
+    tasks = [
+        ExactScores.on(form, anchors, projection, options.k, options.convention, **settings) for form in forms
+    ]
     found = all_computed(tasks, specs, (pair.source, pair.target), options)
     return {form: one.scores for form, one in zip(forms, found, strict=True)}
 
@@ -157,33 +181,61 @@ def _by_shard(options: argparse.Namespace) -> None:
     source, target = by_shard.opened(options.source), by_shard.opened(options.target)
     settings = {"k": options.k, "convention": options.convention, "random_state": options.random_state}
     if options.neighbours != "exact":
-        raise SpaceError(f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out")
+        raise SpaceError(
+            f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
+        )
     settings["n_queries"] = _n_queries(options) or source.n
     with by_shard.runner(options, len(source.shards)) as run:
-        found = compare_shards(source, target, anchors_by_shard(options, source.n), run, projection_of(options), **settings)
+        found = compare_shards(
+            source, target, anchors_by_shard(options, source.n), run, projection_of(options), **settings
+        )
     table, names = score_table(found.scores), distinct_names((source, target))
     n_anchors, notes = len(found.anchors), score_notes(found.scores)
-    head = f"{names[0]} and {names[1]}, {counted(n_anchors, 'anchor')}, {counted(len(source.shards), 'shard')} each"
+    head = (
+        f"{names[0]} and {names[1]}, {counted(n_anchors, 'anchor')}, {counted(len(source.shards), 'shard')}"
+        " each"
+    )
     lines = [line for note in notes for line in ("", f"Note: {note}")]
-    facts = {"source": names[0], "target": names[1], "n": found.n, "anchors": source.ids_of(found.anchors), "notes": notes}
+    facts = {
+        "source": names[0],
+        "target": names[1],
+        "n": found.n,
+        "anchors": source.ids_of(found.anchors),
+        "notes": notes,
+    }
     facts |= {"passes": run.told(), "worker_mb": run.peaks}
-    show(options, table, [head, "", printed(table), "", circumstances(found.scores), *lines, *by_shard.told(run)], **facts)
+    show(
+        options,
+        table,
+        [head, "", printed(table), "", circumstances(found.scores), *lines, *by_shard.told(run)],
+        **facts,
+    )
 
 
 def printed(table: pd.DataFrame) -> list[list[str]]:
-    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band, and the recall of
-    approximate neighbours."""
+    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band,
+    and the recall of approximate neighbours."""
     from relcore.base.numbers import short
 
     approximate = "recall" in table
     rows = [
-        ["representation", "metric", "score", "±", "chance level", "its 95 %"] + approximate * ["recall, its 95 %, queries"]
+        ["representation", "metric", "score", "±", "chance level", "its 95 %"]
+        + approximate * ["recall, its 95 %, queries"]
     ]
     for row in table.itertuples():
-        reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where all rows are queries
+        reach = (
+            "" if row.low != row.low else short((row.high - row.low) / 2)
+        )  # NaN where all rows are queries
         none = row.chance != row.chance
         band = "" if none else f"{short(row.null_low)} … {short(row.null_high)}"
-        cells = [row.form, row.metric.split(",")[0], short(row.score), reach, "" if none else short(row.chance), band]
+        cells = [
+            row.form,
+            row.metric.split(",")[0],
+            short(row.score),
+            reach,
+            "" if none else short(row.chance),
+            band,
+        ]
         if approximate:
             here = row.recall == row.recall
             interval = f"{short(row.recall_low)} … {short(row.recall_high)}" if here else ""
@@ -200,6 +252,10 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     lists = next((score for score in every if score.k), None)
     told = [rows_scored(scores)]
     if lists is not None:  # a score of 0 counts, too
-        sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)" if lists.interval else ""
+        sampled = (
+            f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)"
+            if lists.interval
+            else ""
+        )
         told.append(f"{neighbour_facts(scores)}{sampled}")
     return "; ".join([*told, "chance level: rows of one space permuted"])

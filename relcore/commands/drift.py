@@ -1,4 +1,6 @@
-"""drift: what changed between two versions of the same rows, and whether it matters; the exit code decides in CI."""
+"""drift: what changed between two versions of the same rows, and whether it matters; the exit code decides
+in CI.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so that shift, scale "
-        "and rotation do not matter. New queries, old vectors: there they matter. The exit code is 1 after an alarm, 0 without "
-        "one, 2 after an error."
+        " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
+        " that shift, scale and rotation do not matter. New queries, old vectors: there they matter. The exit"
+        " code is 1 after an alarm, 0 without one, 2 after an error."
     )
     parser.add_argument("old", metavar="OLD", help=SPACE_HELP)
     parser.add_argument(
         "new",
         nargs="?",
         metavar="NEW",
-        help="the new version of the same rows; rows are paired by id. Without it, OLD is a folder of versions such as "
-        "checkpoints: each is compared with the one before, and the last two are judged",
+        help=(
+            "the new version of the same rows; rows are paired by id. Without it, OLD is a folder of versions"
+            " such as checkpoints: each is compared with the one before, and the last two are judged"
+        ),
     )
     parser.add_argument(
         "--gate",
@@ -48,11 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which situation decides the exit code; default: an alarm in either",
     )
     parser.add_argument(
-        "--thresholds", metavar="FILE", help="how much may change, .toml or .json; --print-thresholds shows the default"
+        "--thresholds",
+        metavar="FILE",
+        help="how much may change, .toml or .json; --print-thresholds shows the default",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="junit: JUnit XML for CI")
     parser.add_argument(
-        "--shared", action="store_true", help="compare the rows that both versions have, whatever else they have"
+        "--shared",
+        action="store_true",
+        help="compare the rows that both versions have, whatever else they have",
     )
     parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours of each query")
     parser.add_argument("--queries", type=whole, default=1000, metavar="N", help="number of queries, at most")
@@ -61,10 +69,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=finite,
         default=2.0**-11,
         metavar="SHARE",
-        help="numeric noise of a model that runs twice, as a share of a row's length; default: 1/2048, rounding to float16",
+        help=(
+            "numeric noise of a model that runs twice, as a share of a row's length; default: 1/2048,"
+            " rounding to float16"
+        ),
     )
-    parser.add_argument("--random-state", type=random_state, default=0, metavar="N", help="random state of queries and noise")
-    parser.add_argument("--print-thresholds", action=_Printed, help="print the default thresholds as a TOML file, and exit")
+    parser.add_argument(
+        "--random-state", type=random_state, default=0, metavar="N", help="random state of queries and noise"
+    )
+    parser.add_argument(
+        "--print-thresholds", action=_Printed, help="print the default thresholds as a TOML file, and exit"
+    )
     add_recipe(parser)
     add_scheduler(parser)
     parser.epilog = (
@@ -131,7 +146,9 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
         return [space_spec(options.old), space_spec(options.new)]
     found = space_specs(options.old)
     if len(found) < 2:
-        raise SpaceError(f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too")
+        raise SpaceError(
+            f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too"
+        )
     return found
 
 
@@ -159,7 +176,11 @@ def show_as(kind: str, drift: Drift, verdict: DriftVerdict, situations: tuple[st
 
     if kind == "json":
         rows = [plain(row) for row in verdict.table().to_dict("records")]
-        print(json.dumps(plain(facts(drift, verdict, situations)) | {"checks": rows}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                plain(facts(drift, verdict, situations)) | {"checks": rows}, indent=2, ensure_ascii=False
+            )
+        )
     elif kind == "markdown":
         print(markdown(drift, verdict, situations), end="")
     elif kind == "junit":
@@ -170,14 +191,19 @@ def show_as(kind: str, drift: Drift, verdict: DriftVerdict, situations: tuple[st
 
 
 def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> list[str | list[list[str]]]:
-    """The headline, each situation, the four shares, and the checks: all rows first, then the classes with an alarm."""
+    """The headline, each situation, the four shares, and the checks: all rows first, then the classes with
+    an alarm.
+    """
     from relcore.base.numbers import general, short
     from relcore.drift.check import cautions, circumstances, headline, shares_told, told
     from relcore.drift.reports import ordered
     from relcore.drift.verdict import SITUATIONS
 
     lines: list[str | list[list[str]]] = [headline(drift, verdict), ""]
-    lines += [f"{told(drift, verdict, one)}{'' if one in situations else ' (does not decide)'}" for one in SITUATIONS]
+    lines += [
+        f"{told(drift, verdict, one)}{'' if one in situations else ' (does not decide)'}"
+        for one in SITUATIONS
+    ]
     lines += cautions(drift, verdict)
     if shares := shares_told(drift):
         lines += ["", [["of the change", *shares], ["share", *(short(one) for one in shares.values())]]]
@@ -188,7 +214,17 @@ def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -
     for check in listed:
         one = check.measure
         numbers = (short(value) for value in (one.value, one.noise, check.threshold))
-        rows.append([SITUATIONS[one.situation].title, one.quantity, one.group or "all rows", *numbers, "alarm" * check.alarm])
+        rows.append(
+            [
+                SITUATIONS[one.situation].title,
+                one.quantity,
+                one.group or "all rows",
+                *numbers,
+                "alarm" * check.alarm,
+            ]
+        )
     more = len(checks) - len(listed)
-    lines += ["", rows] + ([f"  and {more:,} more checks of classes; --format json lists all"] if more else [])
+    lines += ["", rows] + (
+        [f"  and {more:,} more checks of classes; --format json lists all"] if more else []
+    )
     return [*lines, "", circumstances(drift)]

@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " Encodings are saved in the store. Other commands take them by name or key; the app lists them under Spaces, Store."
+        " Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
+        " Spaces, Store."
     )
     add_dataset(parser)
     add_encoders(parser)
@@ -29,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="also write the space (.npz, .safetensors or .parquet); several spaces are written to file-1.npz, file-2.npz, …",
+        help=(
+            "also write the space (.npz, .safetensors or .parquet); several spaces are written to file-1.npz,"
+            " file-2.npz, …"
+        ),
     )
     add_recipe(parser)
     add_scheduler(parser)
@@ -66,7 +70,11 @@ def run(options: argparse.Namespace) -> None:
         space = load(one, store)
         row = {"key": one.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
         if options.output:
-            path = options.output if len(specs) == 1 else options.output.with_stem(f"{options.output.stem}-{number}")
+            path = (
+                options.output
+                if len(specs) == 1
+                else options.output.with_stem(f"{options.output.stem}-{number}")
+            )
             write_space(space, path)
             row["file"] = str(path)
         rows.append(row)
@@ -112,6 +120,7 @@ def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None
     trained = [one for one, curve in curves.items() if curve]
     if not trained:
         raise SpaceError(
-            "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got none; omit --recipe"
+            "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got"
+            " none; omit --recipe"
         )
     write_recipe(options, Training(tuple(trained)).draw({one.name: curves[one] for one in trained}))

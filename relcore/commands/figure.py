@@ -16,32 +16,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_full_paths
 
     parser.description = (
-        "Draw a figure again from its recipe: load the spaces, compute everything, write one file. The numbers are those of "
-        "the app. If a space has changed since, the command stops with an error."
+        "Draw a figure again from its recipe: load the spaces, compute everything, write one file. The"
+        " numbers are those of the app. If a space has changed since, the command stops with an error."
     )
     parser.add_argument(
         "recipe",
         type=Path,
-        help="a recipe (.json), or any pdf, png, svg or html file that Relscope exported, since these contain it",
+        help=(
+            "a recipe (.json), or any pdf, png, svg or html file that Relscope exported, since these"
+            " contain it"
+        ),
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="the file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html (interactive), .csv (the "
-        "plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a PDF in this folder",
+        help=(
+            "the file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html"
+            " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all"
+            " settings). Default: a PDF in this folder"
+        ),
     )
     parser.add_argument(
-        "--width", type=finite, default=6.75, metavar="INCHES", help="3.25 for a column, 6.75 for a page; 2 to 12"
+        "--width",
+        type=finite,
+        default=6.75,
+        metavar="INCHES",
+        help="3.25 for a column, 6.75 for a page; 2 to 12",
     )
     parser.add_argument(
-        "--dpi", type=whole, default=300, help="resolution of png, and of points that pdf and svg hold as pixels; 72 to 1200"
+        "--dpi",
+        type=whole,
+        default=300,
+        help="resolution of png, and of points that pdf and svg hold as pixels; 72 to 1200",
     )
     parser.add_argument("--font-size", type=finite, default=8, metavar="POINTS", help="4 to 24")
     parser.add_argument("--dark", action="store_true", help="use the dark theme")
     parser.add_argument(
-        "--no-panel-letters", dest="panel_letters", action="store_false", help="omit the letters a, b, c, d before the titles"
+        "--no-panel-letters",
+        dest="panel_letters",
+        action="store_false",
+        help="omit the letters a, b, c, d before the titles",
     )
     parser.add_argument(
         "--data",
@@ -49,8 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="where the recipe's files are, up to two folders below; can be given several times. They are also looked for "
-        "beside the recipe, in this folder, and under RELSCOPE_DATA",
+        help=(
+            "where the recipe's files are, up to two folders below; can be given several times. They are also"
+            " looked for beside the recipe, in this folder, and under RELSCOPE_DATA"
+        ),
     )
     parser.add_argument(
         "--file",
@@ -72,7 +90,13 @@ def run(options: argparse.Namespace) -> None:
     from relcore.figures.style import DARK, LIGHT, Style
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
-    style = Style(options.width, options.dpi, options.panel_letters, options.font_size, theme=DARK if options.dark else LIGHT)
+    style = Style(
+        options.width,
+        options.dpi,
+        options.panel_letters,
+        options.font_size,
+        theme=DARK if options.dark else LIGHT,
+    )
     figure = exportable(with_paths(read_recipe(options.recipe), _finder(options)))
     output = options.output or Path(figure.filename("pdf"))
     if output.resolve() == options.recipe.resolve():

@@ -1,4 +1,6 @@
-"""migrate: keep the old embedding model, bridge, ask twice, or re-embed; measured on pairs, and on judged queries if given."""
+"""migrate: keep the old embedding model, bridge, ask twice, or re-embed; measured on pairs, and on judged
+queries if given.
+"""
 
 from __future__ import annotations
 
@@ -27,38 +29,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
-        " Rows that both models have embedded are the pairs; they belong together by id. Without judgements, pairs that are "
-        "held out from the adapter are the queries."
+        " Rows that both models have embedded are the pairs; they belong together by id. Without judgements,"
+        " pairs that are held out from the adapter are the queries."
     )
     parser.add_argument("old", metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
-    parser.add_argument("new", metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids")
+    parser.add_argument(
+        "new", metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
+    )
     parser.add_argument("--queries-old", metavar="SPACE", help="queries by the old model")
     parser.add_argument("--queries-new", metavar="SPACE", help="the same queries by the new model")
     parser.add_argument(
-        "--qrels", type=Path, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade"
+        "--qrels",
+        type=Path,
+        metavar="FILE",
+        help="TREC judgements: per line a query, an iteration, a row and a grade",
     )
     parser.add_argument(
-        "--labels", action="store_true", help="rows of the same label are relevant to a held-out row; OLD or NEW has labels"
+        "--labels",
+        action="store_true",
+        help="rows of the same label are relevant to a held-out row; OLD or NEW has labels",
     )
-    parser.add_argument("--adapter", default="auto", help=f"auto, by cross-validation on the pairs, or {', '.join(ADAPTERS)}")
     parser.add_argument(
-        "--pairs", type=whole, default=0, metavar="N", help="number of pairs to learn from; default: all that are not held out"
+        "--adapter", default="auto", help=f"auto, by cross-validation on the pairs, or {', '.join(ADAPTERS)}"
+    )
+    parser.add_argument(
+        "--pairs",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="number of pairs to learn from; default: all that are not held out",
     )
     parser.add_argument("--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}")
-    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of rows that each search finds")
-    parser.add_argument("--fusion", default="z", help="how asking twice adds two searches: z, reciprocal")
-    parser.add_argument("--no-curve", dest="curve", action="store_false", help="do not measure smaller numbers of pairs")
-    parser.add_argument("--draws", type=whole, default=3, metavar="N", help="draws of the pairs per point of the curve")
     parser.add_argument(
-        "--take-away", type=Path, metavar="FOLDER", help="write the adapter for use without Relscope: safetensors, NumPy, ONNX"
+        "-k", type=whole, default=10, metavar="N", help="number of rows that each search finds"
+    )
+    parser.add_argument("--fusion", default="z", help="how asking twice adds two searches: z, reciprocal")
+    parser.add_argument(
+        "--no-curve", dest="curve", action="store_false", help="do not measure smaller numbers of pairs"
+    )
+    parser.add_argument(
+        "--draws", type=whole, default=3, metavar="N", help="draws of the pairs per point of the curve"
+    )
+    parser.add_argument(
+        "--take-away",
+        type=Path,
+        metavar="FOLDER",
+        help="write the adapter for use without Relscope: safetensors, NumPy, ONNX",
     )
     add_random_state(parser, "the pairs, the folds and the held-out rows")
     add_recipe(parser)
     add_sample(
         parser,
         None,
-        "measure on N rows of each space, drawn by a hash of their ids; default: all rows where the shards of OLD and NEW hold "
-        "the same rows in the same order, without --qrels, --labels and --strategy; else 20,000",
+        "measure on N rows of each space, drawn by a hash of their ids; default: all rows where the shards of"
+        " OLD and NEW hold the same rows in the same order, without --qrels, --labels and --strategy; else"
+        " 20,000",
     )
     add_format(parser)
     parser.epilog = (
@@ -85,12 +110,22 @@ def run(options: argparse.Namespace) -> None:
     result = computed(task, specs, spaces, options)
     if options.recipe:
         digests = tuple(space.digest for space in spaces)
-        write_recipe(options, MigrationChart(spaces=tuple(specs), digests=digests, migration=task).draw(result))
+        write_recipe(
+            options, MigrationChart(spaces=tuple(specs), digests=digests, migration=task).draw(result)
+        )
     old, new = spaces[:2]
-    _show(options, result, lambda: (new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]), (new, old), told)
+    _show(
+        options,
+        result,
+        lambda: (new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]),
+        (new, old),
+        told,
+    )
 
 
-def pair_by_shard(options: argparse.Namespace, names: Sequence[str], task: Migration) -> tuple[ShardedPair | None, list[str]]:
+def pair_by_shard(
+    options: argparse.Namespace, names: Sequence[str], task: Migration
+) -> tuple[ShardedPair | None, list[str]]:
     """The folders of shards that are measured on all rows; or None, and why a sample of them is taken."""
     from relcore.base.errors import SpaceError
     from relcore.commands.naming import by_shard, opened
@@ -121,11 +156,22 @@ def _by_shard(options: argparse.Namespace, task: Migration, pair: ShardedPair) -
         except SpaceError as error:
             if SORT not in str(error):  # a worker's error comes as its text
                 raise
-            raise SpaceError(f"{error}, or measure a sample of the rows: --sample N, such as --sample {SAMPLE}") from error
-    searched = f"Searched: {result.n_rows:,} held-out rows of {old.n:,}, by {len(result.queries):,} of them as queries; "
+            raise SpaceError(
+                f"{error}, or measure a sample of the rows: --sample N, such as --sample {SAMPLE}"
+            ) from error
+    searched = (
+        f"Searched: {result.n_rows:,} held-out rows of {old.n:,}, by {len(result.queries):,} of them as"
+        " queries; "
+    )
     some = f"the adapter is fitted on {result.n_pairs:,} rows, "
     some += "checked and chosen on at most 2,000 of these, and the curve searches at most 20,000 rows."
-    _show(options, result, lambda: (new.take(result.pairs), old.take(result.pairs)), (new, old), [searched + some, *told(run)])
+    _show(
+        options,
+        result,
+        lambda: (new.take(result.pairs), old.take(result.pairs)),
+        (new, old),
+        [searched + some, *told(run)],
+    )
 
 
 def _show(
@@ -140,7 +186,11 @@ def _show(
 
     written = take_away(options.take_away, result, pairs(), models) if options.take_away else ()
     facts = {
-        "verdict": {"option": result.verdict.option, "clear": result.verdict.is_clear, "sentence": result.verdict.sentence},
+        "verdict": {
+            "option": result.verdict.option,
+            "clear": result.verdict.is_clear,
+            "sentence": result.verdict.sentence,
+        },
         "adapter": result.adapter,
         "weight": result.weight,
         "truth": result.truth,
@@ -166,7 +216,8 @@ def names_of(options: argparse.Namespace) -> list[str]:
     given = [options.queries_old, options.queries_new, options.qrels]
     if any(given) and not all(given):
         raise SpaceError(
-            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the others"
+            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the"
+            " others"
         )
     if options.qrels and options.labels:
         raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
@@ -195,7 +246,9 @@ def task_of(options: argparse.Namespace) -> Migration:
 def take_away(
     folder: Path, result: MigrationResult, rows: tuple[np.ndarray, np.ndarray], models: tuple[Model, Model]
 ) -> tuple[Path, ...]:
-    """Fit the adapter of the result again, on rows of the new and the old model, and write it with its card."""
+    """Fit the adapter of the result again, on rows of the new and the old model, and write it with its
+    card.
+    """
     from relcore.migrate.adapter_file import CardScore, card_of, write
     from relcore.migrate.migration import TITLES
     from relcore.papers.runs import commit_of
@@ -215,12 +268,24 @@ def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:
     from relcore.base.numbers import band, short, signed
     from relcore.migrate.migration import TITLES
 
-    rows = [["option", result.metric, "95 %", f"recall@{result.k}", "change to keep, 95 %", "change to re-embed, 95 %"]]
+    rows = [
+        [
+            "option",
+            result.metric,
+            "95 %",
+            f"recall@{result.k}",
+            "change to keep, 95 %",
+            "change to re-embed, 95 %",
+        ]
+    ]
     for one in result.options:
         gains = [
-            f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–" for gain in (one.to_keep, one.to_reembed)
+            f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
+            for gain in (one.to_keep, one.to_reembed)
         ]
-        rows.append([TITLES[one.option], short(one.value), band(one.low, one.high), short(one.recall), *gains])
+        rows.append(
+            [TITLES[one.option], short(one.value), band(one.low, one.high), short(one.recall), *gains]
+        )
     lines: list[str | list[list[str]]] = [result.verdict.sentence, "", rows]
     if result.candidates:
         found = [["adapter", "score", "MRR of partners", "nDCG of neighbours"]]
@@ -228,11 +293,21 @@ def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:
             [ADAPTERS[one.adapter].title, short(one.score), short(one.partner), short(one.neighbours)]
             for one in result.candidates
         ]
-        lines += ["", f"Chosen by cross-validation on {result.n_pairs:,} pairs: {ADAPTERS[result.adapter].title}", found]
+        lines += [
+            "",
+            f"Chosen by cross-validation on {result.n_pairs:,} pairs: {ADAPTERS[result.adapter].title}",
+            found,
+        ]
     if result.curve:
         points = [["pairs", "adapter", "option", result.metric, "95 %"]]
         points += [
-            [f"{p.n_pairs:,}", ADAPTERS[p.adapter].title, TITLES[p.option], short(p.value), band(p.low, p.high)]
+            [
+                f"{p.n_pairs:,}",
+                ADAPTERS[p.adapter].title,
+                TITLES[p.option],
+                short(p.value),
+                band(p.low, p.high),
+            ]
             for p in result.curve
         ]
         lines += ["", points]

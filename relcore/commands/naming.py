@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 SAMPLE = 20_000
 HELP = (
-    "Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or .feather files of "
-    "one width is one space of any size. It is read shard by shard on the workers of the cluster, and a stopped command "
-    "resumes by shard."
+    "Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
+    " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
+    " cluster, and a stopped command resumes by shard."
 )
 
 
@@ -44,7 +44,10 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shards",
         action="store_true",
-        help="read folders shard by shard also where they fit into memory, such as those of datasets.save_to_disk",
+        help=(
+            "read folders shard by shard also where they fit into memory, such as those of"
+            " datasets.save_to_disk"
+        ),
     )
     add_scheduler(parser)
 
@@ -52,8 +55,8 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
 def by_shard(options: argparse.Namespace, *places: str) -> bool:
     """Whether these places are to be read shard by shard.
 
-    A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table, is read by shard
-    only with --shards.
+    A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table,
+    is read by shard only with --shards.
     """
     from os.path import isdir  # False where a name is too long; Path.is_dir raises an error
     from pathlib import Path
@@ -80,7 +83,9 @@ def opened(place: str) -> ShardedSpace:
 
 @contextmanager
 def runner(options: argparse.Namespace, n_shards: int) -> Iterator[Runner]:
-    """Passes run on the cluster of --scheduler, else in processes of this machine, and a bar shows the shards."""
+    """Passes run on the cluster of --scheduler, else in processes of this machine, and a bar shows the
+    shards.
+    """
     from relcore.commands.running import bar, engine
     from relcore.sharded.passes import Runner
 
@@ -101,7 +106,9 @@ def add_sample(
     """--shards, and --sample for work that needs its rows at once."""
 
     add_shards(parser)
-    parser.add_argument("--sample", type=from_one, default=default, metavar="N", help=f"folders of shards: {text}")
+    parser.add_argument(
+        "--sample", type=from_one, default=default, metavar="N", help=f"folders of shards: {text}"
+    )
 
 
 def samples(
@@ -124,12 +131,16 @@ def samples(
         specs = [space_spec(place) for place in places]
         return specs, [load_again(spec) for spec in specs], []
     if not all(sharded):
-        raise SpaceError("expected folders of shards only, or none, got both; write all spaces in shards, or none")
+        raise SpaceError(
+            "expected folders of shards only, or none, got both; write all spaces in shards, or none"
+        )
     spaces = [opened(place) for place in places]
     with runner(options, max(len(space.shards) for space in spaces)) as run:
         n_rows = SAMPLE if options.sample is None else options.sample
         found = [sample_shards(space, n_rows, run, ids) for space, ids in zip(spaces, also, strict=False)]
-    rows = ", ".join(f"{len(one):,} of {space.n:,} rows of {space.name}" for one, space in zip(found, spaces, strict=True))
+    rows = ", ".join(
+        f"{len(one):,} of {space.n:,} rows of {space.name}" for one, space in zip(found, spaces, strict=True)
+    )
     return [SpaceSpec("file", place) for place in places], found, [f"On a sample: {rows}.", *told(run)]
 
 
@@ -138,10 +149,13 @@ def need_loadable(options: argparse.Namespace, sampled: Sequence[str]) -> None:
     from relcore.base.errors import SpaceError
 
     if options.recipe and sampled:
-        raise SpaceError("--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out")
+        raise SpaceError(
+            "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
+        )
 
 
-# Numbers on the command line: whole and finite ones as people write them; argparse puts the option's name before the error.
+# Numbers on the command line: whole and finite ones as people write them; argparse puts the option's name
+# before the error.
 
 _MOST_DIGITS = 18  # within 64 bits
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{_MOST_DIGITS}}}")
@@ -161,7 +175,8 @@ def is_number(option: str, text: str) -> bool:
         from relcore.base.errors import SpaceError
 
         raise SpaceError(
-            f"{option}: expected a number of at most {_MOST_DIGITS} digits, got {len(text):,} digits; choose fewer"
+            f"{option}: expected a number of at most {_MOST_DIGITS} digits, got {len(text):,} digits; choose"
+            " fewer"
         )
     return True
 
@@ -199,10 +214,10 @@ def finite(text: str) -> float:
 
 
 SPACE_HELP = (
-    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with several matrices "
-    "FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a gensim-data model, the name or key of "
-    "an encoding in the store (the first 8 digits are enough), a vector index (as qdrant:FOLDER#COLLECTION), or a "
-    ".json file with the spec of a space"
+    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
+    " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a"
+    " gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), a"
+    " vector index (as qdrant:FOLDER#COLLECTION), or a .json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
@@ -214,26 +229,36 @@ def add_pair(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by id")
 
 
-def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(USUAL_ANCHORS), least: str = "") -> None:
+def add_anchors(
+    parser: argparse.ArgumentParser, space: str, default: str = str(USUAL_ANCHORS), least: str = ""
+) -> None:
     """--anchors and how they are chosen; `space` is where."""
     parser.add_argument(
         "--anchors",
         metavar="N|FILE|IDS",
-        help=f"number of anchors to choose in {space}, a file of ids (one per line), or ids separated by commas{least}; "
-        f"default: {default}",
+        help=(
+            f"number of anchors to choose in {space}, a file of ids (one per line), or ids separated by"
+            f" commas{least}; default: {default}"
+        ),
     )
     parser.add_argument("--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}")
 
 
 def add_random_state(parser: argparse.ArgumentParser, what: str = "the choice of anchors") -> None:
     """--random-state of `what`."""
-    parser.add_argument("--random-state", type=random_state, default=0, metavar="N", help=f"random state of {what}")
+    parser.add_argument(
+        "--random-state", type=random_state, default=0, metavar="N", help=f"random state of {what}"
+    )
 
 
 def add_projection(parser: argparse.ArgumentParser) -> None:
     """The settings of a `ProjectionSpec`."""
-    parser.add_argument("--similarity", default="cosine", help=f"similarity of a row to an anchor: {', '.join(SIMILARITIES)}")
-    parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
+    parser.add_argument(
+        "--similarity", default="cosine", help=f"similarity of a row to an anchor: {', '.join(SIMILARITIES)}"
+    )
+    parser.add_argument(
+        "--no-center", dest="center", action="store_false", help="do not subtract the mean row first"
+    )
     parser.add_argument(
         "--ridge",
         type=finite,
@@ -241,7 +266,9 @@ def add_projection(parser: argparse.ArgumentParser) -> None:
         metavar="λ",
         help="ridge of the whitening, above 0; λ = 1 counts as much as one average anchor",
     )
-    parser.add_argument("--threshold", type=finite, default=1.5, help="quantised: distance at which the clustering is cut")
+    parser.add_argument(
+        "--threshold", type=finite, default=1.5, help="quantised: distance at which the clustering is cut"
+    )
 
 
 def projection_of(options: argparse.Namespace):
@@ -286,19 +313,24 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         return _encoding(found[0])
     if found:
         raise SpaceError(
-            f"{text!r}: expected one encoding, got {len(found)} with this name; use a key: {quote(one.key for one in found)}"
+            f"{text!r}: expected one encoding, got {len(found)} with this name; use a key:"
+            f" {quote(one.key for one in found)}"
         )
     if path.is_dir():
         raise SpaceError(
-            f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or open them all with "
-            "relscope app FOLDER"
+            f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or"
+            " open them all with relscope app FOLDER"
         )
-    near = did_you_mean(text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)])
+    near = did_you_mean(
+        text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)]
+    )
     raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
 
 
 def space_specs(text: str) -> list[SpaceSpec]:
-    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them in natural order."""
+    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them
+    in natural order.
+    """
     from relcore.catalog.catalog import SpaceSpec
     from relcore.encoders.words import BUNDLED, MODELS
     from relcore.files.reading import shape_of
@@ -307,11 +339,15 @@ def space_specs(text: str) -> list[SpaceSpec]:
     path, options = file_and_options(text)
     if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
         return [space_spec(text)]
-    return [SpaceSpec("file", str(one), options=options) for one in series_of(path, lambda file: shape_of(file) is not None)]
+    return [
+        SpaceSpec("file", str(one), options=options)
+        for one in series_of(path, lambda file: shape_of(file) is not None)
+    ]
 
 
 def file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
-    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are separated by commas.
+    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are
+    separated by commas.
 
     Raises
     ------
@@ -328,7 +364,9 @@ def file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
         return path, ()
     found = {option: value for option, _, value in (one.partition("=") for one in options)}
     if unknown := found.keys() - set(FILE_OPTIONS):
-        raise SpaceError(f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}")
+        raise SpaceError(
+            f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}"
+        )
     if "ignore" in found:
         found["ignore"] = json.dumps(found["ignore"].split(","), ensure_ascii=False)
     return expanded(name), tuple(found.items())
@@ -341,7 +379,8 @@ def _encoding(summary: Summary) -> SpaceSpec:
     spec = stored_encoding_spec(summary)
     if spec is None:
         raise SpaceError(
-            f"{summary.metadata['name']!r}: expected an encoding of a dataset that can be loaded, got one made by a script"
+            f"{summary.metadata['name']!r}: expected an encoding of a dataset that can be loaded, got one"
+            " made by a script"
         )
     return spec
 
@@ -358,7 +397,8 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file, with the paths of the files that it names: beside it, here, or under RELSCOPE_DATA.
+    """The object in a .json file, with the paths of the files that it names: beside it, here, or under
+    RELSCOPE_DATA.
 
     Raises
     ------
@@ -393,13 +433,21 @@ def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], M
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most half of the rows."""
+    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most
+    half of the rows.
+    """
     from relcore.represent.anchors import select_anchors
 
-    wanted = min(USUAL_ANCHORS, len(space) // 2) if options.anchors is None else number_or_ids(options.anchors)
+    wanted = (
+        min(USUAL_ANCHORS, len(space) // 2) if options.anchors is None else number_or_ids(options.anchors)
+    )
     if not isinstance(wanted, int):
         return wanted
-    return tuple(select_anchors(space, wanted, options.strategy, random_state=options.random_state)) if wanted else ()
+    return (
+        tuple(select_anchors(space, wanted, options.strategy, random_state=options.random_state))
+        if wanted
+        else ()
+    )
 
 
 def anchors_by_shard(options: argparse.Namespace, n: int) -> int | tuple[str, ...]:
@@ -414,8 +462,8 @@ def anchors_by_shard(options: argparse.Namespace, n: int) -> int | tuple[str, ..
 
     if options.strategy != "random":
         raise SpaceError(
-            f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose anchors in a sample "
-            "of the rows, and name their ids with --anchors"
+            f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose"
+            " anchors in a sample of the rows, and name their ids with --anchors"
         )
     return min(USUAL_ANCHORS, n // 2) if options.anchors is None else number_or_ids(options.anchors)
 
@@ -443,7 +491,9 @@ def number_or_ids(text: str) -> int | tuple[str, ...]:
         ids = text.split(",")
     found = tuple(dict.fromkeys(one.strip() for one in ids if one.strip()))
     if not found:
-        raise SpaceError(f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space")
+        raise SpaceError(
+            f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space"
+        )
     return found
 
 
@@ -468,20 +518,25 @@ def comparison_recipe(
 def add_samples(parser: argparse.ArgumentParser) -> None:
     """--shards and --sample."""
     parser.add_argument(
-        "--shards", action="store_true", help="open each folder as one space of shards, also where it has fewer rows"
+        "--shards",
+        action="store_true",
+        help="open each folder as one space of shards, also where it has fewer rows",
     )
     parser.add_argument(
         "--sample",
         type=from_one,
         default=200_000,
         metavar="N",
-        help="rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the same rows "
-        "(default: %(default)s)",
+        help=(
+            "rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the"
+            " same rows (default: %(default)s)"
+        ),
     )
 
 
 def sampled(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """The sample of the folder of shards of this name, drawn with a bar where the store has none; [] for another space.
+    """The sample of the folder of shards of this name, drawn with a bar where the store has none; [] for
+    another space.
 
     Raises
     ------
@@ -503,7 +558,9 @@ def sampled(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     place = parse_place(name)
     if (place is not None and place.where != name) or not (is_address(name) or isdir(expanded(name))):
         return []
-    if not (options.shards or is_address(name)) and find_spec("fsspec") is None:  # a folder of checkpoints needs none
+    if (
+        not (options.shards or is_address(name)) and find_spec("fsspec") is None
+    ):  # a folder of checkpoints needs none
         return []
     space = ShardedSpace.open(name) if options.shards or is_address(name) else too_large(name)
     if space is None:
@@ -516,5 +573,8 @@ def sampled(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
             with Context(key, store, show).sending() as context:
                 sample_job(context, place=space.place, n_rows=options.sample)
     rows = f"{int(spec.option('rows')):,} of {space.n:,} rows"
-    print(f"{visible(name)}: {len(space.shards):,} shards; the app shows {rows}, drawn by a hash of their ids", file=sys.stderr)
+    print(
+        f"{visible(name)}: {len(space.shards):,} shards; the app shows {rows}, drawn by a hash of their ids",
+        file=sys.stderr,
+    )
     return [spec]

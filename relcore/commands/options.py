@@ -1,4 +1,6 @@
-"""Encoders and their settings on the command line, by the names of `relcore.base.names` and the fields of the encoders."""
+"""Encoders and their settings on the command line, by the names of `relcore.base.names` and the fields of
+the encoders.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,17 @@ def add_encoders(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         action="append",
         required=True,
-        help=f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder. For the "
-        "settings of an encoder: --encoder NAME --help",
+        help=(
+            f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder."
+            " For the settings of an encoder: --encoder NAME --help"
+        ),
     )
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """An option for each setting of an encoder; for --help of the encoders named only, and of none without importing them."""
+    """An option for each setting of an encoder; for --help of the encoders named only, and of none without
+    importing them.
+    """
     helping = bool({"-h", "--help"} & set(arguments))
     named = [name for flag, value in pairwise(arguments) if flag == "--encoder" for name in value.split(",")]
     if helping and not named:
@@ -56,7 +62,13 @@ def _registered(names: Sequence[str]) -> set[str]:
 
 def _described(one: Setting) -> str:
     """What the setting does, its choices and its default."""
-    usual = one.default if one.several or one.usual is ... else "depends on the data" if callable(one.usual) else one.usual
+    usual = (
+        one.default
+        if one.several or one.usual is ...
+        else "depends on the data"
+        if callable(one.usual)
+        else one.usual
+    )
     usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
     parts = [one.help.rstrip(".") or one.label, f"one of {', '.join(one.choices)}" if one.choices else ""]
     parts.append("" if usual is ... else f"default: {usual}")
@@ -81,7 +93,8 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     encoders = [_encoder(name, given, dataset, taken) for name in names]
     if unused := [_flag(name) for name in given if name not in taken]:
         raise SpaceError(
-            f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that they belong to"
+            f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that"
+            " they belong to"
         )
     return list(dict.fromkeys(encoders))
 
@@ -116,7 +129,9 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
 
     classes = {one: entry.load() for one, entry in ENCODERS.items()}
     firsts = {one: settings_of(found)[0] for one, found in classes.items()}
-    known = {one: (one, {}) for one in classes} | {found.short: (one, {}) for one, found in classes.items() if found.short}
+    known = {one: (one, {}) for one in classes} | {
+        found.short: (one, {}) for one, found in classes.items() if found.short
+    }
     for one, first in firsts.items():
         if first.several:
             known = {choice: (one, {first.name: choice}) for choice in first.choices} | known
@@ -130,8 +145,8 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
             if found.kind == kind and firsts[one].default is UNSET:
                 return one, {firsts[one].name: name}
     raise SpaceError(
-        f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file, got "
-        f"{name!r}{did_you_mean(name, known)}"
+        f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file,"
+        f" got {name!r}{did_you_mean(name, known)}"
     )
 
 
@@ -162,9 +177,9 @@ def _read(one: Setting, text: Any) -> Any:
 # Names of datasets on the command line.
 
 DATASET_HELP = (
-    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English), a table "
-    "(.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a dataset that the app "
-    "lists, or a .json file with the spec of a dataset"
+    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English),"
+    " a table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a"
+    " dataset that the app lists, or a .json file with the spec of a dataset"
 )
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -173,17 +188,31 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     """DATASET, and which part of it."""
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
     parser.add_argument(
-        "--limit", type=whole, metavar="N", help="use at most N items: the first ones, or equally many of each class"
-    )
-    parser.add_argument("--split", default="", help="the split to use, such as train or test, if there are several")
-    parser.add_argument(
-        "--config", default="", metavar="NAME", help="the configuration of a Hugging Face dataset, if it has several"
-    )
-    parser.add_argument(
-        "--column", default="", metavar="NAME", help="the column of a table to encode; default: found automatically"
+        "--limit",
+        type=whole,
+        metavar="N",
+        help="use at most N items: the first ones, or equally many of each class",
     )
     parser.add_argument(
-        "--label-column", default="", metavar="NAME", help="the column of its labels; default: found automatically"
+        "--split", default="", help="the split to use, such as train or test, if there are several"
+    )
+    parser.add_argument(
+        "--config",
+        default="",
+        metavar="NAME",
+        help="the configuration of a Hugging Face dataset, if it has several",
+    )
+    parser.add_argument(
+        "--column",
+        default="",
+        metavar="NAME",
+        help="the column of a table to encode; default: found automatically",
+    )
+    parser.add_argument(
+        "--label-column",
+        default="",
+        metavar="NAME",
+        help="the column of its labels; default: found automatically",
     )
 
 
@@ -196,7 +225,12 @@ def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
         An unknown name, with similar ones.
     """
     spec = _named_of_datasets(options.dataset, options.config)
-    given = {"split": options.split, "column": options.column, "label_column": options.label_column, "limit": options.limit}
+    given = {
+        "split": options.split,
+        "column": options.column,
+        "label_column": options.label_column,
+        "limit": options.limit,
+    }
     return replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
 
 

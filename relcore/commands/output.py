@@ -20,7 +20,9 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 def add_format(parser: argparse.ArgumentParser) -> None:
     """--json or --csv."""
     one = parser.add_mutually_exclusive_group()
-    one.add_argument("--json", action="store_true", help="print the result as one JSON object, with all digits")
+    one.add_argument(
+        "--json", action="store_true", help="print the result as one JSON object, with all digits"
+    )
     one.add_argument("--csv", action="store_true", help="print the table as CSV, with all digits")
 
 
@@ -38,17 +40,30 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
 def add_full_paths(parser: argparse.ArgumentParser) -> None:
     """--full-paths."""
     parser.add_argument(
-        "--full-paths", action="store_true", help="name data files with their folders in the recipe; else by their names only"
+        "--full-paths",
+        action="store_true",
+        help="name data files with their folders in the recipe; else by their names only",
     )
 
 
 def show(
-    options: argparse.Namespace, table: pd.DataFrame, lines: Iterable[str | Sequence[Sequence[str]]], **facts: Any
+    options: argparse.Namespace,
+    table: pd.DataFrame,
+    lines: Iterable[str | Sequence[Sequence[str]]],
+    **facts: Any,
 ) -> None:
-    """Print a result: `table` and `facts` as JSON, `table` as CSV, or else `lines`, where a list of rows is a table."""
+    """Print a result: `table` and `facts` as JSON, `table` as CSV, or else `lines`, where a list of rows
+    is a table.
+    """
     if options.json:
         rows = [{str(name): plain(value) for name, value in row.items()} for row in table.to_dict("records")]
-        print(json.dumps({name: plain(value) for name, value in facts.items()} | {"rows": rows}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {name: plain(value) for name, value in facts.items()} | {"rows": rows},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     elif options.csv:
         print(table.to_csv(index=False, lineterminator="\n"), end="")
     else:
@@ -57,7 +72,9 @@ def show(
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the right."""
+    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the
+    right.
+    """
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
@@ -94,21 +111,30 @@ def write_recipe(options: argparse.Namespace, figure: Exportable) -> None:
 
 
 def need_space_file(path: Path | None) -> None:
-    """Raise a SpaceError unless a space can be written to a file of this name; checked before anything is computed."""
+    """Raise a SpaceError unless a space can be written to a file of this name; checked before anything is
+    computed.
+    """
     need_suffix(path, SPACE_KINDS)
 
 
 def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
-    """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is no file."""
+    """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is
+    no file.
+    """
     from relcore.base.access import expanded
     from relcore.base.errors import SpaceError, quote
 
     if path is not None:
         expanded(path)
     if path is not None and path.suffix.lower() not in suffixes:
-        raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {path.suffix or 'no suffix'!r}")
+        raise SpaceError(
+            f"{path}: expected a name that ends in one of {quote(suffixes)}, got"
+            f" {path.suffix or 'no suffix'!r}"
+        )
     if path is not None and not path.absolute().parent.is_dir():
-        raise SpaceError(f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another")
+        raise SpaceError(
+            f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another"
+        )
 
 
 def write_space(space: LatentSpace, path: Path) -> None:
@@ -136,11 +162,14 @@ def _safetensors(space: LatentSpace, path: Path) -> None:
 
     from relcore.base.errors import SpaceError
 
-    arrays = {"vectors": np.asarray(space.vectors)} | ({} if space.counts is None else {"counts": space.counts})
+    arrays = {"vectors": np.asarray(space.vectors)} | (
+        {} if space.counts is None else {"counts": space.counts}
+    )
     for name, column in _texts(space).items():
         if any("\n" in text for text in column):
             raise SpaceError(
-                f"{path.name}: expected {name} without line breaks, got one with a line break; write .npz or .parquet"
+                f"{path.name}: expected {name} without line breaks, got one with a line break; write .npz or"
+                " .parquet"
             )
         arrays[name] = np.frombuffer("\n".join(column).encode(), dtype=np.uint8)
     save_file(arrays, path)
@@ -151,8 +180,13 @@ def _parquet(space: LatentSpace, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    columns = {name.removesuffix("s"): pa.array(column.tolist(), pa.string()) for name, column in _texts(space).items()}
+    columns = {
+        name.removesuffix("s"): pa.array(column.tolist(), pa.string())
+        for name, column in _texts(space).items()
+    }
     if space.counts is not None:
         columns["count"] = pa.array(space.counts)
-    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(space.vectors).ravel()), space.dimension)
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(
+        pa.array(np.asarray(space.vectors).ravel()), space.dimension
+    )
     parquet.write_table(pa.table(columns), path)

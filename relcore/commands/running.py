@@ -32,13 +32,18 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="tcp://HOST:PORT",
-        help="run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or processes of "
-        "this machine)",
+        help=(
+            "run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER,"
+            " or processes of this machine)"
+        ),
     )
     parser.add_argument(
         "--local-if-lost",
         action="store_true",
-        help="if the scheduler of the cluster does not answer, continue on this machine instead of waiting for it",
+        help=(
+            "if the scheduler of the cluster does not answer, continue on this machine instead of waiting"
+            " for it"
+        ),
     )
 
 
@@ -76,7 +81,8 @@ def bar(options: argparse.Namespace) -> Iterator[Bar]:
 
 @contextmanager
 def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Engine]:
-    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are jobs.
+    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are
+    jobs.
 
     Without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
     """
@@ -95,7 +101,8 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
             _start(made, options)
         yield made
     except KeyboardInterrupt:
-        # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the interrupt is what counts.
+        # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the
+        # interrupt is what counts.
         with bar(options) as line, suppress(Exception):
             line.show(0, 1, "stopping")
             made.close()
@@ -136,7 +143,9 @@ def _in_place(line: Bar) -> Engine:
 
     class InPlace(Engine):
         def submit(self, key: str, function: Callable[..., None], *, title: str, **settings) -> Job:
-            settings = {name: value for name, value in settings.items() if name not in ("priority", "expected")}
+            settings = {
+                name: value for name, value in settings.items() if name not in ("priority", "expected")
+            }
             show = lambda event: line.show(event["done"], event["total"], event["message"] or title)  # noqa: E731
             if not self.store.has(key):
                 with Context(key, self.store, show).sending() as context:
@@ -180,23 +189,35 @@ def computed(
 
 
 def all_computed(
-    tasks: Sequence[Task[Result]], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
+    tasks: Sequence[Task[Result]],
+    specs: Sequence[SpaceSpec],
+    spaces: Sequence[LatentSpace],
+    options: argparse.Namespace,
 ) -> list[Result]:
     """What each of some tasks on the same spaces finds, as `computed`; their jobs run beside each other."""
     from relcore.runs.store import Store
     from relcore.tasks.task import inputs_of, task_job
 
     store, keys = Store(), [task.key(spaces) for task in tasks]
-    found = {key: task.read(kept) for key, task in zip(keys, tasks, strict=True) if (kept := store.get(key)) is not None}
+    found = {
+        key: task.read(kept)
+        for key, task in zip(keys, tasks, strict=True)
+        if (kept := store.get(key)) is not None
+    }
     missing = {key: task for key, task in zip(keys, tasks, strict=True) if key not in found}
     seconds = sum(task.seconds(spaces) for task in missing.values())
     if missing and ((seconds < AT_ONCE_SECONDS and not options.scheduler) or not _writable(store)):
         with bar(options) as line:
-            found |= {key: task.compute(store, spaces, warnings.warn, line.show) for key, task in missing.items()}
+            found |= {
+                key: task.compute(store, spaces, warnings.warn, line.show) for key, task in missing.items()
+            }
     elif missing:
         with engine(options, n_jobs=len(missing)) as made:
             settings = {"inputs": inputs_of(store, specs, spaces)}
-            jobs = {key: made.submit(key, task_job, title=task.title, task=task, **settings) for key, task in missing.items()}
+            jobs = {
+                key: made.submit(key, task_job, title=task.title, task=task, **settings)
+                for key, task in missing.items()
+            }
             follow(made, list(jobs.values()), options)
             found |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
     return [found[key] for key in keys]
@@ -216,7 +237,9 @@ def _writable(store: Store) -> bool:
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     """Done, total, and a text: the message and the time left of the first job that runs."""
     known = [(job, job.status()) for job in jobs]
-    done = sum(1.0 if status.ended else status.done / status.total if status.total else 0.0 for _, status in known)
+    done = sum(
+        1.0 if status.ended else status.done / status.total if status.total else 0.0 for _, status in known
+    )
     running = next(((job, status) for job, status in known if status.state == "running"), known[0])
     job, status = running
     left = f" · {status.time_left}" if status.time_left else ""

@@ -23,11 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
-        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained on are not used as "
-        "test rows."
+        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained"
+        " on are not used as test rows."
     )
-    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}")
-    parser.add_argument("--methods", default=",".join(STITCHED), help=f"methods, separated by commas: {', '.join(METHODS)}")
+    parser.add_argument(
+        "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
+    )
+    parser.add_argument(
+        "--methods", default=",".join(STITCHED), help=f"methods, separated by commas: {', '.join(METHODS)}"
+    )
     parser.add_argument("--head", default="logistic", help=", ".join(HEADS))
     add_anchors(
         parser,
@@ -35,28 +39,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "twice the dimension of the widest space, at most half of the training rows",
     )
     parser.add_argument(
-        "--states", type=whole, default=1, metavar="N", help="number of random states, each with its own split and anchors"
+        "--states",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="number of random states, each with its own split and anchors",
     )
     parser.add_argument(
         "--test-fraction",
         type=finite,
         metavar="SHARE",
-        help="share of test rows, above 0; default: the rows that the encoders' networks held out, or else 0.2",
+        help=(
+            "share of test rows, above 0; default: the rows that the encoders' networks held out, or else 0.2"
+        ),
     )
     parser.add_argument(
-        "--order", metavar="LABELS", help="labels from low to high, separated by commas; errors are then counted in steps, too"
+        "--order",
+        metavar="LABELS",
+        help="labels from low to high, separated by commas; errors are then counted in steps, too",
     )
-    parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
+    parser.add_argument(
+        "--no-center", dest="center", action="store_false", help="do not subtract the mean row first"
+    )
     parser.add_argument("--ridge", type=finite, default=0.3, metavar="λ", help="ridge of the whitening")
-    parser.add_argument("--delta", type=finite, default=DELTA, metavar="δ", help="pruning distance of the inverse")
-    parser.add_argument("--omega", type=whole, default=8, metavar="ω", help="number of prunings of the inverse")
-    parser.add_argument("--inverse-ridge", type=finite, default=1.0, metavar="λ", help="ridge of the ridge inverse")
-    parser.add_argument("--spec", type=Path, metavar="FILE", help="read all settings from a .json file, instead of the options")
+    parser.add_argument(
+        "--delta", type=finite, default=DELTA, metavar="δ", help="pruning distance of the inverse"
+    )
+    parser.add_argument(
+        "--omega", type=whole, default=8, metavar="ω", help="number of prunings of the inverse"
+    )
+    parser.add_argument(
+        "--inverse-ridge", type=finite, default=1.0, metavar="λ", help="ridge of the ridge inverse"
+    )
+    parser.add_argument(
+        "--spec",
+        type=Path,
+        metavar="FILE",
+        help="read all settings from a .json file, instead of the options",
+    )
     parser.add_argument("--metric", default="accuracy", help=", ".join(STITCH_METRICS))
     add_recipe(parser)
     add_sample(parser)
     add_format(parser)
-    parser.epilog = "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
+    parser.epilog = (
+        "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -82,13 +109,21 @@ def run(options: argparse.Namespace) -> None:
         recipe = StitchMatrix(spaces=tuple(specs), digests=digests, stitching=spec, metric=options.metric)
         write_recipe(options, recipe.draw(result))
     summary = summary_table(result, options.metric).to_dict("records")
-    show(options, cell_table(result), lines_of(result, options.metric), encoders=result.encoders, summary=summary)
+    show(
+        options,
+        cell_table(result),
+        lines_of(result, options.metric),
+        encoders=result.encoders,
+        summary=summary,
+    )
 
 
 def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The options as settings, with the page's defaults: test rows that the networks held out, anchors by the widest space."""
+    """The options as settings, with the page's defaults: test rows that the networks held out, anchors by
+    the widest space.
+    """
     from relcore.base import records as record
     from relcore.base.errors import SpaceError
     from relcore.catalog.catalog import held_out_ids
@@ -98,15 +133,21 @@ def spec_of(
     from relcore.stitch.stitching import StitchSpec
 
     if options.spec:
-        return record.from_json(StitchSpec, read_json(options.spec, "the settings of a stitching"), str(options.spec))
+        return record.from_json(
+            StitchSpec, read_json(options.spec, "the settings of a stitching"), str(options.spec)
+        )
     if options.states < 1:
         raise SpaceError(f"--states: expected 1 or more, got {options.states}")
     given = options.test_fraction is not None
     if given and not 0 < options.test_fraction < 1:
-        raise SpaceError(f"--test-fraction: expected a share above 0 and below 1, got {options.test_fraction:g}; try 0.2")
+        raise SpaceError(
+            f"--test-fraction: expected a share above 0 and below 1, got {options.test_fraction:g}; try 0.2"
+        )
     test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
     methods = methods_of(options)
-    settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
+    settings = MethodSettings(
+        options.center, options.ridge, options.omega, options.delta, options.inverse_ridge
+    )
     spec = StitchSpec(
         methods,
         options.head,
@@ -117,7 +158,11 @@ def spec_of(
         order=tuple(options.order.split(",")) if options.order else (),
         settings=settings,
     )
-    n_train = len(shared.targets) - len(test_ids) if test_ids else int((1 - spec.test_fraction) * len(shared.targets))
+    n_train = (
+        len(shared.targets) - len(test_ids)
+        if test_ids
+        else int((1 - spec.test_fraction) * len(shared.targets))
+    )
     usual = min(2 * max(space.dimension for space in spaces), n_train // 2)
     anchors = usual if options.anchors is None else number_or_ids(options.anchors)
     return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
@@ -151,9 +196,16 @@ def _by_shard(options: argparse.Namespace) -> None:
         n_train = min(int((1 - share) * spaces[0].n), options.sample)
         anchors = max(1, min(2 * max(space.width for space in spaces), n_train // 2))
     if options.spec or options.order or options.states > 1 or not isinstance(anchors, int):
-        raise SpaceError("stitch: expected one random state and a number of anchors for folders of shards, got other settings")
-    settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
-    spec = StitchSpec(methods_of(options), options.head, n_anchors=anchors, test_fraction=share, settings=settings)
+        raise SpaceError(
+            "stitch: expected one random state and a number of anchors for folders of shards, got other"
+            " settings"
+        )
+    settings = MethodSettings(
+        options.center, options.ridge, options.omega, options.delta, options.inverse_ridge
+    )
+    spec = StitchSpec(
+        methods_of(options), options.head, n_anchors=anchors, test_fraction=share, settings=settings
+    )
     with by_shard.runner(options, len(spaces[0].shards)) as run:
         found = stitch_shards(spaces, spec, run, options.sample)
     cells, lines = [], []
@@ -166,16 +218,33 @@ def _by_shard(options: argparse.Namespace) -> None:
             for other, score in zip(found.encoders, row, strict=True)
         ]
         table = [[one, *("–" if score != score else short(score) for score in row)] for one, row in named]
-        lines += [f"{METHODS[method].title}, {options.metric}", [["encoder \\ head", *found.encoders], *table], ""]
-    told = f"{found.n_test:,} test rows; heads fitted on {found.n_trained:,} of {found.n_train:,} training rows"
-    lines += [f"{told}; {counted(anchors, 'anchor')}; chance level {short(found.chance(options.metric))}", *by_shard.told(run)]
+        lines += [
+            f"{METHODS[method].title}, {options.metric}",
+            [["encoder \\ head", *found.encoders], *table],
+            "",
+        ]
+    told = (
+        f"{found.n_test:,} test rows; heads fitted on {found.n_trained:,} of {found.n_train:,} training rows"
+    )
+    lines += [
+        f"{told}; {counted(anchors, 'anchor')}; chance level {short(found.chance(options.metric))}",
+        *by_shard.told(run),
+    ]
     facts = {
         "encoders": found.encoders,
         "metric": options.metric,
         "chance": found.chance(options.metric),
         "n_test": found.n_test,
     }
-    show(options, pd.DataFrame(cells), lines, **facts, trained=found.n_trained, passes=run.told(), worker_mb=run.peaks)
+    show(
+        options,
+        pd.DataFrame(cells),
+        lines,
+        **facts,
+        trained=found.n_trained,
+        passes=run.told(),
+        worker_mb=run.peaks,
+    )
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
@@ -191,11 +260,17 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
         lines += ["", f"{METHODS[method].title}, {metric}", [["encoder \\ head", *names], *cells]]
     n_states = len(result.runs)
     states = (
-        f"mean ± deviation over {n_states} random states" if n_states > 1 else f"random state {result.runs[0].random_state}"
+        f"mean ± deviation over {n_states} random states"
+        if n_states > 1
+        else f"random state {result.runs[0].random_state}"
     )
     anchors = len(result.spec.anchors) or result.spec.n_anchors
-    permuted = ", ".join(f"{METHODS[one].title} {short(result.permuted(one, metric))}" for one in result.spec.methods)
-    told = f"{result.tested}, no anchors; {counted(anchors, 'anchor')}; {states}; the diagonal is not stitched"
+    permuted = ", ".join(
+        f"{METHODS[one].title} {short(result.permuted(one, metric))}" for one in result.spec.methods
+    )
+    told = (
+        f"{result.tested}, no anchors; {counted(anchors, 'anchor')}; {states}; the diagonal is not stitched"
+    )
     notes = [f"the same answers, if labels were permuted: {permuted}", *filter(None, [result.untested])]
     return [*lines, "", told + (f"; all of them: {common}" if common else ""), *notes]
 

@@ -1,4 +1,6 @@
-"""study: a grid of runs. Each is saved as soon as it is done, and the same command resumes a study that was stopped."""
+"""study: a grid of runs. Each is saved as soon as it is done, and the same command resumes a study that
+was stopped.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.add_argument(
-        "name", metavar="NAME", nargs="?", help="the study; without a name, all studies are listed with their options"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="the study; without a name, all studies are listed with their options",
     )
     parser.add_argument(
         "--grid",
@@ -27,14 +32,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="set an option of the study; separate several values by commas; can be given several times",
     )
-    parser.add_argument("--spec", type=Path, metavar="FILE", help="read the study and its options from a .json file")
+    parser.add_argument(
+        "--spec", type=Path, metavar="FILE", help="read the study and its options from a .json file"
+    )
     parser.add_argument("--table", action="store_true", help="show finished runs only; do not start any")
-    parser.add_argument("--chart", default="", metavar="NAME", help="the chart for --recipe; default: the study's first")
+    parser.add_argument(
+        "--chart", default="", metavar="NAME", help="the chart for --recipe; default: the study's first"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the table of runs (.csv)")
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
-    parser.epilog = "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
+    parser.epilog = (
+        "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -56,7 +67,10 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
     found = study.findings(spec.settings, table)
-    done = f"{study.title}: {len(table):,} of {counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'} done."
+    done = (
+        f"{study.title}: {len(table):,} of {counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
+        " done."
+    )
     came = came_with(runs)
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
     told = [f"{came['runs']:,} of these runs came with Relscope. {came['made']}"] if came else []
@@ -68,7 +82,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def came_with(runs: StudyRuns) -> dict[str, Any] | None:
-    """How many runs came with Relscope, and when and with which commit they were computed; None where there are none."""
+    """How many runs came with Relscope, and when and with which commit they were computed; None where
+    there are none.
+    """
     from relcore.runs.store import Store
 
     store = Store()
@@ -94,7 +110,9 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
         if options.name not in (None, spec.kind):
-            raise SpaceError(f"{options.spec}: expected the study {options.name!r}, got {spec.kind!r}; leave the name out")
+            raise SpaceError(
+                f"{options.spec}: expected the study {options.name!r}, got {spec.kind!r}; leave the name out"
+            )
         study = study_of(spec.kind)
         return StudySpec.of(study, spec.settings | chosen(study, options.grid))
     if options.name is None:
@@ -140,7 +158,10 @@ def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
         return runs.table(store)
     with engine(options, len(missing)) as made, bar(options) as line:
         try:
-            return runs.finish(made, report=lambda done, total, text: line.show(done, total, f"{done:,} of {total:,} · {text}"))
+            return runs.finish(
+                made,
+                report=lambda done, total, text: line.show(done, total, f"{done:,} of {total:,} · {text}"),
+            )
         except KeyboardInterrupt:
             interrupted(made, lambda: runs.stop(made))
             raise
@@ -161,11 +182,17 @@ def list_studies(options: argparse.Namespace) -> None:
         lines += [f"{study.kind}: {study.question}", f"  {study.paper}"]
         for option in study.options:
             if option.name == "spaces":
-                lines.append("  spaces  with --spec, a study file saved on the Studies page; default: the bundled word spaces")
+                lines.append(
+                    "  spaces  with --spec, a study file saved on the Studies page; default: the bundled word"
+                    " spaces"
+                )
                 continue
             choices = ", ".join(map(str, option.choices)) or "ids"
             usual = ", ".join(map(str, option.default)) if option.many else option.default
-            lines.append(f"  --grid {option.name}=…  {choices}{' (several)' if option.many else ''}; default {usual or 'none'}")
+            lines.append(
+                f"  --grid {option.name}=…  {choices}{' (several)' if option.many else ''}; default"
+                f" {usual or 'none'}"
+            )
         lines.append("")
     show(options, table, lines[:-1])
 

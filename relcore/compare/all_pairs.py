@@ -48,16 +48,16 @@ def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 class AllPairs(Task[PairScores]):
     """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
 
-    Each number equals that of the metric for the pair alone. A pair that cannot be compared (no shared ids, an anchor that one
-    lacks, too few rows) has no score but a reason.
+    Each number equals that of the metric for the pair alone. A pair that cannot be compared (no shared ids,
+    an anchor that one lacks, too few rows) has no score but a reason.
 
     Attributes
     ----------
     metric : str
         One of `metrics_among_spaces`.
     anchors, projection, k, n_queries
-        Settings of the metrics that need them (`names.Metric.needs`); leave the others as they are. Queries are all rows, or
-        `n_queries` of them at random.
+        Settings of the metrics that need them (`names.Metric.needs`); leave the others as they are. Queries
+        are all rows, or `n_queries` of them at random.
     """
 
     kind = "all-pairs"
@@ -96,7 +96,9 @@ class AllPairs(Task[PairScores]):
         by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
         return float(self.measure.products(spaces, self) / 5e10 + by_chance)
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> PairScores:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> PairScores:
         """
         Raises
         ------
@@ -106,15 +108,22 @@ class AllPairs(Task[PairScores]):
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
         every = range(len(spaces))
-        return PairScores(tuple(distinct_names(spaces)), self.metric, *self.cells(spaces, every, every, report))
+        return PairScores(
+            tuple(distinct_names(spaces)), self.metric, *self.cells(spaces, every, every, report)
+        )
 
     def cells(
-        self, spaces: Sequence[LatentSpace], rows: Sequence[int], columns: Sequence[int], report: Report = silent
+        self,
+        spaces: Sequence[LatentSpace],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        report: Report = silent,
     ) -> tuple[tuple[tuple[Score | None, ...], ...], tuple[tuple[str, ...], ...], Null | None]:
-        """Scores of the spaces of the rows with those of the columns, why there is none, and the chance level of the best.
+        """Scores of the spaces of the rows with those of the columns, why there is none, and the chance level
+        of the best.
 
-        What concerns one space alone (its relative form, its neighbour lists, its moments) is worked out once where the space
-        takes part with all its rows.
+        What concerns one space alone (its relative form, its neighbour lists, its moments) is worked out once
+        where the space takes part with all its rows.
         """
         pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
         names, spaces = distinct_names(spaces), _in_one_order(spaces)
@@ -129,7 +138,10 @@ class AllPairs(Task[PairScores]):
             except SpaceError as error:
                 scores[i, j], reasons[i, j] = None, str(error)
         report(len(pairs), len(pairs), "")
-        cells = [tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows) for one in (scores, reasons)]
+        cells = [
+            tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows)
+            for one in (scores, reasons)
+        ]
         return *cells, self._best_by_chance(spaces, scores)
 
     def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
@@ -173,13 +185,16 @@ def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     return ordered
 
 
-# The heat map of all pairs: the score of every space with every other, its chance level beneath it, all else on hover.
+# The heat map of all pairs: the score of every space with every other, its chance level beneath it, all else
+# on hover.
 
 _MOST_TOLD = 30  # pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
-    """One panel in the order of the spaces; a space with itself is dotted, the pair named in `framed` has a frame."""
+    """One panel in the order of the spaces; a space with itself is dotted, the pair named in `framed` has
+    a frame.
+    """
     every = range(len(scores.names))
     texts = tuple(tuple(_text(scores.scores[i][j], i != j) for j in every) for i in every)
     hover = tuple(tuple(scores.told(i, j) for j in every) for i in every)
@@ -188,10 +203,13 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
         i, j = map(scores.names.index, framed)
         frames = tuple({(i, j), (j, i)})
     diagonal = tuple((i, i) for i in every)
-    panel = MatrixPanel("", scores.names, scores.names, scores.values, texts, hover, marked=diagonal, framed=frames)
+    panel = MatrixPanel(
+        "", scores.names, scores.names, scores.values, texts, hover, marked=diagonal, framed=frames
+    )
     pairs = [(i, j) for i in every for j in every if i < j]
     told = "; ".join(
-        f"{scores.names[i]} and {scores.names[j]}: {in_cell(scores.values[i, j]) or 'none'}" for i, j in pairs[:_MOST_TOLD]
+        f"{scores.names[i]} and {scores.names[j]}: {in_cell(scores.values[i, j]) or 'none'}"
+        for i, j in pairs[:_MOST_TOLD]
     )
     more = "; and more" if len(pairs) > _MOST_TOLD else ""
     alt = f"Heat map of {scores.title}, {len(every)} by {len(every)} spaces. {told}{more}."
@@ -202,7 +220,9 @@ def _text(score: Score | None, with_chance: bool) -> str:
     """``".87"`` and, in small print, ``"chance .031"``."""
     if score is None:
         return ""
-    return in_cell(float(score)) + (f"\nchance {in_cell(score.null.mean)}" if with_chance and score.null else "")
+    return in_cell(float(score)) + (
+        f"\nchance {in_cell(score.null.mean)}" if with_chance and score.null else ""
+    )
 
 
 # Relative cosine among many spaces: are their rows in the same places relative to the same anchors?
@@ -218,12 +238,18 @@ class RelativeCosine(MeanCosine):
         return self._relative(space, self.held_out(space, settings).test, settings)
 
     def between(
-        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], np.ndarray], settings: AllPairs
+        self,
+        first: LatentSpace,
+        second: LatentSpace,
+        own: Callable[[LatentSpace], np.ndarray],
+        settings: AllPairs,
     ) -> Score:
         shared_anchors(settings.anchors, first, second)
         return mean_cosine(own(first), own(second), of_unit_length=True)
 
-    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: AllPairs) -> tuple[list[np.ndarray], bool]:
+    def forms(
+        self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: AllPairs
+    ) -> tuple[list[np.ndarray], bool]:
         return [self._relative(space, rows, settings) for space in spaces], False
 
     def products(self, spaces: Sequence[LatentSpace], settings: AllPairs) -> float:

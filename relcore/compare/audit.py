@@ -47,11 +47,11 @@ class AuditOutcome:
     decided : bool
         False where the pairs have too little in common to tell: then there are no suspects.
     alike : float
-        Share of other rows that both spaces have and that agree no better than the suspects, by the rotation of the trusted
-        pairs; NaN without suspects or such rows, and for other methods than Procrustes.
+        Share of other rows that both spaces have and that agree no better than the suspects, by the rotation
+        of the trusted pairs; NaN without suspects or such rows, and for other methods than Procrustes.
     scores : set of anchors → metric → Score
-        On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the second only where
-        there are suspects.
+        On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the
+        second only where there are suspects.
     differences : metric → Difference
         What removing the suspects changes, with 95 % intervals.
     """
@@ -73,10 +73,14 @@ class AuditOutcome:
         k, n = len(self.anchors), len(self.suspects)
         if not self.decided:
             return (
-                f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched pairs. The spaces "
-                "have too little in common, or more than 40 % of the pairs are wrong."
+                f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched"
+                " pairs. The spaces have too little in common, or more than 40 % of the pairs are wrong."
             )
-        return f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect." if n else f"None of {k:,} pairs is suspect."
+        return (
+            f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect."
+            if n
+            else f"None of {k:,} pairs is suspect."
+        )
 
     @property
     def caution(self) -> str:
@@ -86,20 +90,24 @@ class AuditOutcome:
             return ""
         right = min(expected, len(self.suspects))
         return (
-            f"{100 * self.alike:.0f} % of the other rows that both spaces share agree no better than the suspects. If these "
-            f"rows are paired correctly, about {right:.0f} of the {len(self.suspects):,} suspects are right pairs that the two "
-            "spaces place differently."
+            f"{100 * self.alike:.0f} % of the other rows that both spaces share agree no better than the"
+            f" suspects. If these rows are paired correctly, about {right:.0f} of the {len(self.suspects):,}"
+            " suspects are right pairs that the two spaces place differently."
         )
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of mismatched pairs that
-        agree less), suspect."""
+        """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of
+        mismatched pairs that agree less), suspect."""
         order = np.argsort(self.agreement, kind="stable")
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.zeros(len(order), dtype=bool)
         suspect[self.suspects] = True
         columns = {"anchor": list(self.anchors), "partner": list(self.partners), "agreement": self.agreement}
-        return pd.DataFrame({**columns, "mismatched": share, "suspect": suspect}).iloc[order].reset_index(drop=True)
+        return (
+            pd.DataFrame({**columns, "mismatched": share, "suspect": suspect})
+            .iloc[order]
+            .reset_index(drop=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,9 @@ class PairAudit(Task[AuditOutcome]):
             need_strings(name, getattr(self, name))
         need_one_of("method", self.method, AUDITS)
         if self.partners and len(self.partners) != len(self.anchors):
-            raise SpaceError(f"partners: expected {len(self.anchors):,}, one per anchor, got {len(self.partners):,}")
+            raise SpaceError(
+                f"partners: expected {len(self.anchors):,}, one per anchor, got {len(self.partners):,}"
+            )
         if not 0 < self.false_share < 1:
             raise SpaceError(f"false_share: expected a share between 0 and 1, got {self.false_share!r}")
 
@@ -144,7 +154,9 @@ class PairAudit(Task[AuditOutcome]):
         low, high = sorted(space.dimension for space in spaces)
         return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> AuditOutcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> AuditOutcome:
         """
         Raises
         ------
@@ -204,8 +216,12 @@ class PairAudit(Task[AuditOutcome]):
 
         def relative(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             projection = self.projection.projection()
-            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(source.vectors[others[0]])
-            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(target.vectors[others[1]])
+            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(
+                source.vectors[others[0]]
+            )
+            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(
+                target.vectors[others[1]]
+            )
             return first, second
 
         before = relative(np.arange(len(anchors[0])))
@@ -217,14 +233,19 @@ class PairAudit(Task[AuditOutcome]):
         return scores, score_differences(before, after, split, **settings)
 
 
-def _directions(source: LatentSpace, target: LatentSpace, rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _directions(
+    source: LatentSpace, target: LatentSpace, rows: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     first, second = (
-        unit_rows(space.vectors[own], mean_row(space.vectors)) for space, own in zip((source, target), rows, strict=True)
+        unit_rows(space.vectors[own], mean_row(space.vectors))
+        for space, own in zip((source, target), rows, strict=True)
     )
     return first, second
 
 
-def _others(source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _others(
+    source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers, in either space, of the ids that both have and that are in no pair."""
     places = target.index.get_indexer(source.index)
     taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])

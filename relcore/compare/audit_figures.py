@@ -22,7 +22,9 @@ _MOST_PRINTED = 40
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorAudit(Recipe):
-    """Agreement of all anchor pairs, the least first, with the suspects marked; LaTeX prints the lowest 40."""
+    """Agreement of all anchor pairs, the least first, with the suspects marked; LaTeX prints the lowest
+    40.
+    """
 
     figure: ClassVar[str] = "anchor-audit"
 
@@ -39,7 +41,9 @@ class AnchorAudit(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class InfluenceChart(Recipe):
-    """What each anchor adds to CKA and to the mean cosine, the one that harms CKA most first; the table has all scores."""
+    """What each anchor adds to CKA and to the mean cosine, the one that harms CKA most first; the table
+    has all scores.
+    """
 
     figure: ClassVar[str] = "anchor-influence"
 
@@ -49,7 +53,9 @@ class InfluenceChart(Recipe):
     influence: AnchorInfluence
 
     def draw(self, result: InfluenceOutcome | None = None) -> Exportable:
-        outcome = result or self.influence.run(load_all((self.source, self.target), self.digests, self.figure))
+        outcome = result or self.influence.run(
+            load_all((self.source, self.target), self.digests, self.figure)
+        )
         table = outcome.table()
         rank, names = np.arange(1, len(table) + 1), list(table.anchor)
         lines = [Line(name, rank, table[name], labels=names) for name in ("linear CKA", "cosine")]
@@ -97,14 +103,21 @@ def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
     """Agreement by rank, suspects apart, beside the value that 95 % of mismatched pairs lie below."""
     table = outcome.table()
     rank = np.arange(1, len(table) + 1)
-    names = [one if one == other else f"{one} = {other}" for one, other in zip(table.anchor, table.partner, strict=True)]
+    names = [
+        one if one == other else f"{one} = {other}"
+        for one, other in zip(table.anchor, table.partner, strict=True)
+    ]
     lines = []
     for name, marked in (("suspects", True), ("other pairs", False)):
         rows = np.flatnonzero(table.suspect == marked)
         if len(rows):
-            lines.append(Line(name, rank[rows], table.agreement.to_numpy()[rows], labels=[names[row] for row in rows]))
+            lines.append(
+                Line(name, rank[rows], table.agreement.to_numpy()[rows], labels=[names[row] for row in rows])
+            )
     mismatched = float(np.quantile(outcome.mismatched, 0.95))
-    note = AUDITS[audit.method].title + (f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell")
+    note = AUDITS[audit.method].title + (
+        f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell"
+    )
     return Lines(
         tuple(lines),
         "pair, by agreement",

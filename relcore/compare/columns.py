@@ -35,7 +35,9 @@ def columns_of(match: Match) -> list[str]:
 
 
 def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], LatentSpace]) -> Cells:
-    """What reads a column of the tables that came with two spaces, the source's where both have one of this name."""
+    """What reads a column of the tables that came with two spaces, the source's where both have one of
+    this name.
+    """
 
     def cells(name: str) -> pd.Series:
         spec = source if name in more_columns(source) else target
@@ -45,7 +47,8 @@ def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], L
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
-    """One number per row (m,), NaN where it was not computed: agreement is that of a sample, see `agreement_rows`.
+    """One number per row (m,), NaN where it was not computed: agreement is that of a sample, see
+    `agreement_rows`.
 
     Raises
     ------
@@ -88,7 +91,9 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
     """The cells as numbers (m,), NaN where one is empty; None where one is no number, or none is."""
-    numbers = pd.to_numeric(pd.Series([None if _empty(cell) else cell for cell in cells], dtype=object), errors="coerce")
+    numbers = pd.to_numeric(
+        pd.Series([None if _empty(cell) else cell for cell in cells], dtype=object), errors="coerce"
+    )
     full = sum(not _empty(cell) for cell in cells)
     values = numbers.to_numpy(dtype=np.float64, copy=True)
     values[~np.isfinite(values)] = np.nan
@@ -96,9 +101,11 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The class of each row (m,), -1 for "" and for rare ones; the names; and, where some are left out, how many.
+    """The class of each row (m,), -1 for "" and for rare ones; the names; and, where some are left out, how
+    many.
 
-    The most frequent `MOST_CLASSES` − 1 where there are more than `MOST_CLASSES`. Names come in their order, numbers by size.
+    The most frequent `MOST_CLASSES` − 1 where there are more than `MOST_CLASSES`. Names come in their order,
+    numbers by size.
     """
     counts = Counter(name for name in names if name)
     kept = [name for name, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
@@ -191,10 +198,11 @@ def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
 
 
 def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> tuple[np.ndarray, list[str]]:
-    """k-means clusters of the directions of a centred space: the number of each row's cluster (n,), and names.
+    """k-means clusters of the directions of a centred space: the number of each row's cluster (n,), and
+    names.
 
-    A cluster is named by its most common label where half of its rows have it, else by three central rows, the most frequent
-    ones where counts are known.
+    A cluster is named by its most common label where half of its rows have it, else by three central rows,
+    the most frequent ones where counts are known.
 
     Raises
     ------
@@ -230,8 +238,9 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
 def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
     """Places of the rows to compare, ascending: all n rows, or `n_queries` of them at random.
 
-    Half of the queries are shared among the groups, so that a small class among many rows without a label is compared in
-    full; the rest are drawn from all rows. The keys of `row_keys` draw them: one more row replaces few of the others.
+    Half of the queries are shared among the groups, so that a small class among many rows without a label is
+    compared in full; the rest are drawn from all rows. The keys of `row_keys` draw them: one more row
+    replaces few of the others.
 
     Parameters
     ----------
@@ -260,11 +269,13 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
-# Names of the groups on a map that has no labels: k-means of the points, and the term or the row that tells each group apart.
+# Names of the groups on a map that has no labels: k-means of the points, and the term or the row that tells
+# each group apart.
 #
-# Labels are used where most rows have one. The terms are those whose share of a cluster's words exceeds their share of all words
-# most, weighted by that share (a term's part of the Kullback–Leibler divergence; Grootendorst's class-based TF-IDF, 2022, without
-# a list of stop words: a word that is everywhere tells nothing). Rows without texts that are words give the most central word.
+# Labels are used where most rows have one. The terms are those whose share of a cluster's words exceeds their
+# share of all words most, weighted by that share (a term's part of the Kullback–Leibler divergence;
+# Grootendorst's class-based TF-IDF, 2022, without a list of stop words: a word that is everywhere tells
+# nothing). Rows without texts that are words give the most central word.
 
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
@@ -286,7 +297,10 @@ def needs_clusters(view: View, second: View | None) -> bool:
 
 
 def named_clusters(
-    space: LatentSpace, rows: np.ndarray, coordinates: np.ndarray, texts: Callable[[Sequence[str]], list[str]] | None = None
+    space: LatentSpace,
+    rows: np.ndarray,
+    coordinates: np.ndarray,
+    texts: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Clusters | None:
     """Groups of the drawn rows with names; None where nothing tells what to call them.
 
@@ -328,7 +342,10 @@ def _words(ids: np.ndarray) -> bool:
 
 def _clusters(coordinates: np.ndarray) -> np.ndarray:
     """The cluster of each point, (m,)."""
-    from scipy.cluster.vq import kmeans2, vq  # scikit-learn's k-means waits for its threads longer than it computes
+    from scipy.cluster.vq import (
+        kmeans2,
+        vq,
+    )  # scikit-learn's k-means waits for its threads longer than it computes
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
     fitted = points if len(points) <= _FITTED else points[rng.choice(len(points), _FITTED, replace=False)]
@@ -340,7 +357,9 @@ def _clusters(coordinates: np.ndarray) -> np.ndarray:
 
 
 def _spread(points: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Points to begin with, each drawn by its squared distance to those before (k-means++, Arthur and Vassilvitskii, 2007)."""
+    """Points to begin with, each drawn by its squared distance to those before (k-means++, Arthur and
+    Vassilvitskii, 2007).
+    """
     chosen = [points[rng.integers(len(points))]]
     distances = np.full(len(points), np.inf)
     for _ in range(n - 1):
@@ -368,14 +387,18 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
             for term, n in count.items()
             if n >= _FEWEST_TEXTS and term not in taken
         }
-        best = sorted((term for term in weights if weights[term] > 0), key=lambda term: (-weights[term], term))[:_TERMS]
+        best = sorted(
+            (term for term in weights if weights[term] > 0), key=lambda term: (-weights[term], term)
+        )[:_TERMS]
         taken.update(best)
         names.append(" · ".join(best))
     return names
 
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:
-    """Of each cluster the word with the highest cosine to its mean, among its frequent ones where frequencies are known."""
+    """Of each cluster the word with the highest cosine to its mean, among its frequent ones where
+    frequencies are known.
+    """
     vectors = space.vectors[rows] - mean_of(space)
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     names = []
@@ -385,5 +408,7 @@ def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) ->
         if space.counts is not None:
             n_kept = max(1, round(_FREQUENT * len(members)))
             members = members[np.argsort(-space.counts[rows[members]], kind="stable")[:n_kept]]
-        names.append(str(space.ids[rows[members[np.argmax(vectors[members] @ middle)]]]) if len(members) else "")
+        names.append(
+            str(space.ids[rows[members[np.argmax(vectors[members] @ middle)]]]) if len(members) else ""
+        )
     return names

@@ -1,4 +1,6 @@
-"""Differences: which rows, classes and clusters have other neighbours in the second space, and is it more than chance?"""
+"""Differences: which rows, classes and clusters have other neighbours in the second space, and is it more
+than chance?
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,12 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-# Neighbourhood agreement that the same noise everywhere would leave: what the agreement of each row is compared with.
+# Neighbourhood agreement that the same noise everywhere would leave: what the agreement of each row is
+# compared with.
 #
-# Rows in a dense part of a space lose their neighbours to a little noise, rows far from all others keep them. So agreement
-# differs from class to class even if no class has moved. Adding noise to either space, as much as lowers the mean agreement
-# to what was measured, tells how much each row would keep then.
+# Rows in a dense part of a space lose their neighbours to a little noise, rows far from all others keep them.
+# So agreement differs from class to class even if no class has moved. Adding noise to either space, as much
+# as lowers the mean agreement to what was measured, tells how much each row would keep then.
 
 _CALIBRATED_ROWS = 400
 _STEPS = 9  # halvings of the range of noise levels, 10⁻² … 10² of the spread of the rows
@@ -47,10 +50,12 @@ def agreement_under_noise(
     n_draws: int,
     random_state: int = 0,
 ) -> np.ndarray:
-    """Jaccard overlap of each query's neighbours in a space with those in the same space with noise, (n_draws, m), 0 … 1.
+    """Jaccard overlap of each query's neighbours in a space with those in the same space with noise,
+    (n_draws, m), 0 … 1.
 
-    Even draws add the noise to the first space, odd ones to the second; its standard deviation is the same for all rows and
-    dimensions. Noise comes before the projection, so that relative spaces get that of their anchors, too.
+    Even draws add the noise to the first space, odd ones to the second; its standard deviation is the same
+    for all rows and dimensions. Noise comes before the projection, so that relative spaces get that of their
+    anchors, too.
 
     Parameters
     ----------
@@ -81,13 +86,18 @@ def agreement_under_noise(
         low, high = _LEVELS
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if noisy_overlap(side, 10.0**middle, some).mean() > agreement else (low, middle)
+            low, high = (
+                (middle, high)
+                if noisy_overlap(side, 10.0**middle, some).mean() > agreement
+                else (low, middle)
+            )
         levels.append(10.0 ** ((low + high) / 2))
     every = np.arange(len(queries))
     return np.stack([noisy_overlap(draw % 2, levels[draw % 2], every) for draw in range(n_draws)])
 
 
-# Which groups of rows kept fewer neighbours than the same noise everywhere would leave them, in whichever space it is?
+# Which groups of rows kept fewer neighbours than the same noise everywhere would leave them, in whichever
+# space it is?
 
 
 @dataclass(frozen=True)
@@ -113,15 +123,18 @@ class NoiseTest:
     n_permutations: int
 
 
-def moved_beyond_noise(agreement: np.ndarray, under_noise: np.ndarray, groups: np.ndarray, random_state: int = 0) -> NoiseTest:
-    """Test the agreement (m,) of rows against `agreement_under_noise`, (n_draws, m), in which the two spaces take turns.
+def moved_beyond_noise(
+    agreement: np.ndarray, under_noise: np.ndarray, groups: np.ndarray, random_state: int = 0
+) -> NoiseTest:
+    """Test the agreement (m,) of rows against `agreement_under_noise`, (n_draws, m), in which the two spaces
+    take turns.
 
-    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to noise in the space that is
-    sharper. The mean of the two expectations is that of neither: with 8 draws, noise in one space alone gave a finding in 4,
-    8 and 11 % of 200 draws in absolute, relative and whitened spaces at p < .05. So each space's noise has a test of its own,
-    with its own variance between groups, and a group has moved only if neither explains it: 1 to 3 % of 200 draws (noise in
-    the first, the second or both spaces, three representations). A third of a class that was shuffled is still found in 20 of
-    20 draws.
+    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to noise in the
+    space that is sharper. The mean of the two expectations is that of neither: with 8 draws, noise in one
+    space alone gave a finding in 4, 8 and 11 % of 200 draws in absolute, relative and whitened spaces at p <
+    .05. So each space's noise has a test of its own, with its own variance between groups, and a group has
+    moved only if neither explains it: 1 to 3 % of 200 draws (noise in the first, the second or both spaces,
+    three representations). A third of a class that was shuffled is still found in 20 of 20 draws.
 
     Parameters
     ----------
@@ -149,10 +162,11 @@ def moved_beyond_noise(agreement: np.ndarray, under_noise: np.ndarray, groups: n
 
 
 def _between(draws: np.ndarray, groups: np.ndarray) -> float:
-    """Variance of group means under the noise of one space beyond that of random groups of the same size, 0 or more.
+    """Variance of group means under the noise of one space beyond that of random groups of the same size, 0
+    or more.
 
-    Each draw is compared with the mean of the others, m of them, which raises all variances by (1 + 1/m); the measured
-    agreement is compared with the mean of all draws.
+    Each draw is compared with the mean of the others, m of them, which raises all variances by (1 + 1/m); the
+    measured agreement is compared with the mean of all draws.
     """
     belongs, sizes, n = groups[groups >= 0], np.bincount(groups[groups >= 0]), len(groups)
     excess, others = [], len(draws) - 1
@@ -182,8 +196,8 @@ class MovedGroup:
     n, n_queries : int
         Its held-out rows, and those of them that were compared.
     agreement, expected : float
-        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1: noise in the source or in the
-        target, whichever explains the group better.
+        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1: noise in the
+        source or in the target, whichever explains the group better.
     low, high : float
         95 % band of a random group of `n_queries` rows with this expectation.
     z, p : float
@@ -227,8 +241,9 @@ class FoundDifferences:
     belongs : array (n_pair,)
         The place of each matched row's group in `groups`, anchors included, −1 for none.
     between : float
-        Variance of group means beyond that of random groups: rows of a group share neighbours and anchors, so their agreement
-        rises and falls together; estimated from the draws of noise, the larger one of the two spaces.
+        Variance of group means beyond that of random groups: rows of a group share neighbours and anchors, so
+        their agreement rises and falls together; estimated from the draws of noise, the larger one of the two
+        spaces.
     left_out : int
         Groups with fewer than `LEAST_ROWS` compared rows.
     """
@@ -252,12 +267,14 @@ class FoundDifferences:
 
 @dataclass(frozen=True)
 class Differences(Task[FoundDifferences]):
-    """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested against chance.
+    """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested
+    against chance.
 
-    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own (mutual kNN):
-    "absolute" after centring, other representations as they are, their anchors left out. `noise_test.moved_beyond_noise`
-    tests it against `noise_level.agreement_under_noise`: without this correction a dense class would count as moved although
-    every row got the same noise. Where there are more rows than `n_queries`, half of these are shared among the groups.
+    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own
+    (mutual kNN): "absolute" after centring, other representations as they are, their anchors left out.
+    `noise_test.moved_beyond_noise` tests it against `noise_level.agreement_under_noise`: without this
+    correction a dense class would count as moved although every row got the same noise. Where there are more
+    rows than `n_queries`, half of these are shared among the groups.
     """
 
     kind = "differences"
@@ -283,18 +300,25 @@ class Differences(Task[FoundDifferences]):
         return f"Differences, {self.representation}"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, width = len(spaces[0]), spaces[0].dimension if self.representation == "absolute" else len(self.anchors)
+        n, width = (
+            len(spaces[0]),
+            (spaces[0].dimension if self.representation == "absolute" else len(self.anchors)),
+        )
         searches = (_DRAWS + 2) * min(self.n_queries, n) + 18 * 400
         return n * searches * (width + 100) / 2e10 + 26 * n * width / 1e8 + 0.3
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> FoundDifferences:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> FoundDifferences:
         report(0, 3, "searching the neighbours in both spaces")
         pair = match(*spaces)
         split = held_out(pair, self.anchors, self.representation)
         rows = split.test
         k = min(self.k, len(rows) - 1)
         if k < 1:
-            raise SpaceError(f"differences: expected two held-out rows or more, got {len(rows)}; choose fewer anchors")
+            raise SpaceError(
+                f"differences: expected two held-out rows or more, got {len(rows)}; choose fewer anchors"
+            )
         remake = self._representation(pair, rows)
         made = tuple(remake(space.vectors) for space in (pair.source, pair.target))
         numbers, names = self._groups(pair)
@@ -302,7 +326,9 @@ class Differences(Task[FoundDifferences]):
         found = find_neighbours(*made, k=k, convention="mutual", queries=queries)
         report(1, 3, "measuring what noise would leave")
         lists, vectors = (found.own, found.other), (pair.source.vectors, pair.target.vectors)
-        under_noise = agreement_under_noise(vectors, remake, lists, queries, found.overlap.mean(), _DRAWS, self.random_state)
+        under_noise = agreement_under_noise(
+            vectors, remake, lists, queries, found.overlap.mean(), _DRAWS, self.random_state
+        )
         report(2, 3, "comparing groups with random ones")
         return _grouped(pair, numbers, names, rows, queries, found.overlap, under_noise, k, self.random_state)
 
@@ -335,7 +361,9 @@ def _grouped(
     compared = numbers[rows[queries]]
     enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
     if not len(enough):
-        raise SpaceError(f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters")
+        raise SpaceError(
+            f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters"
+        )
     renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
     renumbered[enough] = np.arange(len(enough))
     compared = renumbered[compared]
@@ -377,7 +405,9 @@ def _examples(ids: np.ndarray, residual: np.ndarray, members: np.ndarray) -> tup
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
-    """The same differences, each group with the anchors nearest to it: those of highest cosine to its mean direction."""
+    """The same differences, each group with the anchors nearest to it: those of highest cosine to its mean
+    direction.
+    """
     if not len(anchors):
         return found
     nearest = {}
@@ -388,7 +418,8 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
         order = np.argsort(-(np.array(centres) @ stars.T), axis=1, kind="stable")[:, :_ANCHORS]
         nearest[f"{side}_anchors"] = [tuple(anchors[place] for place in row) for row in order.tolist()]
     groups = (
-        replace(group, **{side: lists[place] for side, lists in nearest.items()}) for place, group in enumerate(found.groups)
+        replace(group, **{side: lists[place] for side, lists in nearest.items()})
+        for place, group in enumerate(found.groups)
     )
     return replace(found, groups=tuple(groups))
 
@@ -425,8 +456,14 @@ class GroupDifferences(Recipe):
     @property
     def task(self) -> Differences:
         """What computes it; the absolute spaces need no anchors."""
-        settings = {name: getattr(self, name) for name in ("representation", "groups", "n_clusters", "k", "n_queries")}
-        needed = {} if self.representation == "absolute" else {"anchors": self.anchors, "projection": self.projection}
+        settings = {
+            name: getattr(self, name) for name in ("representation", "groups", "n_clusters", "k", "n_queries")
+        }
+        needed = (
+            {}
+            if self.representation == "absolute"
+            else {"anchors": self.anchors, "projection": self.projection}
+        )
         return Differences(**settings, **needed)
 
     def draw(self, result: FoundDifferences | None = None) -> Exportable:
@@ -446,7 +483,9 @@ class GroupDifferences(Recipe):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """Groups side by side, the one that moved most first; bars are the 95 % bands of random groups of the same size."""
+    """Groups side by side, the one that moved most first; bars are the 95 % bands of random groups of the
+    same size.
+    """
     shown = found.groups[:SHOWN]
     places = {True: [], False: []}
     for place, group in enumerate(shown):
@@ -459,10 +498,21 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
         [group.high for group in shown],
     )
     lines = [chance]
-    for significant, name in ((True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"), (False, "not more than chance")):
+    for significant, name in (
+        (True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"),
+        (False, "not more than chance"),
+    ):
         if some := places[significant]:
             told = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
-            lines.append(Line(name, some, [shown[place].agreement for place in some], labels=told, keys=[str(p) for p in some]))
+            lines.append(
+                Line(
+                    name,
+                    some,
+                    [shown[place].agreement for place in some],
+                    labels=told,
+                    keys=[str(p) for p in some],
+                )
+            )
     return Lines(
         tuple(lines),
         "",
@@ -489,8 +539,9 @@ def p_told(group: MovedGroup, found: FoundDifferences) -> str:
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
     """A row per group.
 
-    Columns: group, rows, compared (of these rows), agreement, expected, low, high (95 % band of a random group), z, p
-    (corrected for the number of groups), k, n, examples, source_anchors, target_anchors (ids, separated by "; ").
+    Columns: group, rows, compared (of these rows), agreement, expected, low, high (95 % band of a random
+    group), z, p (corrected for the number of groups), k, n, examples, source_anchors, target_anchors (ids,
+    separated by "; ").
     """
     return pd.DataFrame(
         [

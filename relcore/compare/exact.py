@@ -1,4 +1,6 @@
-"""Scores of one representation of a pair with every held-out row as a query, as a task that resumes after its last block."""
+"""Scores of one representation of a pair with every held-out row as a query, as a task that resumes after
+its last block.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,10 @@ class FoundScores:
 class ExactScores(Task[FoundScores]):
     """`score_pair` of two spaces with the same rows; `metrics` are those registered when it is made.
 
-    The neighbours are searched in blocks of queries, each of which is saved: a run that is stopped or killed resumes after
-    the last one. Neither space is held in its representation, unless `scores.approximate.KEPT_BYTES` allow it, or a metric reads
-    rows. `search` is one of `names.SEARCHES`; the settings of an approximate one are chosen for `target_recall`.
+    The neighbours are searched in blocks of queries, each of which is saved: a run that is stopped or killed
+    resumes after the last one. Neither space is held in its representation, unless
+    `scores.approximate.KEPT_BYTES` allow it, or a metric reads rows. `search` is one of `names.SEARCHES`; the
+    settings of an approximate one are chosen for `target_recall`.
     """
 
     kind = "scores"
@@ -78,7 +81,13 @@ class ExactScores(Task[FoundScores]):
 
     @classmethod
     def on(
-        cls, representation: str, anchors: Sequence[str], projection: ProjectionSpec, k: int, convention: str, **search: object
+        cls,
+        representation: str,
+        anchors: Sequence[str],
+        projection: ProjectionSpec,
+        k: int,
+        convention: str,
+        **search: object,
     ) -> ExactScores:
         """By all metrics, without the settings that do not change the scores of this representation."""
         needed = () if representation == "absolute" else tuple(anchors)
@@ -92,17 +101,25 @@ class ExactScores(Task[FoundScores]):
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n = len(spaces[0])
-        width = spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
+        width = (
+            spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
+        )
         return n * (n if self.search == "exact" else 20_000) * width * 2 / 5e10
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> FoundScores:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> FoundScores:
         from relcore.scores.lists import Parts
-        from relcore.scores.scoring import score_forms  # every start of the app imports this module, and needs none of it
+        from relcore.scores.scoring import (
+            score_forms,
+        )  # every start of the app imports this module, and needs none of it
 
         pair = match(*spaces)
         labels = class_labels(pair)
         reading = {name: METRICS[name].load().reads for name in self.metrics}
-        listed, summed, others = ([name for name in self.metrics if reading[name] == one] for one in ("lists", "sums", "rows"))
+        listed, summed, others = (
+            [name for name in self.metrics if reading[name] == one] for one in ("lists", "sums", "rows")
+        )
         parts = Parts(store, self.key(spaces))
         scores = self._listed(pair, labels, listed, report, parts) if listed else {}
         report(1, 1, "scores")
@@ -126,10 +143,13 @@ class ExactScores(Task[FoundScores]):
 
         split = held_out(pair, self.anchors, self.representation)
         n, labels = len(split.test), None if labels is None else labels[split.test]
-        need_k(self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}")
+        need_k(
+            self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}"
+        )
         maps = representation_maps(pair, self.representation, self.anchors, self.projection)
         source, target = (
-            UnitRows(space.vectors, made, split.test) for space, made in zip((pair.source, pair.target), maps, strict=True)
+            UnitRows(space.vectors, made, split.test)
+            for space, made in zip((pair.source, pair.target), maps, strict=True)
         )
         same_width = source.shape[1] == target.shape[1]
         if self.convention == "paper" and not same_width:
@@ -138,7 +158,9 @@ class ExactScores(Task[FoundScores]):
             self.convention, self.k, n, same_width, labels if "class agreement" in metrics else None
         )
         rows = {"source": source, "target": target}
-        lists, recall = NeighbourLists(rows, searches, labelled, self.search, self.target_recall, parts).search(report)
+        lists, recall = NeighbourLists(
+            rows, searches, labelled, self.search, self.target_recall, parts
+        ).search(report)
         found = SearchedPair(source, target, split, self.k, self.convention, None, labels, lists)
         scores = {name: METRICS[name].load()().score(found) for name in metrics}
         return {name: score.approximated(recall) for name, score in scores.items() if score is not None}

@@ -36,7 +36,8 @@ MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of 
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
-    """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]`` says which.
+    """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]``
+    says which.
 
     Raises
     ------
@@ -55,7 +56,9 @@ def need_counts(k: Any, n_queries: Any) -> None:
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe):
-    """The linked panes of a comparison; `oriented` turns the maps so that they agree, `stars` and `look` are the screen's."""
+    """The linked panes of a comparison; `oriented` turns the maps so that they agree, `stars` and `look`
+    are the screen's.
+    """
 
     figure: ClassVar[str] = "comparison"
     newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
@@ -73,10 +76,11 @@ class Panes(Recipe, ComparisonRecipe):
 
 
 def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
-    """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by id.
+    """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by
+    id.
 
-    For scripts and notebooks that hold the spaces already: a notebook shows the figure, ``save("panes.pdf")`` writes it. It
-    carries no recipe, since only the caller knows where the spaces come from.
+    For scripts and notebooks that hold the spaces already: a notebook shows the figure, ``save("panes.pdf")``
+    writes it. It carries no recipe, since only the caller knows where the spaces come from.
 
     Examples
     --------
@@ -94,7 +98,8 @@ def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
 
 @dataclass(frozen=True)
 class Scores(Recipe, ComparisonRecipe):
-    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`.
+    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or
+    `n_queries`.
 
     The neighbours of all may be searched approximately: see `ExactScores`.
     """
@@ -114,10 +119,14 @@ class Scores(Recipe, ComparisonRecipe):
         need_counts(self.k, self.n_queries)
         need_search(self.neighbours, self.target_recall)
         if self.neighbours != "exact" and self.n_queries is not None:
-            raise SpaceError(f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out")
+            raise SpaceError(
+                f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out"
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """Without the settings of an approximate search where the search is exact, as earlier versions wrote it."""
+        """Without the settings of an approximate search where the search is exact, as earlier versions
+        wrote it.
+        """
         exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
         return {name: value for name, value in super().to_json().items() if name not in exact}
 
@@ -125,7 +134,14 @@ class Scores(Recipe, ComparisonRecipe):
         return scores_exportable(score_table(result or self._scores()), self.to_json(), "relscope-scores")
 
     def _scores(self) -> dict[str, dict[str, Score]]:
-        pair, settings = load_pair(self), {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
+        pair, settings = (
+            load_pair(self),
+            {
+                "k": self.k,
+                "convention": self.convention,
+                "n_queries": self.n_queries,
+            },
+        )
         settings["labels"] = class_labels(pair) if self.class_agreement else None
         if self.neighbours != "exact":
             search = {"search": self.neighbours, "target_recall": self.target_recall}
@@ -153,7 +169,9 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class Norms(Recipe):
-    """Distribution of vector lengths, one curve per space, or with `panels` one panel per space on common axes."""
+    """Distribution of vector lengths, one curve per space, or with `panels` one panel per space on common
+    axes.
+    """
 
     figure: ClassVar[str] = "norms"
     newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
@@ -174,7 +192,9 @@ class Norms(Recipe):
 
 @dataclass(frozen=True)
 class PairMap(Recipe):
-    """Every space with every other, one number a pair; the result comes in the order of the spaces, not yet grouped."""
+    """Every space with every other, one number a pair; the result comes in the order of the spaces, not
+    yet grouped.
+    """
 
     figure: ClassVar[str] = "all-pairs"
 
@@ -199,12 +219,16 @@ class PairMap(Recipe):
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
             result = task.run(load_all(self.spaces, self.digests, self.figure))
         shown = result.grouped() if self.grouped else result
-        return matrices_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
+        return matrices_exportable(
+            pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table
+        )
 
 
 @dataclass(frozen=True)
 class Training(Recipe):
-    """Loss and held-out accuracy by epoch of the encoders behind these encodings; the result is by the spaces' names."""
+    """Loss and held-out accuracy by epoch of the encoders behind these encodings; the result is by the
+    spaces' names.
+    """
 
     figure: ClassVar[str] = "training"
 
@@ -224,7 +248,9 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
         No encoding, or one that is gone and cannot be made again.
     """
     if spec.source != "encoding":
-        raise SpaceError(f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out")
+        raise SpaceError(
+            f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out"
+        )
     from relcore.catalog.encoding import encode_again  # other recipes do without, and a start should
 
     store = store or Store()

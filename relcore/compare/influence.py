@@ -20,10 +20,12 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.tasks.task import Task
 
-# What each anchor does to a score, by exact deletion: no column is projected again and no head is fitted again.
+# What each anchor does to a score, by exact deletion: no column is projected again and no head is fitted
+# again.
 #
-# Influence tells what an anchor contributes. It does not find wrong pairs: a ranking of 300 words by influence on CKA finds 10,
-# 30 and 100 wrong ones with a precision of .04, .09 and .29 (our measurement). `relcore.represent.audit` finds them.
+# Influence tells what an anchor contributes. It does not find wrong pairs: a ranking of 300 words by
+# influence on CKA finds 10, 30 and 100 wrong ones with a precision of .04, .09 and .29 (our measurement).
+# `relcore.represent.audit` finds them.
 
 RIDGE = 1.0  # on rows of cosines: as much as one row with similarity 1
 _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
@@ -31,7 +33,8 @@ _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Squared entries of RᵀHS, RᵀHR and SᵀHS, each (m, m), of two relative spaces (n, m) over the same anchors.
+    """Squared entries of RᵀHS, RᵀHR and SᵀHS, each (m, m), of two relative spaces (n, m) over the same
+    anchors.
 
     H centres the columns. Linear CKA of any subset of the columns is a ratio of sums over these entries.
     """
@@ -50,19 +53,25 @@ class Products:
             Shapes that differ.
         """
         if R.shape != S.shape:
-            raise SpaceError(f"expected relative spaces of the same rows and anchors, got {R.shape} and {S.shape}")
+            raise SpaceError(
+                f"expected relative spaces of the same rows and anchors, got {R.shape} and {S.shape}"
+            )
         R, S = (np.asarray(Z, dtype=np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (R, S))
         return cls((R.T @ S) ** 2, (R.T @ R) ** 2, (S.T @ S) ** 2)
 
     def cka(self, columns: np.ndarray) -> float:
         """Linear CKA of the spaces relative to these columns, (m,) bool, 0 … 1."""
-        cross, source, target = (M[np.ix_(columns, columns)].sum() for M in (self.cross, self.source, self.target))
+        cross, source, target = (
+            M[np.ix_(columns, columns)].sum() for M in (self.cross, self.source, self.target)
+        )
         return float(cross / np.sqrt(source * target))
 
     def cka_changed(self, columns: np.ndarray) -> np.ndarray:
-        """Linear CKA after each of the m columns is taken out, where it is among `columns` (m,) bool, or else added, (m,).
+        """Linear CKA after each of the m columns is taken out, where it is among `columns` (m,) bool, or else
+        added, (m,).
 
-        Deleting an anchor deletes its row and column of each product, so all m values together cost three sums over m².
+        Deleting an anchor deletes its row and column of each product, so all m values together cost three
+        sums over m².
         """
         sums = []
         for M in (self.cross, self.source, self.target):
@@ -74,8 +83,8 @@ class Products:
             return np.where((source > 0) & (target > 0), cross / np.sqrt(source * target), np.nan)
 
     def greedy(self, columns: np.ndarray, allowed: np.ndarray, n: int) -> tuple[list[int], list[float]]:
-        """Up to n columns among `allowed` (m,) bool, changed one after the other, each the one that raises CKA most, and CKA
-        after each; fewer where nothing raises it or one column would be left."""
+        """Up to n columns among `allowed` (m,) bool, changed one after the other, each the one that raises
+        CKA most, and CKA after each; fewer where nothing raises it or one column would be left."""
         columns, allowed = columns.copy(), allowed.copy()
         steps, values, now = [], [], self.cka(columns)
         while len(steps) < n and allowed.any() and (columns.sum() > 2 or not columns[allowed].any()):
@@ -131,8 +140,8 @@ class RidgeHead:
     def scores_without(self, S: np.ndarray, column: int) -> np.ndarray:
         """`scores` of the head that is fitted without this column, (t, C), exactly.
 
-        Without column j the other weights are w − a w_j / a_j, a the j-th column of the inverse (the inverse of a block
-        matrix), so the scores lose (s · a) w_j / a_j: one outer product.
+        Without column j the other weights are w − a w_j / a_j, a the j-th column of the inverse (the inverse
+        of a block matrix), so the scores lose (s · a) w_j / a_j: one outer product.
         """
         strip = self.inverse[:, column]
         moved = np.asarray(S, dtype=np.float64) - self.mean
@@ -143,17 +152,22 @@ class RidgeHead:
         moved, scores = np.asarray(S, dtype=np.float64) - self.mean, self.scores(S)
         shifts = moved @ self.inverse
         factors = self.weights / self.inverse.diagonal()[:, None]
-        return np.stack([np.argmax(scores - np.outer(shifts[:, j], factors[j]), axis=1) for j in range(len(factors))])
+        return np.stack(
+            [np.argmax(scores - np.outer(shifts[:, j], factors[j]), axis=1) for j in range(len(factors))]
+        )
 
 
-# What each anchor does to Jaccard and MRR, by exact deletion: neighbours are searched again, but no row is projected again.
+# What each anchor does to Jaccard and MRR, by exact deletion: neighbours are searched again, but no row is
+# projected again.
 
 _NOTHING = 1e-12  # share of a row's squared length below which nothing is left of it
 
 
 @dataclass(frozen=True, eq=False)
 class NeighboursWithout:
-    """Scores of q queries with all of m anchors, in the first line, and without each of them: arrays (1 + m, q), 0 … 1."""
+    """Scores of q queries with all of m anchors, in the first line, and without each of them: arrays (1 +
+    m, q), 0 … 1.
+    """
 
     jaccard: np.ndarray
     mrr: np.ndarray
@@ -167,8 +181,8 @@ class NeighboursWithout:
 class _Cosines:
     """Cosines of query rows (q, m) to rows (n, m), with all columns or without one.
 
-    Deleting column j takes one outer product from the inner products, and one number from each squared length. The length of
-    a query changes none of its ranks, so it stays out.
+    Deleting column j takes one outer product from the inner products, and one number from each squared
+    length. The length of a query changes none of its ranks, so it stays out.
     """
 
     def __init__(self, queries: np.ndarray, rows: np.ndarray, left_out: np.ndarray | None = None) -> None:
@@ -182,7 +196,9 @@ class _Cosines:
             found -= np.outer(self.queries[:, column], self.rows[column])
             squares = squares - self.rows[column] ** 2
         some = squares > _NOTHING * self.squares
-        found *= np.divide(1, np.sqrt(squares, where=some, out=np.ones_like(squares)), out=np.zeros_like(squares), where=some)
+        found *= np.divide(
+            1, np.sqrt(squares, where=some, out=np.ones_like(squares)), out=np.zeros_like(squares), where=some
+        )
         if self.left_out is not None:
             found[np.arange(len(found)), self.left_out] = -np.inf
         return found
@@ -191,10 +207,12 @@ class _Cosines:
 def neighbours_without(
     R: np.ndarray, S: np.ndarray, queries: np.ndarray, k: int = 10, convention: str = "paper"
 ) -> NeighboursWithout:
-    """Jaccard and MRR of queries in relative spaces (n, m) and (n, m), and the same without each of the m anchors.
+    """Jaccard and MRR of queries in relative spaces (n, m) and (n, m), and the same without each of the m
+    anchors.
 
-    They equal `scores.neighbours.find_neighbours` on the spaces without that column, where no two rows are equally near. For
-    q queries this takes m passes over q × n numbers and a search in each: choose some hundred queries.
+    They equal `scores.neighbours.find_neighbours` on the spaces without that column, where no two rows are
+    equally near. For q queries this takes m passes over q × n numbers and a search in each: choose some
+    hundred queries.
 
     Parameters
     ----------
@@ -220,7 +238,10 @@ def neighbours_without(
     """
     need_one_of("convention", convention, CONVENTIONS)
     if R.shape != S.shape or R.shape[1] < 2:
-        raise SpaceError(f"expected relative spaces of the same rows and of two anchors or more, got {R.shape} and {S.shape}")
+        raise SpaceError(
+            f"expected relative spaces of the same rows and of two anchors or more, got {R.shape} and"
+            f" {S.shape}"
+        )
     if not 1 <= k <= len(R) - (convention == "mutual"):
         raise SpaceError(f"k: expected 1 … {len(R) - (convention == 'mutual')} for {len(R)} rows, got {k}")
     R, S = (np.asarray(Z, dtype=np.float64) for Z in (R, S))
@@ -279,7 +300,8 @@ class InfluenceOutcome:
     after : "drop", "add" → metric → Difference
         What following the suggestion changes, on rows that did not choose it.
     n_choosing, n_judging, n_labelled : int
-        Rows that choose, other rows that judge, and rows with a label among the latter, which the head is tested on.
+        Rows that choose, other rows that judge, and rows with a label among the latter, which the head is
+        tested on.
     n_queries, n_searched : int
     """
 
@@ -308,13 +330,16 @@ class InfluenceOutcome:
     def table(self) -> pd.DataFrame:
         """One row per anchor, the one that harms CKA most first.
 
-        Columns: anchor, linear CKA, cosine, Jaccard, MRR and, with labels, accuracy and the accuracy of each class.
+        Columns: anchor, linear CKA, cosine, Jaccard, MRR and, with labels, accuracy and the accuracy of each
+        class.
         """
         columns = {"anchor": list(self.anchors), "linear CKA": self.cka_by, "cosine": self.cosine_by}
         columns |= {"Jaccard": self.jaccard_by, "MRR": self.mrr_by}
         if self.classes:
             columns |= {"stitched accuracy": self.accuracy_by}
-            columns |= {f"accuracy, {name}": self.class_by[:, number] for number, name in enumerate(self.classes)}
+            columns |= {
+                f"accuracy, {name}": self.class_by[:, number] for number, name in enumerate(self.classes)
+            }
         return pd.DataFrame(columns).sort_values("linear CKA", kind="stable", ignore_index=True)
 
 
@@ -355,9 +380,13 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         """On two idle cores."""
         m, n = len(self.anchors) + self.n_candidates, min(len(spaces[0]), 2 * _MOST_ROWS)
         searched = 2e-8 * len(self.anchors) * min(n // 2, _SEARCHED_ROWS) * min(n // 2, _QUERIES)
-        return 0.3 + 4e-10 * n * m * m + 1e-8 * n * m * 10 + 5e-9 * len(spaces[0]) * self.n_candidates + searched
+        return (
+            0.3 + 4e-10 * n * m * m + 1e-8 * n * m * 10 + 5e-9 * len(spaces[0]) * self.n_candidates + searched
+        )
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> InfluenceOutcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> InfluenceOutcome:
         """
         Raises
         ------
@@ -374,7 +403,10 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         split = self._split(pair, columns)
         report(1, 4, "deleting each anchor")
         fitted = self.projection.projection()
-        relative = [fitted.fit(space.vectors, anchors=columns).transform(space.vectors) for space in (pair.source, pair.target)]
+        relative = [
+            fitted.fit(space.vectors, anchors=columns).transform(space.vectors)
+            for space in (pair.source, pair.target)
+        ]
         R, S = (Z[split.train] for Z in relative)
         is_anchor = np.arange(len(columns)) < len(rows)
         products = Products.of(R, S)
@@ -389,7 +421,9 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         for name, changed in (("drop", drop), ("add", add)):
             if changed:
                 after[name] = self._judged(relative, split, is_anchor, changed)
-        accuracy, classes, by, by_class, n_labelled = _head_influence(pair, [Z[:, is_anchor] for Z in relative], split)
+        accuracy, classes, by, by_class, n_labelled = _head_influence(
+            pair, [Z[:, is_anchor] for Z in relative], split
+        )
         return InfluenceOutcome(
             anchors=tuple(anchors),
             cka=cka,
@@ -428,7 +462,8 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         free = np.setdiff1d(np.arange(len(pair)), columns)
         if len(free) < _FEWEST_ROWS:
             raise SpaceError(
-                f"influence: expected {_FEWEST_ROWS} rows or more beside the anchors, got {len(free)}; use fewer anchors"
+                f"influence: expected {_FEWEST_ROWS} rows or more beside the anchors, got {len(free)}; use"
+                " fewer anchors"
             )
         keys = row_keys(pair.ids[free], "influence")
         order = free[np.argsort(keys)]
@@ -436,7 +471,9 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         choosing, judging = order[:half][:_MOST_ROWS], order[half:][:_MOST_ROWS]
         return Split(pair.ids, columns, np.sort(choosing), np.sort(judging))
 
-    def _neighbours(self, pair: Match, split: Split, relative: Sequence[np.ndarray]) -> tuple[NeighboursWithout, int]:
+    def _neighbours(
+        self, pair: Match, split: Split, relative: Sequence[np.ndarray]
+    ) -> tuple[NeighboursWithout, int]:
         """Of some queries among some of the rows that choose, and the number of the latter."""
         rows = split.train[Split.held_out(pair.ids[split.train]).queries(_SEARCHED_ROWS)]
         queries = Split.held_out(pair.ids[rows]).queries(_QUERIES)
@@ -456,8 +493,10 @@ class AnchorInfluence(Task[InfluenceOutcome]):
 def _head_influence(
     pair: Match, relative: Sequence[np.ndarray], split: Split
 ) -> tuple[float, tuple[str, ...], np.ndarray, np.ndarray, int]:
-    """Accuracy of a head of the source's rows that choose on the target's rows that judge, its classes, and what each anchor
-    adds to the accuracy and to that of each class, and the number of rows; NaN and no classes where there are no labels."""
+    """Accuracy of a head of the source's rows that choose on the target's rows that judge, its classes, and
+    what each anchor adds to the accuracy and to that of each class, and the number of rows; NaN and no
+    classes where there are no labels.
+    """
     nothing = float("nan"), (), np.full(relative[0].shape[1], np.nan), np.empty((relative[0].shape[1], 0)), 0
     if pair.source.labels is None:
         return nothing

@@ -1,4 +1,6 @@
-"""Layer by layer: all layers of one model against all layers of another, similarity and stitched accuracy side by side."""
+"""Layer by layer: all layers of one model against all layers of another, similarity and stitched accuracy
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class LayeredModel:
 
 @dataclass(frozen=True)
 class LayerScores(ScoreGrid):
-    """Spaces of the rows with those of the columns, both numbers of spaces; a space may be a row and a column."""
+    """Spaces of the rows with those of the columns, both numbers of spaces; a space may be a row and a
+    column.
+    """
 
     rows: tuple[int, ...] = ()
     columns: tuple[int, ...] = ()
@@ -53,7 +57,9 @@ class LayerScores(ScoreGrid):
 
     @property
     def compared(self) -> list[Cell]:
-        """Cells of two different spaces with a score, each pair once: those among which the best is looked for."""
+        """Cells of two different spaces with a score, each pair once: those among which the best is looked
+        for.
+        """
         found = {}
         for i, row in enumerate(self.rows):
             for j, column in enumerate(self.columns):
@@ -68,7 +74,9 @@ class LayerScores(ScoreGrid):
 
 
 def models(specs: Sequence[SpaceSpec]) -> list[LayeredModel]:
-    """The encoders of which there are two or more outputs of one dataset among these spaces, in the order of these."""
+    """The encoders of which there are two or more outputs of one dataset among these spaces, in the order
+    of these.
+    """
     groups: list[list[SpaceSpec]] = []
     for spec in dict.fromkeys(specs):
         if spec.source == "encoding":
@@ -100,7 +108,9 @@ def _depth(spec: SpaceSpec) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class LayerPairs(AllPairs):
-    """Score the spaces of the rows with those of the columns, numbers of the spaces; each number is that of `AllPairs`."""
+    """Score the spaces of the rows with those of the columns, numbers of the spaces; each number is that
+    of `AllPairs`.
+    """
 
     kind = "layers"
     result = "relcore.compare.layers:LayerScores"
@@ -112,7 +122,9 @@ class LayerPairs(AllPairs):
     def title(self) -> str:
         return f"Layer by layer, {METRICS[self.metric].title}"
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> LayerScores:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> LayerScores:
         """
         Raises
         ------
@@ -125,12 +137,18 @@ class LayerPairs(AllPairs):
 
 
 def need_rectangle(n: int, rows: Sequence[int], columns: Sequence[int]) -> None:
-    """Raise a SpaceError unless rows and columns are numbers of n spaces, none twice, with two different ones among them."""
+    """Raise a SpaceError unless rows and columns are numbers of n spaces, none twice, with two different
+    ones among them.
+    """
     for name, numbers in (("rows", rows), ("columns", columns)):
         if not len(numbers) or len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(n)):
-            raise SpaceError(f"{name}: expected distinct numbers of the {n} spaces, from 0, got {list(numbers)!r:.80}")
+            raise SpaceError(
+                f"{name}: expected distinct numbers of the {n} spaces, from 0, got {list(numbers)!r:.80}"
+            )
     if len({*rows, *columns}) < 2:
-        raise SpaceError("layers: expected at least two different spaces, got one; choose another for rows or columns")
+        raise SpaceError(
+            "layers: expected at least two different spaces, got one; choose another for rows or columns"
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +158,8 @@ class LayerAccuracy:
     Attributes
     ----------
     values : array (r, c)
-        Accuracy on the held-out rows, NaN where there is no answer; a space with its own head is not stitched.
+        Accuracy on the held-out rows, NaN where there is no answer; a space with its own head is not
+        stitched.
     own : array (c,)
         Accuracy of each head on its own encoder: not stitched.
     chance : float
@@ -150,8 +169,9 @@ class LayerAccuracy:
     best : (i, j) or None
         The best stitched cell.
     best_chance : Null or None
-        What the best stitched cell would be if the held-out rows' labels were permuted, by one permutation for all cells. The
-        heads never saw these labels, so nothing has to be fitted again. None for a single cell.
+        What the best stitched cell would be if the held-out rows' labels were permuted, by one permutation
+        for all cells. The heads never saw these labels, so nothing has to be fitted again. None for a single
+        cell.
     """
 
     values: np.ndarray
@@ -163,21 +183,29 @@ class LayerAccuracy:
 
 
 def layer_accuracy(result: StitchResult, rows: Sequence[int], columns: Sequence[int]) -> LayerAccuracy:
-    """The rectangle of a result of `stitch_matrix` on the same spaces, by its first method and random state."""
+    """The rectangle of a result of `stitch_matrix` on the same spaces, by its first method and random
+    state.
+    """
     method, run = result.spec.methods[0], result.runs[0]
     whole = result.by_state(method)[0]
     values = whole[np.ix_(rows, columns)]
     stitched = np.array([[i != j for j in columns] for i in rows]) & ~np.isnan(values)
     best = best_chance = None
     if stitched.any():
-        best = tuple(int(place) for place in np.unravel_index(np.argmax(np.where(stitched, values, -1)), values.shape))
+        best = tuple(
+            int(place) for place in np.unravel_index(np.argmax(np.where(stitched, values, -1)), values.shape)
+        )
     if stitched.sum() > 1:
         answers = run.answers[method][np.ix_(rows, columns)][stitched]
         rng = np.random.default_rng(0)
         best_chance = Null.from_draws(
-            np.array([(answers == rng.permutation(run.truth)).mean(axis=1).max() for _ in range(PERMUTATIONS)])
+            np.array(
+                [(answers == rng.permutation(run.truth)).mean(axis=1).max() for _ in range(PERMUTATIONS)]
+            )
         )
-    return LayerAccuracy(values, np.diag(whole)[list(columns)], result.chance(), len(run.truth), best, best_chance)
+    return LayerAccuracy(
+        values, np.diag(whole)[list(columns)], result.chance(), len(run.truth), best, best_chance
+    )
 
 
 def cells_of_itself(rows: Sequence[int], columns: Sequence[int]) -> tuple[Cell, ...]:
@@ -185,12 +213,14 @@ def cells_of_itself(rows: Sequence[int], columns: Sequence[int]) -> tuple[Cell, 
     return tuple((i, j) for i, row in enumerate(rows) for j, column in enumerate(columns) if row == column)
 
 
-# The figure "layers" from a recipe: similarity of all row layers with all column layers, stitched accuracy beside it.
+# The figure "layers" from a recipe: similarity of all row layers with all column layers, stitched accuracy
+# beside it.
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerMaps(Recipe):
-    """Two heat maps, or the first alone without `stitching`; `rows` and `columns` are numbers of the spaces, from 0.
+    """Two heat maps, or the first alone without `stitching`; `rows` and `columns` are numbers of the spaces,
+    from 0.
 
     The result is that of `LayerPairs` and of `stitching` on all of these spaces.
     """
@@ -211,17 +241,25 @@ class LayerMaps(Recipe):
     def to_json(self) -> dict[str, Any]:
         """Without the settings that nothing here needs."""
         described = used_settings(super().to_json())
-        return described if self.stitching else {name: value for name, value in described.items() if name != "stitching"}
+        return (
+            described
+            if self.stitching
+            else {name: value for name, value in described.items() if name != "stitching"}
+        )
 
     def draw(self, result: tuple[LayerScores, StitchResult | None] | None = None) -> Exportable:
         scores, stitched = result or self._computed()
         data = layer_matrices(scores, stitched)
-        return matrices_exportable(data, self.to_json(), "relscope-layers", table=lambda: layer_table(scores, stitched))
+        return matrices_exportable(
+            data, self.to_json(), "relscope-layers", table=lambda: layer_table(scores, stitched)
+        )
 
     def _computed(self) -> tuple[LayerScores, StitchResult | None]:
         need_rectangle(len(self.spaces), self.rows, self.columns)
         spaces = load_all(self.spaces, self.digests, self.figure)
-        task = LayerPairs.of(**{name: getattr(self, name) for name in ("metric", "rows", "columns", *SETTINGS)})
+        task = LayerPairs.of(
+            **{name: getattr(self, name) for name in ("metric", "rows", "columns", *SETTINGS)}
+        )
         return task.run(spaces), stitch_matrix(spaces, self.stitching) if self.stitching else None
 
 
@@ -233,12 +271,17 @@ def layer_matrices(scores: LayerScores, result: StitchResult | None = None) -> M
         titles.append("accuracy")
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     alt = f"Heat maps of {len(scores.rows)} by {counted(len(scores.columns), 'space')}. {told}."
-    axes = [_side(scores, side)[1] or name for side, name in ((scores.rows, "rows of"), (scores.columns, "columns of"))]
+    axes = [
+        _side(scores, side)[1] or name
+        for side, name in ((scores.rows, "rows of"), (scores.columns, "columns of"))
+    ]
     return Matrices(tuple(panels), (0.0, 1.0), ", ".join(titles), alt, *axes, across=len(panels))
 
 
 def best_told(scores: LayerScores) -> str:
-    """``"layer 4 and layer 6, .830; the best of 9 pairs is .020 … .050 by chance"``; "" where no two can be compared."""
+    """``"layer 4 and layer 6, .830; the best of 9 pairs is .020 … .050 by chance"``; "" where no two can
+    be compared.
+    """
     if scores.best is None:
         return ""
     i, j = scores.best
@@ -248,13 +291,17 @@ def best_told(scores: LayerScores) -> str:
 
 
 def best_stitched_told(scores: LayerScores, result: StitchResult) -> str:
-    """The best stitched cell as `best_told`, with the head on its own encoder; "" where nothing is stitched."""
+    """The best stitched cell as `best_told`, with the head on its own encoder; "" where nothing is
+    stitched.
+    """
     found = layer_accuracy(result, scores.rows, scores.columns)
     if found.best is None:
         return ""
     i, j = found.best
     names = short_names(scores.names)[0]
-    pair = f"{names[scores.rows[i]]} through the head of {names[scores.columns[j]]}, {short(found.values[i, j])}"
+    pair = (
+        f"{names[scores.rows[i]]} through the head of {names[scores.columns[j]]}, {short(found.values[i, j])}"
+    )
     own = f" (not stitched {short(found.own[j])})"
     return pair + own + _by_chance(found.best_chance, f"{_n_stitched(scores, found)} cells")
 
@@ -262,18 +309,33 @@ def best_stitched_told(scores: LayerScores, result: StitchResult) -> str:
 def layer_table(scores: LayerScores, result: StitchResult | None = None) -> pd.DataFrame:
     """A row per cell.
 
-    Columns: row, column, score, chance, null_low, null_high, n, k, queries, best_low, best_high (what the best of all pairs is
-    by chance), reason; with a result also accuracy, not_stitched (the head on its own encoder), accuracy_chance,
-    held_out_rows, best_accuracy_low, best_accuracy_high, method, n_anchors.
+    Columns: row, column, score, chance, null_low, null_high, n, k, queries, best_low, best_high (what the
+    best of all pairs is by chance), reason; with a result also accuracy, not_stitched (the head on its own
+    encoder), accuracy_chance, held_out_rows, best_accuracy_low, best_accuracy_high, method, n_anchors.
     """
     lines, best = [], scores.best_chance
     for i, j in np.ndindex(len(scores.rows), len(scores.columns)):
         score, names = scores.scores[i][j], (scores.names[scores.rows[i]], scores.names[scores.columns[j]])
-        line = dict(zip(("row", "column"), names, strict=True)) | {"score": np.nan, "reason": scores.reasons[i][j]}
+        line = dict(zip(("row", "column"), names, strict=True)) | {
+            "score": np.nan,
+            "reason": scores.reasons[i][j],
+        }
         line |= {"best_low": best.low if best else np.nan, "best_high": best.high if best else np.nan}
         line |= score.facts() if score is not None else {}
         lines.append(line)
-    columns = ["row", "column", "score", "chance", "null_low", "null_high", "n", "k", "queries", "best_low", "best_high"]
+    columns = [
+        "row",
+        "column",
+        "score",
+        "chance",
+        "null_low",
+        "null_high",
+        "n",
+        "k",
+        "queries",
+        "best_low",
+        "best_high",
+    ]
     table = pd.DataFrame(lines).reindex(columns=[*columns, "reason"])
     table = table.astype(dict.fromkeys(("n", "k", "queries"), "Int64"))
     if result is None:
@@ -297,9 +359,11 @@ def _similarity_panel(scores: LayerScores) -> MatrixPanel:
     n = (
         ""
         if not counts
-        else counted(counts[0], "row")
-        if len(counts) == 1
-        else f"{counts[0]:,} to {counted(counts[-1], 'row')}"
+        else (
+            counted(counts[0], "row")
+            if len(counts) == 1
+            else f"{counts[0]:,} to {counted(counts[-1], 'row')}"
+        )
     )
     best = ""
     if scores.best:
@@ -328,9 +392,17 @@ def _accuracy_panel(scores: LayerScores, result: StitchResult) -> MatrixPanel:
         none = bool(np.isnan(value))
         texts.append("" if none else short(value) + (f"\nof {own}" if stitched else ""))
         told = f"stitched {short(value)}, not stitched {own}" if stitched else f"not stitched {own}"
-        hover.append("no answer" if none else f"{told}\nchance {short(found.chance)}, {counted(found.n, 'held-out row')}")
+        hover.append(
+            "no answer"
+            if none
+            else f"{told}\nchance {short(found.chance)}, {counted(found.n, 'held-out row')}"
+        )
     shape = found.values.shape
-    best = f"best {short(found.values[found.best])}{_by_chance(found.best_chance, '', ', by chance ')}, " if found.best else ""
+    best = (
+        f"best {short(found.values[found.best])}{_by_chance(found.best_chance, '', ', by chance ')}, "
+        if found.best
+        else ""
+    )
     return MatrixPanel(
         f"stitched accuracy, {METHODS[result.spec.methods[0]].title}",
         *_labels(scores),

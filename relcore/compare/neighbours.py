@@ -12,7 +12,8 @@ from relcore.spaces.space import Match
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:
-    """The k nearest of these rows (m,) in the source and in the target, by cosine after centring, the row itself left out.
+    """The k nearest of these rows (m,) in the source and in the target, by cosine after centring, the row
+    itself left out.
 
     Two arrays (m, k) of row numbers, nearest first; k is at most n − 1.
     """
@@ -23,10 +24,12 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarra
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
     """The share of neighbours that each of these rows keeps from one space to the other, smallest first.
 
-    Mutual kNN in the absolute spaces: no anchors are involved. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known);
-    of equal overlaps the more frequent row comes first.
+    Mutual kNN in the absolute spaces: no anchors are involved. Columns: row, id, overlap (Jaccard, 0 … 1),
+    count (if known); of equal overlaps the more frequent row comes first.
     """
-    table = pd.DataFrame({"row": rows, "id": match.ids[rows], "overlap": jaccard_rows(*centred_neighbours(match, rows, k))})
+    table = pd.DataFrame(
+        {"row": rows, "id": match.ids[rows], "overlap": jaccard_rows(*centred_neighbours(match, rows, k))}
+    )
     if match.source.counts is None:
         return table.sort_values("overlap", kind="stable", ignore_index=True)
     table["count"] = match.source.counts[rows]
@@ -36,9 +39,11 @@ def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataF
 def neighbours_of(
     match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pd.DataFrame:
-    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and whether shared.
+    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and
+    whether shared.
 
-    By cosine in the absolute spaces after centring, or in another representation `made` of both, such as that of `represent`.
+    By cosine in the absolute spaces after centring, or in another representation `made` of both, such as that
+    of `represent`.
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:

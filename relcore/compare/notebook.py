@@ -42,23 +42,26 @@ def show(
     link_zoom: bool = False,
     height: int = 640,
 ) -> PanesWidget:
-    """The linked panes of two spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on the first space.
+    """The linked panes of two spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on the first
+    space.
 
-    The widget's `selection` (ids), `selected_rows` (numbers of the rows that both spaces share, in the source's order) and
-    `anchors` (ids) can be read, set, and observed with ``widget.observe``. It needs the extra ``notebook``, and no network.
+    The widget's `selection` (ids), `selected_rows` (numbers of the rows that both spaces share, in the
+    source's order) and `anchors` (ids) can be read, set, and observed with ``widget.observe``. It needs the
+    extra ``notebook``, and no network.
 
     Parameters
     ----------
     source, target : LatentSpace, array (n, d), or path
         Spaces pair by id, arrays by row. A path may be the name of a bundled space.
     anchors : ids, or how many, optional
-        A number of rows at random; by default 300, or a third of the rows where these are fewer. An empty list draws the
-        absolute panes alone.
+        A number of rows at random; by default 300, or a third of the rows where these are fewer. An empty
+        list draws the absolute panes alone.
     panes : representations
         One or two of "absolute", "relative", "whitened" and "procrustes", each a row of two panes.
     color_by : str or one value per row of `source`, optional
-        As `relcore.maps.views.ViewSpec`: "pivots", "labels", "counts", "source norm", "target norm" or "agreement"; or numbers or
-        names of your own. By default the labels where they are classes, else some rows with their neighbourhoods.
+        As `relcore.maps.views.ViewSpec`: "pivots", "labels", "counts", "source norm", "target norm" or
+        "agreement"; or numbers or names of your own. By default the labels where they are classes, else some
+        rows with their neighbourhoods.
     link_zoom : bool
         Zoom all panes together.
     height : int
@@ -67,7 +70,8 @@ def show(
     Raises
     ------
     SpaceError
-        No such file, no shared rows, anchors that a space lacks, an unknown pane or colour; anywidget is not installed.
+        No such file, no shared rows, anchors that a space lacks, an unknown pane or colour; anywidget is not
+        installed.
 
     Examples
     --------
@@ -129,12 +133,16 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
         return colored(pair, make_view(pair.source, spec), spec)
     values = list(_listed("color_by", color_by, "a name, or one value per row of the source"))
     if len(values) != len(source):
-        raise SpaceError(f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}")
+        raise SpaceError(
+            f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}"
+        )
     spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
     return colored(pair, make_view(pair.source, spec), spec, lambda name: own)
 
 
-def _drawing(pair: Match, view: View, panes: tuple[str, ...]) -> Callable[[Sequence[str]], tuple[Scene, np.ndarray]]:
+def _drawing(
+    pair: Match, view: View, panes: tuple[str, ...]
+) -> Callable[[Sequence[str]], tuple[Scene, np.ndarray]]:
     """Anchors → the scene with them; what does not depend on them is computed once."""
 
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:

@@ -1,4 +1,6 @@
-"""What the figures of one comparison share: their settings, the pair of spaces, and the linked panes as a scene."""
+"""What the figures of one comparison share: their settings, the pair of spaces, and the linked panes as a
+scene.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, distinct_names, match
 from relcore.tasks.recipe import load_again, need_same_content
 
-# MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes, names, the turn.
+# MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes,
+# names, the turn.
 
 RIGHT, LOWER = "right", "lower"
 FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -39,7 +42,8 @@ class MapLook:
     named : bool
         Write the names of classes or clusters on the maps.
     turn : tuple of 9 floats
-        How maps of three dimensions are turned, the rows of a rotation matrix: right, up, to the viewer; empty is not turned.
+        How maps of three dimensions are turned, the rows of a rotation matrix: right, up, to the viewer;
+        empty is not turned.
     hidden : tuple of str
         Classes whose rows are hidden, as `Coloring.hidden`.
     second : str
@@ -84,7 +88,8 @@ PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 class ComparisonRecipe:
     """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce.
 
-    The digests are of the matched spaces, the rows that are left once both are paired: they tell whether the data has changed.
+    The digests are of the matched spaces, the rows that are left once both are paired: they tell whether the
+    data has changed.
     """
 
     source: SpaceSpec
@@ -105,7 +110,10 @@ class ComparisonRecipe:
     @classmethod
     def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
         """Another figure of the same comparison, with settings of its own."""
-        return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(ComparisonRecipe)}, **own)
+        return cls(
+            **{field.name: getattr(settings, field.name) for field in dataclasses.fields(ComparisonRecipe)},
+            **own,
+        )
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
@@ -125,7 +133,11 @@ def load_pair(recipe: ComparisonRecipe) -> Match:
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
     """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
     drawn = make_view(space, view, anchors)
-    return sample_view(drawn, reduction.max_points, reduction.random_state) if reduction.method == "tsne" else drawn
+    return (
+        sample_view(drawn, reduction.max_points, reduction.random_state)
+        if reduction.method == "tsne"
+        else drawn
+    )
 
 
 def assemble_scene(
@@ -134,14 +146,18 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """Put coordinates by representation and the view's colours together, two panes a row; the notes go into the caption."""
+    """Put coordinates by representation and the view's colours together, two panes a row; the notes go
+    into the caption.
+    """
     names = distinct_names(spaces)
     panes = tuple(
         Pane(f"{name} · {representation}", coordinates)
         for representation, (pair, _) in pairs.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    ids = spaces[0].ids if len(view.rows) == len(spaces[0]) else spaces[0].ids[view.rows]  # rows are distinct and ascending
+    ids = (
+        spaces[0].ids if len(view.rows) == len(spaces[0]) else spaces[0].ids[view.rows]
+    )  # rows are distinct and ascending
     anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(view.rows, anchor_rows)
     drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
@@ -151,12 +167,18 @@ def assemble_scene(
         + f"; {counted(len(anchor_ids), 'anchor')}"
         + (f"; {view.about}" if view.about else "")
     )
-    number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title} if view.scale else {}
+    number = (
+        {"scale": view.scale, "values": view.values, "color_title": view.scale.title} if view.scale else {}
+    )
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)
 
 
-def second_view(matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None) -> View | None:
-    """The same rows in the colours of the second colouring; None where there is none. Errors as in `colored`."""
+def second_view(
+    matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
+) -> View | None:
+    """The same rows in the colours of the second colouring; None where there is none. Errors as in
+    `colored`.
+    """
     if not look.second:
         return None
     spec = dataclasses.replace(spec, color_by=look.second)
@@ -166,24 +188,33 @@ def second_view(matched: Match, view: View, spec: ViewSpec, look: MapLook, cells
 
 
 def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
-    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the caption says so."""
+    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the
+    caption says so.
+    """
     panes, title = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
         scale = second.scale
         shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
         colors = Coloring(second.categories, second.category_names, *shown)
-    scene = dataclasses.replace(scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ())
+    scene = dataclasses.replace(
+        scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ()
+    )
     caption = scene.caption
     if colors:
         caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
     if hidden := len(scene) - int(scene.shown.sum()):
         caption += f"; {counted(hidden, 'row')} hidden"
-    return dataclasses.replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
+    return dataclasses.replace(
+        scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING
+    )
 
 
 def _reference(
-    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]], source: LatentSpace, view: View, reduction: ReductionSpec
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
+    source: LatentSpace,
+    view: View,
+    reduction: ReductionSpec,
 ) -> np.ndarray:
     """PCA of the drawn rows of the absolute source space, (m, c), which may be among the maps."""
     if reduction.method == "pca" and "absolute" in pairs:
@@ -193,24 +224,36 @@ def _reference(
 
 
 def comparison_scene(
-    recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False, look: MapLook | None = None
+    recipe: ComparisonRecipe,
+    matched: Match | None = None,
+    oriented: bool = False,
+    look: MapLook | None = None,
 ) -> Scene:
-    """From a recipe to the picture, without a screen; `oriented` turns maps as `orient_pairs` does, `look` is the screen's."""
+    """From a recipe to the picture, without a screen; `oriented` turns maps as `orient_pairs` does, `look`
+    is the screen's.
+    """
     matched = matched or load_pair(recipe)
     cells = cells_of(recipe.source, recipe.target, load_again)
-    view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells)
+    view = colored(
+        matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
+    )
     pairs = {
-        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction) for pane in recipe.panes
+        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
+        for pane in recipe.panes
     }
     if oriented:
-        pairs = orient_pairs(pairs, _reference(pairs, matched.source, view, recipe.reduction), matched, recipe.reduction)
+        pairs = orient_pairs(
+            pairs, _reference(pairs, matched.source, view, recipe.reduction), matched, recipe.reduction
+        )
     scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
     if look is None:
         return scene
     second = second_view(matched, view, recipe.view, look, cells)
     clusters = None
     if look.named and needs_clusters(view, second):
-        texts = row_texts((recipe.source, recipe.target), load_again) if matched.source.labels is None else None
+        texts = (
+            row_texts((recipe.source, recipe.target), load_again) if matched.source.labels is None else None
+        )
         clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
     return dressed(scene, look, second, clusters)
 
@@ -219,10 +262,12 @@ def comparison_scene(
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
-    """Positions among the view's rows (m,), all of them: the most frequent first, or the most central where none has a count.
+    """Positions among the view's rows (m,), all of them: the most frequent first, or the most central where
+    none has a count.
 
-    Central is a high cosine with the mean of the row's own category, of all rows without one, in the centred space. There
-    are two passes over blocks of rows: a copy of a million rows would be the largest thing in memory.
+    Central is a high cosine with the mean of the row's own category, of all rows without one, in the centred
+    space. There are two passes over blocks of rows: a copy of a million rows would be the largest thing in
+    memory.
     """
     if space.counts is not None:
         return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")

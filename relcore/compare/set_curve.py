@@ -1,4 +1,6 @@
-"""SetCurve: scores by the number of anchors for several strategies, all on the same held-out rows, as a task."""
+"""SetCurve: scores by the number of anchors for several strategies, all on the same held-out rows, as a
+task.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +75,13 @@ class SetCurve(Task[CurveOutcome]):
         """On two idle cores: choosing anchors in all rows, scoring on at most 4,000."""
         n = len(self.strategies) * self.n_states
         slow = sum(one in ("farthest-point", "k-means") for one in self.strategies) / len(self.strategies)
-        return n * (len(self.numbers) * 0.12 + slow * 2e-9 * len(spaces[0]) * spaces[0].dimension * sum(self.numbers))
+        return n * (
+            len(self.numbers) * 0.12 + slow * 2e-9 * len(spaces[0]) * spaces[0].dimension * sum(self.numbers)
+        )
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> CurveOutcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> CurveOutcome:
         """
         Raises
         ------
@@ -83,11 +89,13 @@ class SetCurve(Task[CurveOutcome]):
             Too few rows, or labels that a strategy needs.
         """
         pair = match(*spaces)
-        numbers = tuple(sorted(number for number in self.numbers if number <= len(pair) // (4 * len(self.strategies))))
+        numbers = tuple(
+            sorted(number for number in self.numbers if number <= len(pair) // (4 * len(self.strategies)))
+        )
         if not numbers:
             raise SpaceError(
-                f"numbers: expected one of at most {len(pair) // (4 * len(self.strategies))} anchors, a quarter of the rows "
-                f"shared among the strategies, got {min(self.numbers)}"
+                f"numbers: expected one of at most {len(pair) // (4 * len(self.strategies))} anchors, a"
+                f" quarter of the rows shared among the strategies, got {min(self.numbers)}"
             )
         sets, total = {}, len(self.strategies) * len(numbers) * self.n_states
         for place, strategy in enumerate(self.strategies):
@@ -100,7 +108,8 @@ class SetCurve(Task[CurveOutcome]):
         free = Split.held_out(pair.ids, taken)
         if len(free.test) < _FEWEST_ROWS:
             raise SpaceError(
-                f"expected {_FEWEST_ROWS} held-out rows or more, got {len(free.test)}; take fewer states or numbers"
+                f"expected {_FEWEST_ROWS} held-out rows or more, got {len(free.test)}; take fewer states or"
+                " numbers"
             )
         rows = free.queries(_MOST_ROWS)
         split = Split.held_out(pair.ids[rows])
@@ -120,7 +129,10 @@ class SetCurve(Task[CurveOutcome]):
         values = np.array(
             [
                 [
-                    [[float(found[place, number, state][metric]) for metric in metrics] for state in range(self.n_states)]
+                    [
+                        [float(found[place, number, state][metric]) for metric in metrics]
+                        for state in range(self.n_states)
+                    ]
                     for number in numbers
                 ]
                 for place in range(len(self.strategies))

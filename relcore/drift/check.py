@@ -1,4 +1,6 @@
-"""DriftCheck: how far two versions of the same rows differ, as a task. Whether that matters is for `verdict.judge`."""
+"""DriftCheck: how far two versions of the same rows differ, as a task. Whether that matters is for
+`verdict.judge`.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ class Drift:
     shift, scale, spread, turn, rho : float
         See `decomposition.Decomposition`; shift and turn are None between different widths.
     chance_rho : float
-        The ρ of rows that are paired at random: with few rows of many dimensions, a rotation explains much of them.
+        The ρ of rows that are paired at random: with few rows of many dimensions, a rotation explains much of
+        them.
     churn_uncentred : float
         The churn if rows are not centred first, as most search indexes leave them.
     reciprocal_rank : float or None
@@ -146,9 +149,16 @@ class DriftCheck(Task[Drift]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: the two products of the decomposition in float64, and eight searches."""
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
-        return 0.2 + n * low * high * 1.5e-10 + 1e-8 * low**2 * high + 8 * n * min(n, self.n_queries) * (low + 50) / 2e10
+        return (
+            0.2
+            + n * low * high * 1.5e-10
+            + 1e-8 * low**2 * high
+            + 8 * n * min(n, self.n_queries) * (low + 50) / 2e10
+        )
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Drift:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Drift:
         """
         Raises
         ------
@@ -201,26 +211,33 @@ def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
     """
     pair = match(old, new)
     if not shared and (pair.n_source_only or pair.n_target_only):
-        lacking = [old.index.difference(new.index, sort=False)[:3], new.index.difference(old.index, sort=False)[:3]]
+        lacking = [
+            old.index.difference(new.index, sort=False)[:3],
+            new.index.difference(old.index, sort=False)[:3],
+        ]
         told = [
             f"{n:,} only in the {side} version ({quote(ids)})"
-            for n, side, ids in zip((pair.n_source_only, pair.n_target_only), ("old", "new"), lacking, strict=True)
+            for n, side, ids in zip(
+                (pair.n_source_only, pair.n_target_only), ("old", "new"), lacking, strict=True
+            )
             if n
         ]
         raise SpaceError(
-            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {' and '.join(told)}; embed the same rows "
-            f"with both, or compare the {len(pair):,} rows that both have with --shared"
+            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {' and '.join(told)}; embed"
+            f" the same rows with both, or compare the {len(pair):,} rows that both have with --shared"
         )
     if len(pair) < FEWEST_ROWS:
         raise SpaceError(
-            f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in {old.name!r} and "
-            f"{new.name!r}; compare more"
+            f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
+            f" {old.name!r} and {new.name!r}; compare more"
         )
     return pair
 
 
 def classes(pair: Match) -> dict[str, np.ndarray]:
-    """Row numbers of each class, in alphabetical order; none where most rows have no class, or all have the same."""
+    """Row numbers of each class, in alphabetical order; none where most rows have no class, or all have
+    the same.
+    """
     labels = class_labels(pair)
     names = [] if labels is None else sorted(set(labels) - {""})
     if len(names) < 2:
@@ -244,10 +261,14 @@ def shares_told(drift: Drift) -> dict[str, float]:
 
 
 def check_settings(task: Any) -> None:
-    """Raise a SpaceError unless k, queries, random state and jitter of a comparison of versions can be used."""
+    """Raise a SpaceError unless k, queries, random state and jitter of a comparison of versions can be
+    used.
+    """
     need_whole(task, k=1, n_queries=FEWEST_ROWS, random_state=0)
     if isinstance(task.jitter, bool) or not isinstance(task.jitter, int | float) or not 0 <= task.jitter < 1:
-        raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {task.jitter!r:.80}")
+        raise SpaceError(
+            f"jitter: expected a share of a row's length from 0, below 1, got {task.jitter!r:.80}"
+        )
 
 
 # What a drift means, in sentences: the first thing that the page, the command and the reports show.
@@ -262,19 +283,32 @@ def headline(drift: Drift, verdict: DriftVerdict) -> str:
     if drift.unrelated:
         return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
     if not any(alarms.values()):
-        return f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
+        return (
+            f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
+        )
     if not alarms[EVERYTHING_NEW]:
-        return f"{new} can replace {old} once all rows are embedded again; until then its queries miss the vectors of {old}."
+        return (
+            f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
+            f" vectors of {old}."
+        )
     if not alarms[NEW_QUERIES]:
-        return f"Drift: {new} has other neighbourhoods than {old}, although its queries still rank the old vectors alike."
-    return f"Drift: {new} has other neighbourhoods than {old}, and its queries rank the vectors of {old} in another order."
+        return (
+            f"Drift: {new} has other neighbourhoods than {old}, although its queries still rank the old"
+            " vectors alike."
+        )
+    return (
+        f"Drift: {new} has other neighbourhoods than {old}, and its queries rank the vectors of {old} in"
+        " another order."
+    )
 
 
 def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
     """One sentence on a situation: its numbers without an alarm, else the largest excess."""
     title = SITUATIONS[situation].title
     if situation in verdict.impossible:
-        return f"{title}: alarm. {verdict.impossible[situation][0].upper()}{verdict.impossible[situation][1:]}."
+        return (
+            f"{title}: alarm. {verdict.impossible[situation][0].upper()}{verdict.impossible[situation][1:]}."
+        )
     alarms = verdict.alarms(situation)
     if not alarms:
         return f"{title}: no alarm, {_numbers(drift, situation)}."
@@ -292,21 +326,28 @@ def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
     """What the numbers do not show by themselves, a sentence each."""
     found = []
     if drift.unrelated:
-        found.append("Check that both files have the same rows under the same ids: rows in another order look like this.")
+        found.append(
+            "Check that both files have the same rows under the same ids: rows in another order look like"
+            " this."
+        )
     if drift.chance_rho < _LENIENT:
         found.append(
-            f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of rows paired "
-            f"at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more rows."
+            f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of"
+            f" rows paired at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more"
+            " rows."
         )
     centred = drift.of(EVERYTHING_NEW, "churn")
     threshold = next(check.threshold for check in verdict.checks if check.measure is centred)
     if drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise:
         found.append(
-            "Rows are centred before neighbours are searched. An index that does not centre would see a churn of "
-            f"{short(drift.churn_uncentred)}: there the shift matters even if everything is new."
+            "Rows are centred before neighbours are searched. An index that does not centre would see a"
+            f" churn of {short(drift.churn_uncentred)}: there the shift matters even if everything is new."
         )
     if drift.only_old or drift.only_new:
-        found.append(f"Left out: {drift.only_old:,} rows only in the old version, {drift.only_new:,} only in the new one.")
+        found.append(
+            f"Left out: {drift.only_old:,} rows only in the old version, {drift.only_new:,} only in the new"
+            " one."
+        )
     if drift.n_zero:
         found.append(f"Left out: {drift.n_zero:,} rows that are zero in either version.")
     if drift.left_out:
@@ -318,15 +359,19 @@ def circumstances(drift: Drift) -> str:
     """On how many rows, with what chance and noise level."""
     queries = "all of them" if drift.n_queries == drift.n else f"{drift.n_queries:,} of them"
     return (
-        f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn {short(drift.chance_churn)}, "
-        f"ρ {short(drift.chance_rho)}. Noise level: two runs of the old version that differ by numeric noise."
+        f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
+        f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
+        " that differ by numeric noise."
     )
 
 
 def _numbers(drift: Drift, situation: str) -> str:
     quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
     values = [drift.of(situation, quantity) for quantity in quantities]
-    return ", ".join(f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})" for one in values)
+    return ", ".join(
+        f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})"
+        for one in values
+    )
 
 
 def _low(value: float) -> str:

@@ -27,7 +27,9 @@ _NUMBERED = 8  # versions of a heat map: with more, its cells have no room for n
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe):
-    """Changed neighbours of all rows and of each class, in both situations, and the noise level; the table has all checks."""
+    """Changed neighbours of all rows and of each class, in both situations, and the noise level; the table
+    has all checks.
+    """
 
     figure: ClassVar[str] = "drift"
 
@@ -76,7 +78,9 @@ class DriftMap(Recipe):
 
     def draw(self, result: SeriesDrift | None = None) -> Exportable:
         found = result or self.series.run(load_all(self.spaces, self.digests, self.figure))
-        return matrices_exportable(version_matrices(found), self.to_json(), "relscope-drift-map", table=found.table)
+        return matrices_exportable(
+            version_matrices(found), self.to_json(), "relscope-drift-map", table=found.table
+        )
 
 
 def churn_chart(drift: Drift) -> Lines:
@@ -90,14 +94,19 @@ def churn_chart(drift: Drift) -> Lines:
     if across:
         lines.append(_points(SITUATIONS[NEW_QUERIES].title, [across[group] for group in groups], 0.12))
     noise = [new[group].noise for group in groups]
-    lines.append(Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups]))
+    lines.append(
+        Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups])
+    )
     shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
     hidden = sum(bool(group) for group in new) - len(classes)
     note = "\n".join(
         filter(
             None,
             (
-                f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
+                (
+                    f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k ="
+                    f" {drift.k}"
+                ),
                 f"Of the change: {shares}" if shares else "",
                 f"{hidden:,} classes with less churn are in the table only" if hidden else "",
             ),
@@ -124,7 +133,10 @@ def series_chart(found: SeriesDrift, against: str) -> Lines:
         if not np.isnan(values).all():
             lines.append(Line(title, x, values, labels=list(found.names[1:])))
     noise = float(found.noise.mean())
-    note = f"Compared with {AGAINST[against].title}; {found.n:,} rows, {found.n_queries:,} queries, k = {found.k}"
+    note = (
+        f"Compared with {AGAINST[against].title}; {found.n:,} rows, {found.n_queries:,} queries, k ="
+        f" {found.k}"
+    )
     return Lines(
         tuple(lines),
         "version",
@@ -147,7 +159,10 @@ def version_matrices(found: SeriesDrift) -> Matrices:
             names,
             found.matrix(EVERYTHING_NEW, quantity),
             texts=None if v <= _NUMBERED else (("",) * v,) * v,
-            hover=tuple(tuple(f"{quantity} {short(value)}" for value in row) for row in found.matrix(EVERYTHING_NEW, quantity)),
+            hover=tuple(
+                tuple(f"{quantity} {short(value)}" for value in row)
+                for row in found.matrix(EVERYTHING_NEW, quantity)
+            ),
             note=QUANTITIES[quantity].help,
             marked=itself,
         )

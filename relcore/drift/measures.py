@@ -1,15 +1,18 @@
 """The change between two versions of the same rows, split into shift, scale, rotation and what remains.
 
-With X and Y centred, a = ‖X‖ and b = ‖Y‖ (Frobenius), c the cosine of the two matrices and σ the largest cosine that any
-rotation of X reaches (the sum of the singular values of XᵀY, over ab), the squared change of the uncentred rows is exactly
+With X and Y centred, a = ‖X‖ and b = ‖Y‖ (Frobenius), c the cosine of the two matrices and σ the largest
+cosine that any rotation of X reaches (the sum of the singular values of XᵀY, over ab), the squared change of
+the uncentred rows is exactly
 
 .. math:: n‖μ_Y − μ_X‖² + (b − a)² + 2ab(σ − c) + 2ab(1 − σ):
 
-moving the mean, matching the spread, rotating, and what no rotation explains. All four are at least zero. A rotation about zero
-also turns the mean row: that part of it counts as a shift. ρ compares what remains with the new version itself: ρ = min over s
-and R of ‖Y − sXR‖² / ‖Y‖² = 1 − σ², the squared sine of the Procrustes angle between the two shapes, see [1]_.
+moving the mean, matching the spread, rotating, and what no rotation explains. All four are at least zero. A
+rotation about zero also turns the mean row: that part of it counts as a shift. ρ compares what remains with
+the new version itself: ρ = min over s and R of ‖Y − sXR‖² / ‖Y‖² = 1 − σ², the squared sine of the Procrustes
+angle between the two shapes, see [1]_.
 
-.. [1] A. H. Williams, E. Kunz, S. Kornblith, S. Linderman. Generalized Shape Metrics on Neural Representations. NeurIPS 2021.
+.. [1] A. H. Williams, E. Kunz, S. Kornblith, S. Linderman. Generalized Shape Metrics on Neural
+Representations. NeurIPS 2021.
 """
 
 from __future__ import annotations
@@ -39,10 +42,11 @@ class Decomposition:
     Attributes
     ----------
     shares : array (4,)
-        Of `STEPS`: shares of the squared change, from 0, of sum 1; all 0 where nothing has changed. NaN between spaces of
-        different widths, whose rows cannot be subtracted.
+        Of `STEPS`: shares of the squared change, from 0, of sum 1; all 0 where nothing has changed. NaN
+        between spaces of different widths, whose rows cannot be subtracted.
     shift : float
-        Distance of the two mean rows, in units of the old rows' root mean square distance from their mean; NaN between widths.
+        Distance of the two mean rows, in units of the old rows' root mean square distance from their mean;
+        NaN between widths.
     scale : float
         The s of the best fit.
     spread : float
@@ -52,8 +56,8 @@ class Decomposition:
     rho : float
         What remains: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
     remaining : array (n,)
-        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, but from a wider to a narrower space, where it
-        leaves out what the new space has no room for.
+        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, but from a wider to a
+        narrower space, where it leaves out what the new space has no room for.
     sizes, lengths : arrays (n,)
         ‖yᵢ‖² of the centred and of the uncentred new rows, over the same mean.
     rotation : array (d_old, d_new)
@@ -78,8 +82,8 @@ class Decomposition:
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items.
 
-    Memory: the product of the two widths, and blocks of rows in float64. Between different widths the narrower space counts as
-    one of the larger width with zeros, so that R has orthonormal rows or columns.
+    Memory: the product of the two widths, and blocks of rows in float64. Between different widths the
+    narrower space counts as one of the larger width with zeros, so that R has orthonormal rows or columns.
 
     Raises
     ------
@@ -98,7 +102,10 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     {'shift': 0.0, 'scale': 0.0, 'rotation': 1.0, 'remains': 0.0}
     """
     if len(old) != len(new):
-        raise SpaceError(f"drift: expected the same rows in both versions, got {len(old):,} and {len(new):,}; pair them by id")
+        raise SpaceError(
+            f"drift: expected the same rows in both versions, got {len(old):,} and {len(new):,}; pair them"
+            " by id"
+        )
     if len(old) < 2:
         raise SpaceError(f"drift: expected two rows or more, got {len(old)}; compare more rows")
     exponent = max(int(exponents(old)), int(exponents(new)))
@@ -112,19 +119,25 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     sigma = min(1.0, float(values.sum()) / (a * b))
     remaining, sizes, lengths = _per_row(sides, rotation, sigma * b / a)
     total = float(remaining.mean())
-    rho = total if old.shape[1] <= new.shape[1] else 1 - sigma**2  # the residual keeps the digits of a small rho
+    rho = (
+        total if old.shape[1] <= new.shape[1] else 1 - sigma**2
+    )  # the residual keeps the digits of a small rho
     units = [float(np.ldexp(1.0, side.exponent - exponent)) for side in sides]
     cosine = float(np.trace(product)) / (a * b) if old.shape[1] == new.shape[1] else np.nan
     shares, shift = _shares(sides, units, sigma, cosine, rho)
     ratio = float(np.ldexp(b / a, sides[1].exponent - sides[0].exponent))
     means = (np.ldexp(side.mean, side.exponent) for side in sides)
     turn = cosine / sigma if sigma else np.nan
-    return Decomposition(shares, shift, sigma * ratio, ratio, turn, rho, remaining, sizes, lengths, rotation, *means)
+    return Decomposition(
+        shares, shift, sigma * ratio, ratio, turn, rho, remaining, sizes, lengths, rotation, *means
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One version, divided by a power of two so that float64 can square it: its mean and its ‖·‖ after centring."""
+    """One version, divided by a power of two so that float64 can square it: its mean and its ‖·‖ after
+    centring.
+    """
 
     vectors: np.ndarray
     exponent: int
@@ -134,11 +147,15 @@ class _Side:
     @classmethod
     def of(cls, vectors: np.ndarray, exponent: int, name: str) -> _Side:
         blocks = list(row_blocks(len(vectors), _ROWS))
-        mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / len(vectors)
+        mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / len(
+            vectors
+        )
         side = cls(vectors, exponent, mean, 0.0)
         square = sum(float(np.sum(side.rows(block) ** 2)) for block in blocks)
         if not square > _NONE * len(vectors) * max(float(mean @ mean), _NONE):
-            raise SpaceError(f"drift: expected rows that differ, got the same vector in every row of the {name} version")
+            raise SpaceError(
+                f"drift: expected rows that differ, got the same vector in every row of the {name} version"
+            )
         return cls(vectors, exponent, mean, float(np.sqrt(square)))
 
     def rows(self, block: slice) -> np.ndarray:
@@ -146,8 +163,8 @@ class _Side:
 
 
 def _per_row(sides: list[_Side], rotation: np.ndarray, scale: float) -> np.ndarray:
-    """Squared lengths (3, n) over the mean squared length of the centred new rows: of the residuals of the fit, of the centred
-    and of the uncentred new rows."""
+    """Squared lengths (3, n) over the mean squared length of the centred new rows: of the residuals of the
+    fit, of the centred and of the uncentred new rows."""
     old, new = sides
     n, found = len(old.vectors), np.empty((3, len(old.vectors)))
     for block in row_blocks(n, _ROWS):
@@ -158,7 +175,9 @@ def _per_row(sides: list[_Side], rotation: np.ndarray, scale: float) -> np.ndarr
     return found * (n / new.size**2)
 
 
-def _shares(sides: list[_Side], units: list[float], sigma: float, cosine: float, rho: float) -> tuple[np.ndarray, float]:
+def _shares(
+    sides: list[_Side], units: list[float], sigma: float, cosine: float, rho: float
+) -> tuple[np.ndarray, float]:
     """The four shares of the squared change, and the distance of the means over the old spread."""
     if np.isnan(cosine):
         return np.full(len(STEPS), np.nan), np.nan
@@ -166,7 +185,9 @@ def _shares(sides: list[_Side], units: list[float], sigma: float, cosine: float,
     a, b = (side.size * unit for side, unit in zip(sides, units, strict=True))
     moved = float(np.linalg.norm(sides[1].mean * units[1] - sides[0].mean * units[0]))
     unexplained = rho / (1 + sigma)  # 1 − σ, without its rounding
-    parts = np.array([n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained])
+    parts = np.array(
+        [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
+    )
     size = max(a, b) ** 2
     whole = parts.sum()
     shares = parts / whole if whole > _UNCHANGED * size else np.zeros(len(STEPS))
@@ -175,8 +196,9 @@ def _shares(sides: list[_Side], units: list[float], sigma: float, cosine: float,
 
 # Neighbours that change from one version to the next, by more than numeric noise can change them.
 #
-# Rows that are equal, or nearly, are in no order: numeric noise decides which of them a search names. So a neighbour that is no
-# longer among the k nearest counts as kept if it is no farther than the k-th by `_TIE` times the length of the noise.
+# Rows that are equal, or nearly, are in no order: numeric noise decides which of them a search names. So a
+# neighbour that is no longer among the k nearest counts as kept if it is no farther than the k-th by `_TIE`
+# times the length of the noise.
 
 JITTER = 2.0**-11  # the largest relative error of rounding to float16
 _TIE = 4.0  # a distance has the noise of two rows, and two versions of it are compared
@@ -216,10 +238,14 @@ class UnitVersions:
         return changed_rows(before, now, self.rows[queries], self.blur[queries], self.rows)
 
 
-def changed_rows(before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k), (m,), 0 … 1.
+def changed_rows(
+    before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
+) -> np.ndarray:
+    """Share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k), (m,), 0
+    … 1.
 
-    The search of now is that of the directions (m, d) among the base (n, d); what is tied with the k-th of them is kept.
+    The search of now is that of the directions (m, d) among the base (n, d); what is tied with the k-th of
+    them is kept.
     """
     found = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -241,7 +267,8 @@ class Across:
     Attributes
     ----------
     changed : array (m,)
-        Share of the k nearest old rows that are others than those that the old vector finds, the own row left out.
+        Share of the k nearest old rows that are others than those that the old vector finds, the own row left
+        out.
     lost : array (m,)
         1.0 where another old row is nearer than the query's own, 0.0 elsewhere.
     reciprocal_rank : array (m,)
@@ -254,9 +281,11 @@ class Across:
 
     @classmethod
     def search(cls, new: UnitVersions, old: UnitVersions, queries: np.ndarray, before: np.ndarray) -> Across:
-        """Rows `queries` of the new version among all of the old one; `before` (m, k) is what their old vectors find.
+        """Rows `queries` of the new version among all of the old one; `before` (m, k) is what their old
+        vectors find.
 
-        The old rows are searched in an order of their own, so that equal rows are no advantage for the first of them.
+        The old rows are searched in an order of their own, so that equal rows are no advantage for the first
+        of them.
         """
         directions, blur, base = new.rows[queries], new.blur[queries], old.rows
         order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
@@ -264,7 +293,9 @@ class Across:
         own = found == queries[:, None]
         rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
         others = without_itself(queries, found)
-        nearest, its_own = (_distance(directions, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None]))
+        nearest, its_own = (
+            _distance(directions, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None])
+        )
         lost = (its_own > nearest + blur).astype(float)
         return cls(changed_rows(before, others, directions, blur, base), lost, rank)
 
@@ -285,7 +316,8 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
     return found
 
 
-# What the drift between two versions is measured by: each quantity for all rows and for each class, beside its noise level.
+# What the drift between two versions is measured by: each quantity for all rows and for each class, beside
+# its noise level.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
 _NOISE_ROWS = 20_000
@@ -331,13 +363,21 @@ class NeighbourRows:
 
 
 def neighbour_rows(
-    old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int, jitter: float, n_draws: int, random_state: int
+    old: np.ndarray,
+    new: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    jitter: float,
+    n_draws: int,
+    random_state: int,
 ) -> NeighbourRows:
-    """Search the neighbours of the queries in both versions, across them, and in versions of the old rows with noise.
+    """Search the neighbours of the queries in both versions, across them, and in versions of the old rows
+    with noise.
 
-    The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of one model, on at
-    most `_NOISE_ROWS` rows and the queries, so that it takes less than the two versions themselves. Between different widths
-    nothing can be searched across, and only "everything_new" is measured.
+    The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of
+    one model, on at most `_NOISE_ROWS` rows and the queries, so that it takes less than the two versions
+    themselves. Between different widths nothing can be searched across, and only "everything_new" is
+    measured.
     """
     across = old.shape[1] == new.shape[1]
     measured, rank, uncentred = _compared(old, new, queries, k, jitter, across)
@@ -355,7 +395,9 @@ def neighbour_rows(
 def _compared(
     old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int, jitter: float, across: bool
 ) -> tuple[_Rows, float | None, float]:
-    """The measured shares of two versions, the mean reciprocal rank across them, and the churn of rows that are not centred."""
+    """The measured shares of two versions, the mean reciprocal rank across them, and the churn of rows
+    that are not centred.
+    """
     rows: _Rows = {}
     for center in (True, False):
         before, after = (UnitVersions.of(one, jitter, center) for one in (old, new))
@@ -371,7 +413,11 @@ def _compared(
 
 
 def measures_of(
-    split: Decomposition, rows: NeighbourRows, queries: np.ndarray, jitter: float, groups: Mapping[str, np.ndarray]
+    split: Decomposition,
+    rows: NeighbourRows,
+    queries: np.ndarray,
+    jitter: float,
+    groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
     """All quantities of all rows, then of each group with `FEWEST` rows or more; groups are row numbers."""
     found = [_rho(split, jitter, "", np.arange(len(split.remaining)))]
@@ -380,7 +426,10 @@ def measures_of(
         chosen = np.isin(queries, members)
         found.append(_rho(split, jitter, group, members))
         if np.count_nonzero(chosen) >= FEWEST:
-            found += [_mean(*name, group, one[chosen], rows.noise[name][chosen]) for name, one in rows.measured.items()]
+            found += [
+                _mean(*name, group, one[chosen], rows.noise[name][chosen])
+                for name, one in rows.measured.items()
+            ]
     return tuple(found)
 
 
@@ -391,7 +440,9 @@ def _mean(situation: str, quantity: str, group: str, values: np.ndarray, noise: 
 
 
 def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -> Measure:
-    """The residuals of these rows over their squared lengths: a ratio of means, with the error of such a ratio."""
+    """The residuals of these rows over their squared lengths: a ratio of means, with the error of such a
+    ratio.
+    """
     residuals, sizes, n = split.remaining[members], split.sizes[members], len(members)
     mean = float(sizes.mean())
     ratio = float(residuals.mean()) / mean if mean else 0.0

@@ -19,7 +19,20 @@ _LEAST = 1e-3  # a threshold may be zero
 
 def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
     """All numbers but the table of checks; `situations` are those that decide."""
-    names = ("n", "k", "n_queries", "only_old", "only_new", "n_zero", "shift", "scale", "spread", "turn", "rho", "chance_rho")
+    names = (
+        "n",
+        "k",
+        "n_queries",
+        "only_old",
+        "only_new",
+        "n_zero",
+        "shift",
+        "scale",
+        "spread",
+        "turn",
+        "rho",
+        "chance_rho",
+    )
     return {
         "relscope": __version__,
         "old": drift.names[0],
@@ -39,7 +52,9 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
 
 
 def ordered(verdict: DriftVerdict) -> list[Check]:
-    """All checks: of all rows first, then of classes, those with an alarm first, then by their excess in thresholds."""
+    """All checks: of all rows first, then of classes, those with an alarm first, then by their excess in
+    thresholds.
+    """
 
     def place(check: Check) -> tuple[bool, bool, float]:
         return bool(check.measure.group), not check.alarm, -check.sure / max(check.threshold, _LEAST)
@@ -48,21 +63,35 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
 
 
 def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
-    """The verdict as GitHub's Markdown, for a step summary or a comment. Names are code: none is a mention or a link."""
+    """The verdict as GitHub's Markdown, for a step summary or a comment. Names are code: none is a mention
+    or a link.
+    """
     old, new = (_code(name) for name in drift.names)
     lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
-    lines += [f"- {_safe(told(drift, verdict, one))}{'' if one in situations else ' (does not decide)'}" for one in SITUATIONS]
+    lines += [
+        f"- {_safe(told(drift, verdict, one))}{'' if one in situations else ' (does not decide)'}"
+        for one in SITUATIONS
+    ]
     lines += [f"- {_safe(one)}" for one in cautions(drift, verdict)]
     shares = shares_told(drift)
     if shares:
         lines += ["", "| of the change | " + " | ".join(STEPS) + " |", "|---" * 5 + "|"]
         lines += ["| share | " + " | ".join(short(shares[step]) for step in STEPS) + " |"]
-    lines += ["", "| situation | quantity | class | value | noise level | threshold | |", "|---|---|---|---:|---:|---:|---|"]
+    lines += [
+        "",
+        "| situation | quantity | class | value | noise level | threshold | |",
+        "|---|---|---|---:|---:|---:|---|",
+    ]
     checks = ordered(verdict)
     for check in checks[:_MOST_ROWS]:
         one = check.measure
         cells = [SITUATIONS[one.situation].title, one.quantity, _code(one.group) if one.group else "all rows"]
-        cells += [short(one.value), short(one.noise), short(check.threshold), "**alarm**" if check.alarm else "ok"]
+        cells += [
+            short(one.value),
+            short(one.noise),
+            short(check.threshold),
+            "**alarm**" if check.alarm else "ok",
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     left = len(checks) - _MOST_ROWS
     lines += ["", f"{left:,} more rows are in the JSON report."] if left > 0 else []
@@ -71,7 +100,9 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
 
 def junit(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
     """JUnit XML: a suite per situation, a case per check. Situations that do not decide are skipped."""
-    root = ElementTree.Element("testsuites", name=f"relscope drift: {_xml(drift.names[0])} to {_xml(drift.names[1])}")
+    root = ElementTree.Element(
+        "testsuites", name=f"relscope drift: {_xml(drift.names[0])} to {_xml(drift.names[1])}"
+    )
     for situation in SITUATIONS:
         checks = [check for check in ordered(verdict) if check.measure.situation == situation]
         suite = ElementTree.SubElement(root, "testsuite", name=SITUATIONS[situation].title)
@@ -102,7 +133,9 @@ def _count(element: ElementTree.Element) -> None:
 
 def _xml(text: str) -> str:
     """Without the characters that XML 1.0 cannot hold even as references; the library escapes the others."""
-    return "".join(sign if sign not in "\ufffe\uffff" else "\N{REPLACEMENT CHARACTER}" for sign in visible(text))
+    return "".join(
+        sign if sign not in "\ufffe\uffff" else "\N{REPLACEMENT CHARACTER}" for sign in visible(text)
+    )
 
 
 def _code(name: str) -> str:

@@ -1,4 +1,6 @@
-"""DriftSeries: drift over a series of versions, such as checkpoints: every version against every other, as a task."""
+"""DriftSeries: drift over a series of versions, such as checkpoints: every version against every other, as
+a task.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ import pandas as pd
 from relcore.base.errors import NoCommonId, SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.drift.check import FEWEST_ROWS, QUERIES, check_settings
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, Across, UnitVersions, chance_churn, decompose, jittered
+from relcore.drift.measures import (
+    EVERYTHING_NEW,
+    JITTER,
+    NEW_QUERIES,
+    Across,
+    UnitVersions,
+    chance_churn,
+    decompose,
+    jittered,
+)
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
@@ -42,7 +53,8 @@ class SeriesDrift:
     churn, rho : arrays (v, v)
         "everything_new". ρ is symmetric; churn is but for ties.
     across_churn, lost : arrays (v, v)
-        "new_queries": vectors of the column's version search those of the row's; NaN between different widths.
+        "new_queries": vectors of the column's version search those of the row's; NaN between different
+        widths.
     noise : array (v,)
         Churn of each version by numeric noise.
     """
@@ -91,14 +103,16 @@ class SeriesDrift:
         old = self.names[worst] if against == "previous" else self.names[0]
         last = f" The last changed {100 * steps[-1]:.0f} %." if worst + 1 < len(steps) else ""
         return (
-            f"{self.names[worst + 1]!r} changed most: {100 * steps[worst]:.0f} % of the {self.k} nearest neighbours are others "
-            f"than in {old!r}.{last}"
+            f"{self.names[worst + 1]!r} changed most: {100 * steps[worst]:.0f} % of the {self.k} nearest"
+            f" neighbours are others than in {old!r}.{last}"
         )
 
 
 @dataclass(frozen=True)
 class DriftSeries(Task[SeriesDrift]):
-    """Compare all versions of a series, in the order given, on the rows that all of them have; settings as in `DriftCheck`."""
+    """Compare all versions of a series, in the order given, on the rows that all of them have; settings as
+    in `DriftCheck`.
+    """
 
     kind: ClassVar[str] = "drift-series"
     result: ClassVar[str] = "relcore.drift.series:SeriesDrift"
@@ -118,7 +132,9 @@ class DriftSeries(Task[SeriesDrift]):
         pairs = v * (v - 1) / 2 * (n * d**2 * 7e-11 + 5e-9 * d**3)
         return 0.2 + pairs + v * (v + 3) * n * min(n, self.n_queries) * (d + 50) / 2e10
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> SeriesDrift:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> SeriesDrift:
         """
         Raises
         ------
@@ -128,7 +144,10 @@ class DriftSeries(Task[SeriesDrift]):
         versions, ids = _aligned(spaces)
         v, k = len(versions), min(self.k, len(ids) - 2)
         queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
-        centred, plain = ([_Searched.of(one, queries, k, self.jitter, center) for one in versions] for center in (True, False))
+        centred, plain = (
+            [_Searched.of(one, queries, k, self.jitter, center) for one in versions]
+            for center in (True, False)
+        )
         found = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
         pairs = list(combinations(range(v), 2))
         for done, (i, j) in enumerate(pairs):
@@ -137,13 +156,19 @@ class DriftSeries(Task[SeriesDrift]):
             for place in ((i, j), (j, i)):
                 old, new = (centred[one] for one in place)
                 found["churn"][place] = new.directions.changed(queries, old.lists, new.lists).mean()
-                found["lost"][place], found["across_churn"][place] = _across(*(plain[one] for one in place), queries)
+                found["lost"][place], found["across_churn"][place] = _across(
+                    *(plain[one] for one in place), queries
+                )
         rng = np.random.default_rng(self.random_state)
         noise = [self._noise(one, queries, k, rng) for one in versions]
-        return SeriesDrift(tuple(distinct_names(spaces)), len(ids), k, len(queries), **found, noise=np.array(noise))
+        return SeriesDrift(
+            tuple(distinct_names(spaces)), len(ids), k, len(queries), **found, noise=np.array(noise)
+        )
 
     def _noise(self, vectors: np.ndarray, queries: np.ndarray, k: int, rng: np.random.Generator) -> float:
-        old, new = (_Searched.of(jittered(vectors, self.jitter, rng), queries, k, self.jitter, True) for _ in range(2))
+        old, new = (
+            _Searched.of(jittered(vectors, self.jitter, rng), queries, k, self.jitter, True) for _ in range(2)
+        )
         return float(new.directions.changed(queries, old.lists, new.lists).mean())
 
 
@@ -163,10 +188,14 @@ class _Searched:
 def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
     """The vectors of the rows that all versions have and none has as zeros, in one order, and their ids."""
     if not 2 <= len(spaces) <= MOST_VERSIONS:
-        raise SpaceError(f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say")
+        raise SpaceError(
+            f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say"
+        )
     ids = shared_ids(spaces)
     if not len(ids):
-        raise NoCommonId("series: expected rows that all versions have, got none; give all files the same id column")
+        raise NoCommonId(
+            "series: expected rows that all versions have, got none; give all files the same id column"
+        )
     rows = [space.rows(ids) for space in spaces]
     alive = np.all([space.norms[own] > 0 for space, own in zip(spaces, rows, strict=True)], axis=0)
     if np.count_nonzero(alive) < FEWEST_ROWS:
@@ -177,7 +206,9 @@ def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarra
 
 
 def _across(old: _Searched, new: _Searched, queries: np.ndarray) -> tuple[float, float]:
-    """Shares of new queries that are lost, and of their old neighbours that are others; NaN between different widths."""
+    """Shares of new queries that are lost, and of their old neighbours that are others; NaN between
+    different widths.
+    """
     if old.directions.rows.shape[1] != new.directions.rows.shape[1]:
         return np.nan, np.nan
     found = Across.search(new.directions, old.directions, queries, old.lists)

@@ -1,4 +1,6 @@
-"""Does the drift matter? Every measure against its threshold, for the two situations in which a new version is deployed."""
+"""Does the drift matter? Every measure against its threshold, for the two situations in which a new
+version is deployed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from relcore.base.records import need_plain, read_file
 from relcore.base.text import read_lines
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 
-# How much may change before the drift gate alarms: tolerances beyond the noise level, from a TOML or JSON file.
+# How much may change before the drift gate alarms: tolerances beyond the noise level, from a TOML or JSON
+# file.
 
 _WHAT = "thresholds of the drift gate"
 _MOST_BYTES = 1 << 16
@@ -96,18 +99,28 @@ def read_thresholds(path: str | Path) -> Thresholds:
     if suffix == ".json":
         return records.from_json(Thresholds, read_file(path, _WHAT), str(path))
     if suffix != ".toml":
-        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}; rename the file")
+        raise SpaceError(
+            f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}; rename the file"
+        )
     if not path.exists():
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got no such file; check the path")
     if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
-        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,} KB; is it this file?")
+        raise SpaceError(
+            f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,} KB; is it this"
+            " file?"
+        )
     return records.from_json(Thresholds, _toml("\n".join(read_lines(path, _WHAT)), str(path)), str(path))
 
 
 def as_toml(thresholds: Thresholds) -> str:
     """The text of a file that `read_thresholds` reads as these thresholds."""
-    tables = ((name, records.to_json(getattr(thresholds, name))) for name in ("everything_new", "new_queries"))
-    return "\n".join(f"[{name}]\n" + "".join(f"{one} = {share!r}\n" for one, share in table.items()) for name, table in tables)
+    tables = (
+        (name, records.to_json(getattr(thresholds, name))) for name in ("everything_new", "new_queries")
+    )
+    return "\n".join(
+        f"[{name}]\n" + "".join(f"{one} = {share!r}\n" for one, share in table.items())
+        for name, table in tables
+    )
 
 
 def default_file() -> str:
@@ -126,14 +139,20 @@ def _toml(text: str, where: str) -> dict[str, Any]:
 
 SITUATIONS = {
     EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
-    NEW_QUERIES: Named("New queries, old vectors", help="queries of the new version search the vectors of the old version"),
+    NEW_QUERIES: Named(
+        "New queries, old vectors", help="queries of the new version search the vectors of the old version"
+    ),
 }
 QUANTITIES = {
     "churn": Named("churn", help="share of the nearest neighbours that changed"),
     "rho": Named("ρ", help="what remains after shift, scale and rotation"),
-    "lost": Named("lost queries", help="share of new vectors that rank another old vector above that of the same row"),
+    "lost": Named(
+        "lost queries", help="share of new vectors that rank another old vector above that of the same row"
+    ),
 }
-_FALSE_ALARMS = 0.005  # of each quantity: a situation has two, and each again for the classes, which share theirs
+_FALSE_ALARMS = (
+    0.005  # of each quantity: a situation has two, and each again for the classes, which share theirs
+)
 
 
 @dataclass(frozen=True)
@@ -205,7 +224,9 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
     impossible = {}
     if widths[0] != widths[1]:
         reason = f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}"
-        impossible[NEW_QUERIES] = f"{reason}, so they cannot be compared; embed the rows again, or map the queries"
+        impossible[NEW_QUERIES] = (
+            f"{reason}, so they cannot be compared; embed the rows again, or map the queries"
+        )
     return DriftVerdict(checks, impossible)
 
 

@@ -1,4 +1,6 @@
-"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec says which one."""
+"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec says
+which one.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class DatasetSpec:
     ----------
     source : "digits", "wikipedia", "parallel", "file", "folder", "huggingface" or "planetoid"
     name : str
-        The path, the hub's name of it, the graph's name, or the language of the parallel sentences (``"en"``).
+        The path, the hub's name of it, the graph's name, or the language of the parallel sentences
+        (``"en"``).
     split : str
         ``"train"``, ``"test"``, … of folders and Hugging Face datasets; not needed where there is one only.
     column, label_column : str
@@ -51,11 +54,11 @@ class DatasetSpec:
         At most n items: the first ones, or equally many of each class if the items are sorted by class
         (folders of images, Wikipedia).
     options : tuple of (key, value)
-        Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows with empty text out;
-        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of articles, the longest ones, and of
-        sentences from each, and ``("fewest", 250)``: instead of the longest articles the first ones with at least 250
-        sentences; of Hugging Face ``("config", name)``;
-        of Planetoid ``("folder", path)``.
+        Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows
+        with empty text out; of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of
+        articles, the longest ones, and of sentences from each, and ``("fewest", 250)``: instead of the
+        longest articles the first ones with at least 250 sentences; of Hugging Face ``("config", name)``; of
+        Planetoid ``("folder", path)``.
     """
 
     source: str
@@ -74,14 +77,18 @@ class DatasetSpec:
             raise SpaceError(f"limit: expected a whole number of items, at least 1, got {self.limit!r:.80}")
 
         if unfit := [name for name, value in self.options if not isinstance(value, str | int | float | None)]:
-            raise SpaceError(f"options: expected a string or a number for each, got something else for {quote(unfit)}")
+            raise SpaceError(
+                f"options: expected a string or a number for each, got something else for {quote(unfit)}"
+            )
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
         """The options over their defaults; an option that has no default here is an error."""
         unknown = [key for key, _ in self.options if key not in defaults]
         if unknown:
             known = quote(defaults) if defaults else "none"
-            raise SpaceError(f"options: expected {known} for the source {self.source!r}, got {quote(unknown)}")
+            raise SpaceError(
+                f"options: expected {known} for the source {self.source!r}, got {quote(unknown)}"
+            )
         return {**defaults, **dict(self.options)}
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +108,8 @@ class Dataset:
     read : function (start, stop) → list
         PIL images in the mode in which they are stored, strings, or node numbers.
     ids : n distinct strings
-        Equal for two columns of one table, so that their spaces match; different for the rows of different datasets.
+        Equal for two columns of one table, so that their spaces match; different for the rows of different
+        datasets.
     name : str
         What people call it: ``"mnist/test"``.
     kind : "images", "texts" or "graph"
@@ -161,12 +169,15 @@ class Dataset:
     def graph(self) -> Any:
         """The torch_geometric Data of a graph: `x`, `edge_index`, `y` and the masks."""
         if self._graph is None:
-            raise SpaceError(f"{self.name}: expected a graph, got {self.kind}; choose an encoder for {self.kind}")
+            raise SpaceError(
+                f"{self.name}: expected a graph, got {self.kind}; choose an encoder for {self.kind}"
+            )
         return self._graph()
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of items, ids and labels (encoders may train on them): equal content, equal digest.
+        """Hexadecimal digest of items, ids and labels (encoders may train on them): equal content, equal
+        digest.
 
         Read in pieces, once, on first use; never the whole in memory.
         """
@@ -197,7 +208,9 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` row numbers, in order: the first ones of each class, and as equally many as there are."""
+    """At most `limit` row numbers, in order: the first ones of each class, and as equally many as there
+    are.
+    """
     labels = np.asarray(labels, dtype=object)
     if limit is None or limit >= len(labels):
         return np.arange(len(labels))
@@ -237,10 +250,11 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 
 
 def hub_folder(name: str) -> Path | None:
-    """The folder of a dataset or model that goes by a folder or a hub's name; None where there is no such folder.
+    """The folder of a dataset or model that goes by a folder or a hub's name; None where there is no such
+    folder.
 
-    In a shared app only an absolute path is a folder, and never one of uploads: its files (README.md, tokenizer_config.json)
-    can name others on this machine, which the libraries then read.
+    In a shared app only an absolute path is a folder, and never one of uploads: its files (README.md,
+    tokenizer_config.json) can name others on this machine, which the libraries then read.
 
     Raises
     ------

@@ -48,7 +48,8 @@ _READ_AT_ONCE = 4096
 
 
 def table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids are `name/row`, so two columns of one table match each other and nothing else.
+    """The items of a table; ids are `name/row`, so two columns of one table match each other and nothing
+    else.
 
     Raises
     ------
@@ -104,12 +105,16 @@ class _Rows:
 
     def images(self, start: int, stop: int) -> list[Any]:
         values = zip(self._rows[start:stop], self.values(start, stop), strict=True)
-        return [decode_image(self._bytes(value, row), f"{self._table.name}, row {row}") for row, value in values]
+        return [
+            decode_image(self._bytes(value, row), f"{self._table.name}, row {row}") for row, value in values
+        ]
 
     def content(self) -> Iterator[bytes]:
         for start in range(0, len(self._rows), BLOCK):
             values = zip(
-                self._rows[start : start + BLOCK], self.values(start, min(start + BLOCK, len(self._rows))), strict=True
+                self._rows[start : start + BLOCK],
+                self.values(start, min(start + BLOCK, len(self._rows))),
+                strict=True,
             )
             for row, value in values:
                 yield self._bytes(value, row) or b""
@@ -125,22 +130,30 @@ class _Rows:
             return image_file(place) if place.exists() else place.read_bytes()
         except (OSError, SpaceError) as error:
             where, got = f"{self._table.name}, row {row}", getattr(error, "strerror", None) or error
-            raise SpaceError(f"{where}: expected the image {path!r:.200}, got {got}; store its bytes instead") from error
+            raise SpaceError(
+                f"{where}: expected the image {path!r:.200}, got {got}; store its bytes instead"
+            ) from error
 
 
 def _chosen_item(table: ItemTable, spec: DatasetSpec, label_column: str | None) -> str:
     choices = item_columns(table.columns)
     if spec.column:
         if spec.column not in choices:
-            held = {"number": "numbers", "other": "something else"}.get(table.columns.get(spec.column, ""), "")
+            held = {"number": "numbers", "other": "something else"}.get(
+                table.columns.get(spec.column, ""), ""
+            )
             got = f"{spec.column!r}, which holds {held}" if held else repr(spec.column)
-            raise SpaceError(f"{table.name}: column: expected one with images or text, {_listed(choices)}, got {got}")
+            raise SpaceError(
+                f"{table.name}: column: expected one with images or text, {_listed(choices)}, got {got}"
+            )
         return spec.column
     free = [name for name in choices if name != label_column]
     images = [name for name in free if table.columns[name] == "image"]
     named = [name for name in free if name.lower() in _TEXT_NAMES]
     if not free:
-        raise SpaceError(f"{table.name}: expected a column of images or text, got only {quote(table.columns)}; add one")
+        raise SpaceError(
+            f"{table.name}: expected a column of images or text, got only {quote(table.columns)}; add one"
+        )
     return (images or named or free)[0]
 
 
@@ -149,7 +162,8 @@ def _chosen_label(table: ItemTable, spec: DatasetSpec) -> str | None:
     if spec.label_column:
         if spec.label_column not in choices:
             raise SpaceError(
-                f"{table.name}: label_column: expected one with text or numbers, {_listed(choices)}, got {spec.label_column!r}"
+                f"{table.name}: label_column: expected one with text or numbers, {_listed(choices)}, got"
+                f" {spec.label_column!r}"
             )
         return spec.label_column
     return next((name for name in _label_names(table) if name != spec.column), None)
@@ -176,8 +190,8 @@ def _filled(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
     if empty.any() and not drop:
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
         raise SpaceError(
-            f"{table.name}: expected text in every row of {column!r}, got {empty.sum()} empty of {n} (rows {rows}, counted "
-            "from 0); fill them, or leave them out with the option empty='drop'"
+            f"{table.name}: expected text in every row of {column!r}, got {empty.sum()} empty of {n} (rows"
+            f" {rows}, counted from 0); fill them, or leave them out with the option empty='drop'"
         )
     return np.flatnonzero(~empty)
 
@@ -227,7 +241,9 @@ def folder_dataset(spec: DatasetSpec) -> Dataset:
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits that a folder holds: tables, or sub-folders of pictures called "train", "test" and the like."""
+    """The splits that a folder holds: tables, or sub-folders of pictures called "train", "test" and the
+    like.
+    """
     return list(table_splits(folder)) or _image_splits(folder)
 
 
@@ -241,19 +257,27 @@ def table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def file_name(path: Path) -> str:
-    """``"mnist/test"``: the file's name without suffix, with the folder's name if the file's is that of a split."""
+    """``"mnist/test"``: the file's name without suffix, with the folder's name if the file's is that of a
+    split.
+    """
     stem = _SHARD.sub("", path.stem)
     folder = path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
 
 def holds_images(folder: Path, look_at: int = 200) -> bool:
-    """Whether there are pictures among the first files of a folder, of its classes, or of its splits' classes."""
+    """Whether there are pictures among the first files of a folder, of its classes, or of its splits'
+    classes.
+    """
     if any(_is_image(path) for path in islice(folder.iterdir(), look_at)):
         return True
     if splits := _image_splits(folder):
         return any(holds_images(folder / split, look_at) for split in splits)
-    return any(_is_image(path) for child in islice(sub_folders(folder), look_at) for path in islice(child.iterdir(), 5))
+    return any(
+        _is_image(path)
+        for child in islice(sub_folders(folder), look_at)
+        for path in islice(child.iterdir(), 5)
+    )
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
@@ -262,12 +286,14 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     splits = _image_splits(folder)
     root = folder / _chosen(folder, spec.split, splits) if splits else folder
     if spec.split and not splits:
-        raise SpaceError(f"{folder}: expected a folder or table {spec.split!r} in it, got none; leave the split empty")
+        raise SpaceError(
+            f"{folder}: expected a folder or table {spec.split!r} in it, got none; leave the split empty"
+        )
     found = sorted(path for path in root.rglob("*") if _is_image(path))
     if not found:
         raise SpaceError(
-            f"{root}: expected tables ({', '.join(TABLE_SUFFIXES)}) or pictures ({', '.join(IMAGE_SUFFIXES)}), got none; "
-            "choose the folder that holds them"
+            f"{root}: expected tables ({', '.join(TABLE_SUFFIXES)}) or pictures"
+            f" ({', '.join(IMAGE_SUFFIXES)}), got none; choose the folder that holds them"
         )
     classes = ["" if path.parent == root else path.relative_to(root).parts[0] for path in found]
     rows = evenly(classes, spec.limit)
@@ -279,7 +305,8 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
 
     return Dataset(
         lambda start, stop: [
-            decode_image(_bytes(path), f"row {row}, {path}") for row, path in enumerate(paths[start:stop], start)
+            decode_image(_bytes(path), f"row {row}, {path}")
+            for row, path in enumerate(paths[start:stop], start)
         ],
         ids,
         name=f"{folder.name}/{root.name}" if splits else folder.name,
@@ -293,7 +320,9 @@ def _bytes(path: Path) -> bytes:
     try:
         return image_file(path)
     except OSError as error:
-        raise SpaceError(f"{path}: expected an image that can be read, got {error.strerror}; load the folder again") from error
+        raise SpaceError(
+            f"{path}: expected an image that can be read, got {error.strerror}; load the folder again"
+        ) from error
 
 
 def _image_splits(folder: Path) -> list[str]:
@@ -321,7 +350,8 @@ def _chosen(folder: Path, split: str, splits: list[str]) -> str:
     raise SpaceError(f"{folder}: split: expected one of {quote(splits)}, got {split!r}")
 
 
-# Hugging Face datasets by name or folder, read by the library `datasets` itself; without network it says so at once.
+# Hugging Face datasets by name or folder, read by the library `datasets` itself; without network it says so
+# at once.
 
 LISTED = (
     ("ylecun/mnist", "images", "test", 10_000, "handwritten digits, 28 × 28, 10 classes"),
@@ -334,12 +364,14 @@ LISTED = (
 
 
 def hub_dataset(spec: DatasetSpec) -> Dataset:
-    """One split of a dataset of the hub, of a folder in a layout that `datasets` knows, or of one saved by it.
+    """One split of a dataset of the hub, of a folder in a layout that `datasets` knows, or of one saved by
+    it.
 
     Raises
     ------
     SpaceError
-        A name that is neither on disk nor, within about two seconds, to be asked for; whatever the library refuses.
+        A name that is neither on disk nor, within about two seconds, to be asked for; whatever the library
+        refuses.
     """
     table = hub_table(spec)
     return table_dataset(table, spec, table.name, config=None)
@@ -355,29 +387,34 @@ def hub_table(spec: DatasetSpec) -> HubTable:
         return HubTable(*_loaded(str(folder), settings["config"], spec.split), folder.name)
     if not HUB_NAME.fullmatch(spec.name):
         raise SpaceError(
-            f"expected a folder or the hub's name of a dataset ('owner/name'), got {spec.name!r}, where there is nothing; "
-            "check the spelling, or choose the source 'file' for a single file"
+            f"expected a folder or the hub's name of a dataset ('owner/name'), got {spec.name!r}, where there"
+            " is nothing; check the spelling, or choose the source 'file' for a single file"
         )
     if shared() and not downloaded(spec.name) and spec.name not in (names := [name for name, *_ in LISTED]):
         raise SpaceError(
-            f"{spec.name!r:.80}: this app is shared, so it downloads only the datasets of its list, {quote(names)}; ask "
-            "whoever runs it to download this one"
+            f"{spec.name!r:.80}: this app is shared, so it downloads only the datasets of its list,"
+            f" {quote(names)}; ask whoever runs it to download this one"
         )
     short = spec.name.rsplit("/", 1)[-1]
     if not datasets.config.HF_HUB_OFFLINE and hub_answers():
         return HubTable(*_loaded(spec.name, settings["config"], spec.split), short)
     if not downloaded(spec.name):
         raise SpaceError(
-            f"{spec.name}: expected it on this machine, or the network to download it, got neither; where there is one run "
-            f"datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the folder here, and give its path"
+            f"{spec.name}: expected it on this machine, or the network to download it, got neither; where"
+            f" there is one run datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the folder"
+            " here, and give its path"
         )
     with _offline():
         return HubTable(*_loaded(spec.name, settings["config"], spec.split), short)
 
 
 def downloaded(name: str) -> bool:
-    """Whether the hub's dataset has been loaded on this machine before; needs neither the network nor the library."""
-    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    """Whether the hub's dataset has been loaded on this machine before; needs neither the network nor the
+    library.
+    """
+    home = Path(
+        os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    )
     cache = expanded(os.environ.get("HF_DATASETS_CACHE") or home / "datasets")
     return (cache / name.replace("/", "___")).is_dir()
 
@@ -393,7 +430,9 @@ class HubTable:
         self.name = f"{short}/{split}" if split else short
         self.columns = {column: _kind_of_hub_datasets(feature) for column, feature in rows.features.items()}
         self.class_names: dict[str, Sequence[str]] = {
-            column: feature.names for column, feature in rows.features.items() if isinstance(feature, ClassLabel)
+            column: feature.names
+            for column, feature in rows.features.items()
+            if isinstance(feature, ClassLabel)
         }
         rows = rows.with_format(None)
         for column, feature in rows.features.items():
@@ -421,12 +460,18 @@ def _loaded(name: str, config: str | None, split: str) -> tuple[Any, str]:
             return datasets.load_dataset(name, config, split=split), split
         else:
             names = datasets.get_dataset_split_names(name, config)
-            found = datasets.load_dataset(name, config, split=names[0]) if len(names) == 1 else dict.fromkeys(names)
+            found = (
+                datasets.load_dataset(name, config, split=names[0])
+                if len(names) == 1
+                else dict.fromkeys(names)
+            )
             if len(names) == 1:
                 return found, names[0]
     except Exception as error:  # the library, the hub's client, Arrow, the disk: each has its own
         reason = (str(error) or type(error).__name__).strip().split("\n")[0]
-        raise SpaceError(f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}") from error
+        raise SpaceError(
+            f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}"
+        ) from error
     if not isinstance(found, dict):
         return found, ""
     if not split and len(found) == 1:
@@ -516,12 +561,17 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
         return _columns(open_table([dataset_place(spec)]).columns)
     if spec.source == "folder" and (folder := dataset_place(spec)).is_dir():
         tables = table_splits(folder)
-        return _columns(open_table(tables.get(spec.split) or next(iter(tables.values()))).columns) if tables else ColumnNames()
+        return (
+            _columns(open_table(tables.get(spec.split) or next(iter(tables.values()))).columns)
+            if tables
+            else ColumnNames()
+        )
     return ColumnNames()
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """Bundled ones, what lies under the data folder (else RELSCOPE_DATA), two folders deep, and a few that the network has.
+    """Bundled ones, what lies under the data folder (else RELSCOPE_DATA), two folders deep, and a few that
+    the network has.
 
     Never asks the network; of files only names and headers are read, and at most 200 are listed.
     """
@@ -547,7 +597,9 @@ def _graphs_elsewhere(found: set[str]) -> Iterator[DatasetEntry]:
     for name, n in planetoid.GRAPHS.items():
         if name not in found:
             where = "here" if planetoid.raw_folder(name) else "needs the network"
-            yield DatasetEntry(name, "graph", DatasetSpec("planetoid", name), where, n, "citation graph, papers by topic")
+            yield DatasetEntry(
+                name, "graph", DatasetSpec("planetoid", name), where, n, "citation graph, papers by topic"
+            )
 
 
 def _hub() -> Iterator[DatasetEntry]:
@@ -574,7 +626,9 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
 def _pictures(folder: Path) -> Iterator[DatasetEntry]:
     for split in splits_of(folder) or [""]:
         name = f"{folder.name}/{split}" if split else folder.name
-        yield DatasetEntry(name, "images", DatasetSpec("folder", str(folder), split), "here", None, "folder of pictures")
+        yield DatasetEntry(
+            name, "images", DatasetSpec("folder", str(folder), split), "here", None, "folder of pictures"
+        )
 
 
 def _tables(folder: Path, tables: dict[str, list[Path]]) -> Iterator[DatasetEntry]:
@@ -583,7 +637,11 @@ def _tables(folder: Path, tables: dict[str, list[Path]]) -> Iterator[DatasetEntr
             columns, n = _peek(paths)
             kind = _kind(columns)
             if kind:
-                spec = DatasetSpec("file", str(paths[0])) if len(paths) == 1 else DatasetSpec("folder", str(folder), split)
+                spec = (
+                    DatasetSpec("file", str(paths[0]))
+                    if len(paths) == 1
+                    else DatasetSpec("folder", str(folder), split)
+                )
                 description = f"{paths[0].suffix.lower()} file; columns {', '.join(columns)}"
                 yield DatasetEntry(file_name(paths[0]), kind, spec, "here", n, description)
 
@@ -607,7 +665,8 @@ def _columns(columns: dict[str, ColumnKind]) -> ColumnNames:
     return ColumnNames(tuple(item_columns(columns)), tuple(label_columns(columns)))
 
 
-# Lists of pairs: sentences and their translations, or ids of two spaces, from a .csv or .tsv of two columns or more.
+# Lists of pairs: sentences and their translations, or ids of two spaces, from a .csv or .tsv of two columns
+# or more.
 
 MOST_PAIRS = 100_000
 
@@ -643,31 +702,43 @@ def read_pair_list(path: Path) -> PairList:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise SpaceError(
-            f"{path.name}: expected a list of pairs in a .csv, .tsv or .parquet file, got {path.suffix or 'no suffix'!r}; save "
-            "the two columns as .tsv"
+            f"{path.name}: expected a list of pairs in a .csv, .tsv or .parquet file, got"
+            f" {path.suffix or 'no suffix'!r}; save the two columns as .tsv"
         )
     table = open_table([path])
     texts = [name for name in item_columns(table.columns) if table.columns[name] == "text"]
-    names = texts if len(texts) > 1 else [name for name, kind in table.columns.items() if kind in ("text", "number")]
+    names = (
+        texts
+        if len(texts) > 1
+        else [name for name, kind in table.columns.items() if kind in ("text", "number")]
+    )
     if len(names) < 2:
         raise SpaceError(
-            f"{path.name}: expected two columns, one per language, got {quote(table.columns) or 'none'}; name them in the "
-            f"first line and separate cells by {'tabs' if path.suffix.lower() == '.tsv' else 'commas'}"
+            f"{path.name}: expected two columns, one per language, got {quote(table.columns) or 'none'}; name"
+            " them in the first line and separate cells by"
+            f" {'tabs' if path.suffix.lower() == '.tsv' else 'commas'}"
         )
     n = len(table)
     if n < 2:
-        raise SpaceError(f"{path.name}: expected two pairs or more beneath the line of names, got {n}; add pairs")
+        raise SpaceError(
+            f"{path.name}: expected two pairs or more beneath the line of names, got {n}; add pairs"
+        )
     if n > MOST_PAIRS:
-        raise SpaceError(f"{path.name}: expected at most {MOST_PAIRS:,} pairs, got {n:,}; keep the first ones")
+        raise SpaceError(
+            f"{path.name}: expected at most {MOST_PAIRS:,} pairs, got {n:,}; keep the first ones"
+        )
     columns = {
-        name: tuple(" ".join(cell.split()) for cell in checked_labels(table.read(name, 0, n), f"{path.name}, column {name!r}"))
+        name: tuple(
+            " ".join(cell.split())
+            for cell in checked_labels(table.read(name, 0, n), f"{path.name}, column {name!r}")
+        )
         for name in names
     }
     for name, cells in columns.items():
         empty = [row for row, cell in enumerate(cells) if not cell]
         if empty:
             raise SpaceError(
-                f"{path.name}: expected text in every cell of {name!r}, got {len(empty)} empty, first row {empty[0]}; fill it, "
-                "or leave the line out"
+                f"{path.name}: expected text in every cell of {name!r}, got {len(empty)} empty, first row"
+                f" {empty[0]}; fill it, or leave the line out"
             )
     return PairList(path.stem, columns)

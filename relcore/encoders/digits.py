@@ -1,4 +1,6 @@
-"""The handwritten digits that come with scikit-learn: 1,797 real scans of 8 × 8 pixels, as they are and in other looks."""
+"""The handwritten digits that come with scikit-learn: 1,797 real scans of 8 × 8 pixels, as they are and in
+other looks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _NOISE = 48.0
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
-    """Grey images (mode "L", 0 to 255), labels "0" to "9"; the scans have 17 shades. Ids are the same in every look."""
+    """Grey images (mode "L", 0 to 255), labels "0" to "9"; the scans have 17 shades. Ids are the same in
+    every look.
+    """
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -49,12 +53,18 @@ def look_of(pixels: np.ndarray, look: str) -> np.ndarray:
         return pixels
     if look == "inverted":
         return 255 - pixels
-    if look == "noisy":  # the noise of a scan depends on its row alone: the first hundred are the same in any number
-        noise = np.stack([np.random.default_rng(row).normal(0, _NOISE, pixels.shape[1:]) for row in range(len(pixels))])
+    if (
+        look == "noisy"
+    ):  # the noise of a scan depends on its row alone: the first hundred are the same in any number
+        noise = np.stack(
+            [np.random.default_rng(row).normal(0, _NOISE, pixels.shape[1:]) for row in range(len(pixels))]
+        )
         return np.clip(np.round(pixels + noise), 0, 255).astype(np.uint8)
     moved = np.zeros_like(pixels)
     if look == "shifted":
         moved[:, 1:, 1:] = pixels[:, :-1, :-1]
         return moved
     moved[:, :, 1:] = pixels[:, :, :-1]
-    return np.maximum(pixels, moved)  # thick: each pixel as bright as the brighter of itself and the one to its left
+    return np.maximum(
+        pixels, moved
+    )  # thick: each pixel as bright as the brighter of itself and the one to its left

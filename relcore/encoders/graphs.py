@@ -1,4 +1,6 @@
-"""GraphEncoder: GCN2Conv and GIN networks trained on a graph's labels; the node vectors before the head are the space."""
+"""GraphEncoder: GCN2Conv and GIN networks trained on a graph's labels; the node vectors before the head
+are the space.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,15 @@ _SECONDS = 0.39 / 2708  # a node and epoch: Cora, 10 epochs of a width of 300 in
 
 @dataclass(frozen=True)
 class GraphEncoder(TrainedEncoder):
-    """The node classifiers of "Relative representations enable zero-shot latent space communication" (ICLR 2023), section 4.2.
+    """The node classifiers of "Relative representations enable zero-shot latent space communication" (ICLR
+    2023), section 4.2.
 
-    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → rows of length 1; these rows are
-    the space, (n, width), and a Linear head on them is trained with cross-entropy on 90 % of the nodes, 10 % validate.
-    GCN2Conv has α = 0.1, θ = 0.5 and shared weights; GIN's inner network is one Linear. As their code, not their Table 8, says.
-    The reference of the paper is ``GraphEncoder(layers=32, epochs=500, random_state=1)``; its sweep has layers 32 and 64,
-    epochs 10, 30 and 50, dropout 0.1 and 0.5, both activations and optimizers, learning_rate 0.01 and 0.02.
+    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → rows of length 1;
+    these rows are the space, (n, width), and a Linear head on them is trained with cross-entropy on 90 % of
+    the nodes, 10 % validate. GCN2Conv has α = 0.1, θ = 0.5 and shared weights; GIN's inner network is one
+    Linear. As their code, not their Table 8, says. The reference of the paper is ``GraphEncoder(layers=32,
+    epochs=500, random_state=1)``; its sweep has layers 32 and 64, epochs 10, 30 and 50, dropout 0.1 and 0.5,
+    both activations and optimizers, learning_rate 0.01 and 0.02.
     """
 
     kind: ClassVar = "graph"
@@ -42,7 +46,9 @@ class GraphEncoder(TrainedEncoder):
         "gcn2", label="Convolutions", choices=_TITLES, several=True, usual=tuple(_TITLES)
     )
     layers: int = setting(
-        2, low=1, help="Number of convolutions. A GIN adds up neighbours without dividing: deep ones do not learn."
+        2,
+        low=1,
+        help="Number of convolutions. A GIN adds up neighbours without dividing: deep ones do not learn.",
     )
     width: int = setting(300, low=1, help="Dimension of the space.")
     dropout: float = setting(0.5, low=0, below=1, more=True)
@@ -54,7 +60,9 @@ class GraphEncoder(TrainedEncoder):
     keep: Literal["best", "last"] = setting(
         "best", more=True, help="Keep the weights of the epoch that validates best, or the last."
     )
-    split_state: int = setting(0, low=0, more=True, help="Draws the nodes that validate, apart from the random state.")
+    split_state: int = setting(
+        0, low=0, more=True, help="Draws the nodes that validate, apart from the random state."
+    )
     random_state: int = setting(0, low=0)
 
     def seconds(self, n: int, pixels: int = 64) -> float:
@@ -67,7 +75,9 @@ class GraphEncoder(TrainedEncoder):
     def title(self) -> str:
         return f"{_TITLES[self.architecture]} {self.layers} × {self.width}, state {self.random_state}"
 
-    def train(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
+    def train(
+        self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
+    ) -> Trained:
         """Train; `watch`, if given, is called with the space, (n, width), after each epoch."""
         import torch
         from torch.nn.functional import cross_entropy
@@ -98,14 +108,25 @@ class GraphEncoder(TrainedEncoder):
                 losses.append(loss.item())
                 accuracies.append(float(right[validation].float().mean()))
                 if not math.isfinite(losses[-1]):
-                    raise SpaceError(f"{self.title}: the training diverged in epoch {epoch + 1}; lower learning_rate or layers")
+                    raise SpaceError(
+                        f"{self.title}: the training diverged in epoch {epoch + 1}; lower learning_rate or"
+                        " layers"
+                    )
                 if self.keep == "last" or best < 0 or accuracies[-1] > accuracies[best]:
                     best = epoch
-                    weights = {name: tensor.detach().cpu().numpy().copy() for name, tensor in network.state_dict().items()}
+                    weights = {
+                        name: tensor.detach().cpu().numpy().copy()
+                        for name, tensor in network.state_dict().items()
+                    }
                 measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
                 told = f"loss {short(losses[-1])}, validation accuracy {short(accuracies[-1])}"
                 report(epoch + 1, self.epochs, told, measured)
-        facts = {"validation accuracy": accuracies[best], "epoch": best + 1, "losses": losses, "accuracies": accuracies}
+        facts = {
+            "validation accuracy": accuracies[best],
+            "epoch": best + 1,
+            "losses": losses,
+            "accuracies": accuracies,
+        }
         return Trained(weights, facts)
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
@@ -114,7 +135,9 @@ class GraphEncoder(TrainedEncoder):
         graph = _Graph(dataset, self.architecture)
         with torch.random.fork_rng():  # building a network draws weights, which are then replaced
             network = _network(self, graph)
-        network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()})
+        network.load_state_dict(
+            {name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()}
+        )
         device = best_device()
         network.to(device).eval()
         graph.to(device)
@@ -124,23 +147,33 @@ class GraphEncoder(TrainedEncoder):
 
 
 class _Graph:
-    """What the network reads: features whose rows sum to 1, classes, and the matrix that a convolution multiplies with."""
+    """What the network reads: features whose rows sum to 1, classes, and the matrix that a convolution
+    multiplies with.
+    """
 
     def __init__(self, dataset: Dataset, architecture: str) -> None:
         from torch_geometric.transforms import NormalizeFeatures
 
         self.data = dataset.graph()
         if self.data.x is None or self.data.edge_index is None:
-            raise SpaceError(f"{dataset.name}: expected a graph with node features x and edges, got {self.data}")
+            raise SpaceError(
+                f"{dataset.name}: expected a graph with node features x and edges, got {self.data}"
+            )
         if self.data.y is None or self.data.y.ndim != 1 or len(self.data.y.unique()) < 2:
             kinds = "none" if self.data.y is None else f"{len(self.data.y.unique())}"
-            raise SpaceError(f"{dataset.name}: expected one label a node, of at least 2 classes, to train on, got {kinds}")
+            raise SpaceError(
+                f"{dataset.name}: expected one label a node, of at least 2 classes, to train on, got {kinds}"
+            )
         self.data = NormalizeFeatures()(self.data)
         self.features, self.classes = self.data.x.float(), self.data.y.unique(return_inverse=True)[1]
-        self.matrix = neighbour_matrix(self.data.edge_index, len(self.features), normalise=architecture == "gcn2")
+        self.matrix = neighbour_matrix(
+            self.data.edge_index, len(self.features), normalise=architecture == "gcn2"
+        )
 
     def to(self, device: str) -> None:
-        self.features, self.classes, self.matrix = (tensor.to(device) for tensor in (self.features, self.classes, self.matrix))
+        self.features, self.classes, self.matrix = (
+            tensor.to(device) for tensor in (self.features, self.classes, self.matrix)
+        )
 
     def split(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Masks of the nodes to train and to validate on, from torch's global generator."""
@@ -151,7 +184,9 @@ class _Graph:
 
 
 def neighbour_matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
-    """Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half the time."""
+    """Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half
+    the time.
+    """
     import torch
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
@@ -160,13 +195,18 @@ def neighbour_matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tens
         edges, weights = gcn_norm(edges, None, n)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support")
-        return torch.sparse_coo_tensor(edges.flip(0), weights, (n, n), check_invariants=True).coalesce().to_sparse_csr()
+        return (
+            torch.sparse_coo_tensor(edges.flip(0), weights, (n, n), check_invariants=True)
+            .coalesce()
+            .to_sparse_csr()
+        )
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
     """Zero a share of the entries, in steps of 1/65,536, and scale the others up to the same sum.
 
-    Torch draws a number for each entry, which on a CPU takes longer than the layer's product; here one draw serves four.
+    Torch draws a number for each entry, which on a CPU takes longer than the layer's product; here one draw
+    serves four.
     """
     import torch
 
@@ -191,9 +231,13 @@ def _network(spec: GraphEncoder, graph: _Graph) -> Any:
             self.first = torch.nn.Linear(graph.features.shape[1], width)
             self.convolutions = torch.nn.ModuleList(
                 # The matrix is normalised already.
-                GCN2Conv(width, alpha=0.1, theta=0.5, layer=layer + 1, shared_weights=True, normalize=False)
-                if spec.architecture == "gcn2"
-                else GINConv(torch.nn.Linear(width, width))
+                (
+                    GCN2Conv(
+                        width, alpha=0.1, theta=0.5, layer=layer + 1, shared_weights=True, normalize=False
+                    )
+                    if spec.architecture == "gcn2"
+                    else GINConv(torch.nn.Linear(width, width))
+                )
                 for layer in range(spec.layers)
             )
             self.last = torch.nn.Linear(width, width)

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 _MOST_BYTES = 256 << 20
-_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")  # Pillow would also start Ghostscript on PostScript
+_FORMATS = (
+    "PNG",
+    "JPEG",
+    "GIF",
+    "BMP",
+    "TIFF",
+    "WEBP",
+    "PPM",
+)  # Pillow would also start Ghostscript on PostScript
 
 
 def image_file(path: Path) -> bytes:
@@ -34,7 +42,8 @@ def image_file(path: Path) -> bytes:
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
         raise SpaceError(
-            f"{str(path)!r:.200}: expected an image of at most {_MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it one?"
+            f"{str(path)!r:.200}: expected an image of at most {_MOST_BYTES >> 20} MB, got"
+            f" {size / 2**20:,.0f} MB; is it one?"
         )
     return path.read_bytes()
 
@@ -50,7 +59,9 @@ def decode_image(content: bytes | None, where: str) -> Image:
     from PIL import Image, ImageOps
 
     if not content:
-        raise SpaceError(f"{where}: expected an image, got nothing; fill the row, or leave it out of the file")
+        raise SpaceError(
+            f"{where}: expected an image, got nothing; fill the row, or leave it out of the file"
+        )
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             image.load()
@@ -71,12 +82,16 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
     scale = size / max(image.size)
     shape = tuple(max(1, round(side * scale)) for side in image.size)
     content = io.BytesIO()
-    image.resize(shape, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS).save(content, "PNG")
+    image.resize(shape, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS).save(
+        content, "PNG"
+    )
     return content.getvalue()
 
 
 def _shown(image: Image) -> Image:
-    """In a mode that PNG and browsers have; more than 8 bits are stretched from the darkest to the brightest pixel."""
+    """In a mode that PNG and browsers have; more than 8 bits are stretched from the darkest to the
+    brightest pixel.
+    """
     from PIL import Image
 
     if image.mode in ("L", "RGB", "RGBA", "LA"):
@@ -111,7 +126,8 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
 
     if image.mode in ("I", "F"):
         raise SpaceError(
-            f"{where}: expected pictures of 8 or 16 bits a channel, got 32 bits (mode {image.mode!r}); save as 8 bits"
+            f"{where}: expected pictures of 8 or 16 bits a channel, got 32 bits (mode {image.mode!r}); save"
+            " as 8 bits"
         )
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
@@ -119,7 +135,9 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
 
 
 def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], where: str) -> np.ndarray:
-    """All pictures as (m, channels, height, width) uint8, resized where they are not (height, width) already."""
+    """All pictures as (m, channels, height, width) uint8, resized where they are not (height, width)
+    already.
+    """
     from PIL import Image
 
     height, width = size
@@ -184,7 +202,8 @@ def look_of(dataset: Dataset) -> Look:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out, and centred at its scale.
+    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out, and centred at
+    its scale.
 
     Raises
     ------
@@ -194,7 +213,9 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     from PIL import Image, ImageOps
 
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA")).convert("RGB")
+        picture = Image.alpha_composite(
+            Image.new("RGBA", picture.size, "white"), picture.convert("RGBA")
+        ).convert("RGB")
     picture = eight_bits(picture, look.mode, where)
     if look.size is None:
         return picture
@@ -205,7 +226,8 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     box = _box(np.asarray(picture))
     if box is None:
         raise SpaceError(
-            f"{where}: expected something drawn that stands out from its background, got an even grey; draw thicker"
+            f"{where}: expected something drawn that stands out from its background, got an even grey; draw"
+            " thicker"
         )
     strokes = picture.crop(box)
     scale = look.extent * min(look.size) / max(strokes.size)

@@ -1,4 +1,6 @@
-"""Whether the network answers: tested before a download, so that the error comes at once and not after retries."""
+"""Whether the network answers: tested before a download, so that the error comes at once and not after
+retries.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def answers(url: str, patience: float = PATIENCE) -> bool:
 
 
 def hub_answers(patience: float = PATIENCE) -> bool:
-    """Whether the Hugging Face hub is reachable: not switched off by HF_HUB_OFFLINE, and it answers in time."""
+    """Whether the Hugging Face hub is reachable: not switched off by HF_HUB_OFFLINE, and it answers in
+    time.
+    """
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT, patience)

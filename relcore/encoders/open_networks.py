@@ -24,7 +24,8 @@ _TRANSFORMERS = (MiniLM, PretrainedText, PretrainedVision)
 
 @dataclass(frozen=True)
 class OpenNetwork:
-    """Modules that give vectors (…, d), in the order in which they run, and the function that runs all of them.
+    """Modules that give vectors (…, d), in the order in which they run, and the function that runs all of
+    them.
 
     Attributes
     ----------
@@ -43,7 +44,9 @@ def can_open(encoder: Encoder) -> bool:
     return isinstance(encoder, _TRANSFORMERS) and len(encoder.outputs) == 1
 
 
-def open_network(encoder: Encoder, dataset: Dataset, report: Report, trained: Trained | None = None) -> OpenNetwork:
+def open_network(
+    encoder: Encoder, dataset: Dataset, report: Report, trained: Trained | None = None
+) -> OpenNetwork:
     """The encoder with its layers open; a small network needs its `trained` weights.
 
     Raises
@@ -53,8 +56,8 @@ def open_network(encoder: Encoder, dataset: Dataset, report: Report, trained: Tr
     """
     if not can_open(encoder):
         raise SpaceError(
-            f"{encoder.title}: expected one output of a transformer, or the small ViT or MLP, got an encoder whose layers give "
-            "no vectors; choose another"
+            f"{encoder.title}: expected one output of a transformer, or the small ViT or MLP, got an encoder"
+            " whose layers give no vectors; choose another"
         )
     if isinstance(encoder, SmallVision):
         return _small(encoder, dataset, trained)
@@ -69,7 +72,9 @@ def _small(encoder: SmallVision, dataset: Dataset, trained: Trained) -> OpenNetw
     model = encoder.network(trained)["encoder"]
 
     def encode(images: list) -> np.ndarray:
-        pixels = (pixel_array(images, mode, size, dataset.name) - arrays["pixel_mean"]) / arrays["pixel_deviation"]
+        pixels = (pixel_array(images, mode, size, dataset.name) - arrays["pixel_mean"]) / arrays[
+            "pixel_deviation"
+        ]
         with torch.inference_mode():
             return model(torch.from_numpy(pixels.astype(np.float32))).numpy()
 
@@ -86,7 +91,8 @@ def _transformer(encoder: Encoder, dataset: Dataset, report: Report) -> OpenNetw
     stacks = [module for module in rows.model.modules() if isinstance(module, nn.ModuleList)]
     if not stacks:
         raise SpaceError(
-            f"{encoder.title}: expected a stack of layers, got a {type(rows.model).__name__}; choose another model"
+            f"{encoder.title}: expected a stack of layers, got a {type(rows.model).__name__}; choose another"
+            " model"
         )
     layers = {f"layer {number}": block for number, block in enumerate(max(stacks, key=len), start=1)}
     embedding = getattr(rows.model, "embeddings", None)

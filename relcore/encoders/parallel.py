@@ -14,7 +14,8 @@ _FILE = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → its sentences; sentence i means the same in every language. The sentences are in random order.
+    """Language → its sentences; sentence i means the same in every language. The sentences are in random
+    order.
 
     Raises
     ------
@@ -29,17 +30,23 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
 
 
 def parallel_dataset(language: str, limit: int | None = None) -> Dataset:
-    """The sentences of one language, or the first of them; ids are the same in every language, so that spaces match."""
+    """The sentences of one language, or the first of them; ids are the same in every language, so that
+    spaces match.
+    """
     if language not in LANGUAGES:
         raise SpaceError(f"language: expected one of {quote(LANGUAGES)}, got {language!r}")
     columns = _columns()
     sentences = columns[language][:limit]
     ids = columns["id"][:limit]
-    return Dataset(lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{language}", kind="texts")
+    return Dataset(
+        lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{language}", kind="texts"
+    )
 
 
 def _columns() -> dict[str, tuple[str, ...]]:
     if not _FILE.is_file():
-        raise SpaceError(f"expected {_FILE}, which comes with the project, got no such file; check it out again")
+        raise SpaceError(
+            f"expected {_FILE}, which comes with the project, got no such file; check it out again"
+        )
     header, *rows = (line.split("\t") for line in _FILE.read_text(encoding="utf-8").splitlines())
     return dict(zip(header, zip(*rows, strict=True), strict=True))

@@ -1,9 +1,9 @@
 """Citation graphs (Cora, CiteSeer, PubMed) through PyTorch Geometric's Planetoid.
 
-Their raw files are pickles of 2016, and PyTorch Geometric un-pickles them itself. It is let near them only after every one
-has been looked through without running it, and asks for nothing but NumPy arrays, SciPy's csr_matrix, lists and defaultdict.
-What it writes while it reads goes to a temporary folder and away again: neither the user's folder changes, nor is there a
-file that a later run would un-pickle unseen.
+Their raw files are pickles of 2016, and PyTorch Geometric un-pickles them itself. It is let near them only
+after every one has been looked through without running it, and asks for nothing but NumPy arrays, SciPy's
+csr_matrix, lists and defaultdict. What it writes while it reads goes to a temporary folder and away again:
+neither the user's folder changes, nor is there a file that a later run would un-pickle unseen.
 """
 
 from __future__ import annotations
@@ -36,14 +36,23 @@ _HARMLESS = {
     "__builtin__ list",
     "builtins list",
 }
-_HIDDEN_NAMES = ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID")  # the files of 2016 have none
+_HIDDEN_NAMES = (
+    "STACK_GLOBAL",
+    "INST",
+    "EXT1",
+    "EXT2",
+    "EXT4",
+    "PERSID",
+    "BINPERSID",
+)  # the files of 2016 have none
 
 
 def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The nodes; labels are the classes' numbers. `graph()` is the whole Data: `x`, `edge_index`, `y` and the public masks.
+    """The nodes; labels are the classes' numbers. `graph()` is the whole Data: `x`, `edge_index`, `y` and the
+    public masks.
 
-    The raw files are looked for under the option `folder`, else under RELSCOPE_DATA, then in the store's folder, where a
-    download goes.
+    The raw files are looked for under the option `folder`, else under RELSCOPE_DATA, then in the store's
+    folder, where a download goes.
     """
     settings = spec.settings(folder=None)
     names = {name.lower(): name for name in GRAPHS}
@@ -61,7 +70,9 @@ def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
         name=name,
         kind="graph",
         labels=[str(label) for label in data.y.tolist()],
-        content=lambda: (memoryview(data[part].contiguous().numpy()).cast("B") for part in ("x", "edge_index")),
+        content=lambda: (
+            memoryview(data[part].contiguous().numpy()).cast("B") for part in ("x", "edge_index")
+        ),
         graph=lambda: copy.copy(data),
     )
 
@@ -72,7 +83,11 @@ def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
     roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
     places = (place for root in roots for place in (root / name / "raw", root / name.lower() / "raw"))
     return next(
-        (place for place in places if all(access.may_read(place / file) and (place / file).is_file() for file in _files(name))),
+        (
+            place
+            for place in places
+            if all(access.may_read(place / file) and (place / file).is_file() for file in _files(name))
+        ),
         None,
     )
 
@@ -93,8 +108,8 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
     if not answers(addresses[0]):
         looked = folder or os.environ.get("RELSCOPE_DATA") or "no folder (RELSCOPE_DATA is not set)"
         raise SpaceError(
-            f"{name}: expected {_files(name)[0]} and its like in {name}/raw under {looked}, or the network to download them, "
-            "got neither; copy them there"
+            f"{name}: expected {_files(name)[0]} and its like in {name}/raw under {looked}, or the network to"
+            " download them, got neither; copy them there"
         )
     raw.mkdir(parents=True, exist_ok=True)
     try:
@@ -102,7 +117,9 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
             fs.cp(address, str(raw))
     except Exception as error:  # fsspec's, aiohttp's and the disk's
         shutil.rmtree(raw, ignore_errors=True)
-        raise SpaceError(f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}") from error
+        raise SpaceError(
+            f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
+        ) from error
     return raw
 
 
@@ -119,15 +136,17 @@ def _read(name: str, raw: Path) -> Any:
         try:
             return Planetoid(root=scratch, name=name)[0]
         except Exception as error:  # un-pickling damaged bytes can raise anything
-            raise SpaceError(f"{raw}: expected Planetoid's raw files, got damaged ones ({error}); copy them again") from error
+            raise SpaceError(
+                f"{raw}: expected Planetoid's raw files, got damaged ones ({error}); copy them again"
+            ) from error
 
 
 def _require_harmless(path: Path) -> None:
     strange = list(_strange_names(path))
     if strange:
         raise SpaceError(
-            f"{path.name}: refused, the pickle asks for {quote(strange[:3])}, which Planetoid's files never need; nothing of "
-            "it was run. Get the raw files from a source you trust"
+            f"{path.name}: refused, the pickle asks for {quote(strange[:3])}, which Planetoid's files never"
+            " need; nothing of it was run. Get the raw files from a source you trust"
         )
 
 
@@ -140,4 +159,6 @@ def _strange_names(path: Path) -> Iterator[str]:
                 elif opcode.name == "GLOBAL" and argument not in _HARMLESS:
                     yield argument
     except ValueError as error:
-        raise SpaceError(f"{path.name}: expected one of Planetoid's raw files, got a damaged one; copy it again") from error
+        raise SpaceError(
+            f"{path.name}: expected one of Planetoid's raw files, got a damaged one; copy it again"
+        ) from error

@@ -1,4 +1,6 @@
-"""TfidfSvd: latent semantic analysis, sentences without any pretrained model: TF-IDF, then a truncated SVD."""
+"""TfidfSvd: latent semantic analysis, sentences without any pretrained model: TF-IDF, then a truncated
+SVD.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a truncated SVD."""
+    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a
+    truncated SVD.
+    """
 
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
@@ -34,11 +38,17 @@ class TfidfSvd(TrainedEncoder):
         384, label="Dimensions", option="dimensions", low=1, usual=lambda data: min(384, max(data.n // 4, 1))
     )
     min_texts: int = setting(
-        2, low=1, more=True, help="Leaves out words in fewer texts. A text with no other words becomes a zero vector."
+        2,
+        low=1,
+        more=True,
+        help="Leaves out words in fewer texts. A text with no other words becomes a zero vector.",
     )
     max_words: int = setting(50_000, low=1, more=True, help="Keeps the most frequent words.")
     fit_texts: int = setting(
-        50_000, low=1, more=True, help="Of more texts, only every second, third, … is fitted on, to save memory."
+        50_000,
+        low=1,
+        more=True,
+        help="Of more texts, only every second, third, … is fitted on, to save memory.",
     )
     random_state: int = setting(0, low=0, more=True)
 
@@ -62,16 +72,18 @@ class TfidfSvd(TrainedEncoder):
             matrix = vectorizer.fit_transform(islice(texts, 0, None, step))
         except ValueError as error:  # scikit-learn raises it for an empty vocabulary
             raise SpaceError(
-                f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none; lower min_texts"
+                f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none;"
+                " lower min_texts"
             ) from error
         if self.n_components >= min(matrix.shape):
             raise SpaceError(
-                f"n_components: expected fewer than the {matrix.shape[0]} texts and the {matrix.shape[1]} words that occur in "
-                f"{self.min_texts} or more of them, got {self.n_components}; lower it, or take more texts"
+                f"n_components: expected fewer than the {matrix.shape[0]} texts and the {matrix.shape[1]}"
+                f" words that occur in {self.min_texts} or more of them, got {self.n_components}; lower it,"
+                " or take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # More threads wait for each other in these small products (seven times the work on a busy machine), and their number
-        # would show in the last bits of the result.
+        # More threads wait for each other in these small products (seven times the work on a busy machine),
+        # and their number would show in the last bits of the result.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
@@ -104,16 +116,18 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 @dataclass(frozen=True)
 class PooledWords(TrainedEncoder):
-    """(1 / n) Σ w(word) · vector(word) over the n words of a text that the word space knows; a zero vector where n = 0.
+    """(1 / n) Σ w(word) · vector(word) over the n words of a text that the word space knows; a zero vector
+    where n = 0.
 
     Attributes
     ----------
     words : str
         A word space, as in `relcore.encoders.words.load_words`: a bundled one, a path, a gensim-data name.
     weighting : "plain", "idf" or "sif"
-        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)), of this dataset; or smooth inverse frequency,
-        w = a / (a + p(word)), after which each row loses its part along the first singular vector of all rows (Arora, Liang,
-        Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)), of this dataset; or smooth inverse
+        frequency, w = a / (a + p(word)), after which each row loses its part along the first singular vector
+        of all rows (Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR
+        2017, algorithm 1).
     smoothing : float
         The a of SIF. p(word) comes from the word space's counts, else from this dataset.
     """
@@ -121,15 +135,23 @@ class PooledWords(TrainedEncoder):
     kind: ClassVar = "texts"
     short: ClassVar = "words"
     words: str = setting(
-        "word2vec-novels", label="Word vectors", suggestions=tuple(BUNDLED), help="A bundled space, or the path of a file."
+        "word2vec-novels",
+        label="Word vectors",
+        suggestions=tuple(BUNDLED),
+        help="A bundled space, or the path of a file.",
     )
     weighting: Literal["plain", "idf", "sif"] = setting(
         "sif",
         choices={"plain": "Plain mean", "idf": "IDF", "sif": "SIF"},
         several=True,
-        help="IDF: rare words count more. SIF: rare words count more, and the direction common to all rows is removed.",
+        help=(
+            "IDF: rare words count more. SIF: rare words count more, and the direction common to all rows is"
+            " removed."
+        ),
     )
-    smoothing: float = setting(1e-3, above=0, more=True, help="The a of SIF: words more frequent than this count less.")
+    smoothing: float = setting(
+        1e-3, above=0, more=True, help="The a of SIF: words more frequent than this count less."
+    )
 
     def seconds(self, n: int, pixels: int = 64) -> float:
         return 1.0 + n * 2e-4  # 2,000 sentences in 0.4 s
@@ -158,7 +180,8 @@ class PooledWords(TrainedEncoder):
             occurrences = occurrences + np.asarray(counts.sum(axis=0)).ravel()
         if not known:
             raise SpaceError(
-                f"{dataset.name}: expected texts with words of {self.words!r}, got none of {n}; choose other words"
+                f"{dataset.name}: expected texts with words of {self.words!r}, got none of {n}; choose other"
+                " words"
             )
         weights = self._weights(pooling.space, n, texts_with, occurrences)
         arrays = {"weights": weights}
@@ -180,7 +203,9 @@ class PooledWords(TrainedEncoder):
 
         return encode
 
-    def _weights(self, space: LatentSpace, n: int, texts_with: np.ndarray, occurrences: np.ndarray) -> np.ndarray:
+    def _weights(
+        self, space: LatentSpace, n: int, texts_with: np.ndarray, occurrences: np.ndarray
+    ) -> np.ndarray:
         if self.weighting == "plain":
             return np.ones(len(space))
         if self.weighting == "idf":
@@ -212,7 +237,9 @@ class _Pooling:
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        used = np.unique(counts.indices)  # SciPy would make a float64 copy of all vectors, gigabytes for some spaces
+        used = np.unique(
+            counts.indices
+        )  # SciPy would make a float64 copy of all vectors, gigabytes for some spaces
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
 
     def _known(self, text: str) -> list[int]:
@@ -222,7 +249,9 @@ class _Pooling:
 
 
 def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:
-    """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of their products."""
+    """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of
+    their products.
+    """
     products = 0.0
     for _, texts in dataset.blocks():
         rows = rows_of(texts)

@@ -1,4 +1,6 @@
-"""SmallVision: image encoders trained on the spot as classifiers; a space is what the classifier's last layer sees."""
+"""SmallVision: image encoders trained on the spot as classifiers; a space is what the classifier's last
+layer sees.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _TOKENS = 8  # the most patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Images (m, channels, height, width) → vectors (m, width); the weights are drawn from torch's present generator."""
+    """Images (m, channels, height, width) → vectors (m, width); the weights are drawn from torch's present
+    generator.
+    """
     build = {"mlp": _mlp, "cnn": _cnn, "residual": _residual, "vit": _vit}[architecture]
     return build(channels, size, width)
 
@@ -42,7 +46,9 @@ def _mlp(channels: int, size: tuple[int, int], width: int) -> nn.Module:
     from torch import nn
 
     pixels = channels * size[0] * size[1]
-    return nn.Sequential(nn.Flatten(), nn.Linear(pixels, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, width))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(pixels, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, width)
+    )
 
 
 def _cnn(channels: int, size: tuple[int, int], width: int) -> nn.Module:
@@ -58,13 +64,17 @@ def _cnn(channels: int, size: tuple[int, int], width: int) -> nn.Module:
 
 
 def _residual(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Blocks x ↦ relu(f(x) + shortcut(x)) as in "Deep Residual Learning for Image Recognition", CVPR 2016, Fig. 2."""
+    """Blocks x ↦ relu(f(x) + shortcut(x)) as in "Deep Residual Learning for Image Recognition", CVPR 2016,
+    Fig. 2.
+    """
     from torch import nn
 
     class Block(nn.Module):
         def __init__(self, before: int, after: int, stride: int) -> None:
             super().__init__()
-            self.body = nn.Sequential(*_convolution(before, after, stride), *_convolution(after, after, 1)[:-1])
+            self.body = nn.Sequential(
+                *_convolution(before, after, stride), *_convolution(after, after, 1)[:-1]
+            )
             same = before == after and stride == 1
             self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride, bias=False)
 
@@ -81,7 +91,9 @@ def _residual(channels: int, size: tuple[int, int], width: int) -> nn.Module:
 
 
 def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Two pre-norm layers over at most 8 × 8 patches, mean over the patches: "An Image is Worth 16×16 Words", ICLR 2021."""
+    """Two pre-norm layers over at most 8 × 8 patches, mean over the patches: "An Image is Worth 16×16
+    Words", ICLR 2021.
+    """
     import torch
     from torch import nn
 
@@ -94,7 +106,8 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
             super().__init__()
             self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
             self.patches = nn.Conv2d(channels, dimension, side, side)
-            # Measured on the digits: positions that start as large as the patches, not at .02, give .97 where those give .93.
+            # Measured on the digits: positions that start as large as the patches, not at .02, give .97 where
+            # those give .93.
             self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
             layer = nn.TransformerEncoderLayer(
                 dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -124,37 +137,52 @@ _BATCH = 64
 _READ = 256
 _LEARNING_RATE = 3e-3
 _HELD_OUT = 0.2
-# Seconds a row and epoch at 64 pixels, measured on a server's processor of 2026, one thread, torch 2: digits (1,797 of 8 × 8
-# pixels), 12 epochs, 0.8, 2.9, 7.4 and 6.7 s; 1,250 of MNIST's 28 × 28, 2 epochs, 0.5, 1.3, 2.5 and 2.7 s, so about with the
-# square root of the pixels.
+# Seconds a row and epoch at 64 pixels, measured on a server's processor of 2026, one thread, torch 2: digits
+# (1,797 of 8 × 8 pixels), 12 epochs, 0.8, 2.9, 7.4 and 6.7 s; 1,250 of MNIST's 28 × 28, 2 epochs, 0.5, 1.3,
+# 2.5 and 2.7 s, so about with the square root of the pixels.
 _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 
 
 @dataclass(frozen=True)
 class SmallVision(TrainedEncoder):
-    """A small network trained on the dataset's labels, with a linear head on its `width` outputs, which are the space.
+    """A small network trained on the dataset's labels, with a linear head on its `width` outputs, which are
+    the space.
 
-    A fifth of the rows is held out from training: the same fifth for every encoder of a dataset, see `held_out_rows`. Two
-    networks of equal settings are equal to the last bit on a machine; a processor is used with one thread for that.
+    A fifth of the rows is held out from training: the same fifth for every encoder of a dataset, see
+    `held_out_rows`. Two networks of equal settings are equal to the last bit on a machine; a processor is
+    used with one thread for that.
 
     Training is by AdamW with a learning rate of up to .003 and down to 0, in batches of 64.
     """
 
-    architecture: Architecture = setting("cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES))
+    architecture: Architecture = setting(
+        "cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES)
+    )
     width: int = setting(64, low=2, high=4096, help="Dimension of the space.")
     epochs: int = setting(12, low=1, high=1000, help="Passes over the training rows.")
-    random_state: int = setting(0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows.")
+    random_state: int = setting(
+        0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows."
+    )
     image_size: int | None = setting(
         None,
         label="Pixels per side",
         low=4,
         high=LARGEST,
-        usual=lambda data: 32 if len(data.sizes) > 1 or max(map(max, data.sizes), default=0) > LARGEST else None,
+        usual=lambda data: (
+            32 if len(data.sizes) > 1 or max(map(max, data.sizes), default=0) > LARGEST else None
+        ),
         placeholder="own",
-        help=f"Every picture is resized to this. Needed where pictures differ in size, or are larger than {LARGEST} pixels.",
+        help=(
+            "Every picture is resized to this. Needed where pictures differ in size, or are larger than"
+            f" {LARGEST} pixels."
+        ),
     )
     train_rows: int = setting(
-        5_000, low=10, high=10**7, help="The most rows to train on, drawn at random. All rows are encoded.", more=True
+        5_000,
+        low=10,
+        high=10**7,
+        help="The most rows to train on, drawn at random. All rows are encoded.",
+        more=True,
     )
 
     kind: ClassVar = "images"
@@ -164,13 +192,15 @@ class SmallVision(TrainedEncoder):
         if len(data.classes) > 1:
             return ""
         return (
-            "Small networks learn from labels of two or more classes, and this dataset has none: choose a label column, or a "
-            "pretrained model."
+            "Small networks learn from labels of two or more classes, and this dataset has none: choose a"
+            " label column, or a pretrained model."
         )
 
     def seconds(self, n: int, pixels: int = 64) -> float:
         pixels = self.image_size**2 if self.image_size else pixels
-        rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs + n / 3  # encoding is the forward third of training
+        rows = (
+            min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs + n / 3
+        )  # encoding is the forward third of training
         return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
@@ -181,12 +211,14 @@ class SmallVision(TrainedEncoder):
         return f"{NAMES[self.architecture]} {self.width}, state {self.random_state}"
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
-        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "n_held_out", "classes", …
+        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "n_held_out",
+        "classes", …
 
         Raises
         ------
         SpaceError
-            No labels, one class only, (nearly) a class a row, pictures of several or too large sizes without `image_size`.
+            No labels, one class only, (nearly) a class a row, pictures of several or too large sizes without
+            `image_size`.
         """
         import torch
 
@@ -268,7 +300,9 @@ class SmallVision(TrainedEncoder):
         optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.05)
         n_steps = self.epochs * n_batches
         n_steps += n_steps == 5  # it rises for n / 5 − 1 steps and divides by that
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
+        )
         order = torch.Generator().manual_seed(self.random_state)
         curve: dict[str, list[float]] = {"loss": [], "held_out_accuracy": []}
         for epoch in range(1, self.epochs + 1):
@@ -277,7 +311,9 @@ class SmallVision(TrainedEncoder):
             # Equal parts, not batches of 64 and a remainder: batch normalisation fails on a batch of one.
             shuffled = train[torch.randperm(len(train), generator=order).to(train.device)]
             for batch in shuffled.tensor_split(n_batches):
-                loss = nn.functional.cross_entropy(model["head"](model["encoder"](images[batch])), labels[batch])
+                loss = nn.functional.cross_entropy(
+                    model["head"](model["encoder"](images[batch])), labels[batch]
+                )
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -291,18 +327,21 @@ class SmallVision(TrainedEncoder):
         return curve
 
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
-        """Training rows, held-out rows, the classes' names, and the class of each row, -1 where there is none."""
+        """Training rows, held-out rows, the classes' names, and the class of each row, -1 where there is
+        none.
+        """
         if dataset.labels is None:
             raise SpaceError(
-                f"{self.title}: expected labels to train on, got none in {dataset.name!r}; choose a label column, or a "
-                "pretrained encoder"
+                f"{self.title}: expected labels to train on, got none in {dataset.name!r}; choose a label"
+                " column, or a pretrained encoder"
             )
         labelled = dataset.labels != ""
         classes, found = np.unique(dataset.labels[labelled].astype(str), return_inverse=True)
         if len(classes) < 2 or len(classes) > len(found) / 2:
             raise SpaceError(
-                f"{self.title}: expected labels of two or more classes, each with several of the items, got {len(classes)} "
-                f"different ones for {len(found)} items in {dataset.name!r}; choose another label column"
+                f"{self.title}: expected labels of two or more classes, each with several of the items, got"
+                f" {len(classes)} different ones for {len(found)} items in {dataset.name!r}; choose another"
+                " label column"
             )
         targets = np.full(len(dataset), -1, dtype=np.int64)
         targets[labelled] = found
@@ -311,20 +350,27 @@ class SmallVision(TrainedEncoder):
         held_out = held_out[labelled[held_out]][: self.train_rows]
         if len(train) < 2 or not len(held_out):
             raise SpaceError(
-                f"{self.title}: expected ten or more labelled items, got {len(found)} in {dataset.name!r}; take more"
+                f"{self.title}: expected ten or more labelled items, got {len(found)} in {dataset.name!r};"
+                " take more"
             )
         if len(train) > self.train_rows:
-            train = np.sort(np.random.default_rng(self.random_state).choice(train, self.train_rows, replace=False))
+            train = np.sort(
+                np.random.default_rng(self.random_state).choice(train, self.train_rows, replace=False)
+            )
         return train, held_out, classes.tolist(), targets
 
-    def _pixels(self, dataset: Dataset, rows: np.ndarray, report: Report) -> tuple[str, tuple[int, int], np.ndarray]:
-        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read block by block."""
+    def _pixels(
+        self, dataset: Dataset, rows: np.ndarray, report: Report
+    ) -> tuple[str, tuple[int, int], np.ndarray]:
+        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read block by
+        block.
+        """
         first = dataset.item(int(rows[0]))
         size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
         if max(size) > LARGEST:
             raise SpaceError(
-                f"{self.title}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {size[1]} × {size[0]} in "
-                f"{dataset.name!r}; set image_size=32, or choose a pretrained encoder"
+                f"{self.title}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {size[1]} ×"
+                f" {size[0]} in {dataset.name!r}; set image_size=32, or choose a pretrained encoder"
             )
         mode, parts = "L", []
         for start in range(0, len(dataset), _READ):
@@ -346,13 +392,15 @@ class SmallVision(TrainedEncoder):
         if others:
             width, height = min(others)
             raise SpaceError(
-                f"{self.title}: expected pictures of one size, got {size[1]} × {size[0]} and {width} × {height} in {name!r}; "
-                "set image_size=32, say"
+                f"{self.title}: expected pictures of one size, got {size[1]} × {size[0]} and {width} ×"
+                f" {height} in {name!r}; set image_size=32, say"
             )
 
 
 def held_out_rows(n: int) -> np.ndarray:
-    """The rows, ascending, of a dataset of n that no SmallVision is trained on: a fifth, the same for all of them."""
+    """The rows, ascending, of a dataset of n that no SmallVision is trained on: a fifth, the same for all
+    of them.
+    """
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 

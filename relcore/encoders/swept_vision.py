@@ -30,11 +30,13 @@ _VALIDATION = 0.15  # of the rows that are not held out
 
 @dataclass(frozen=True)
 class SweptVision(TrainedEncoder):
-    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space, (n, width).
+    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space, (n,
+    width).
 
-    "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of stride 1, 2, 2, ….
-    A fifth of the rows is never trained on, as for `SmallVision`, and of the rest 15 % validate: the weights kept are those of
-    the epoch that validates best. Without momentum, schedule or decay, so that the effect of a setting is visible.
+    "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
+    stride 1, 2, 2, …. A fifth of the rows is never trained on, as for `SmallVision`, and of the rest 15 %
+    validate: the weights kept are those of the epoch that validates best. Without momentum, schedule or
+    decay, so that the effect of a setting is visible.
 
     Attributes
     ----------
@@ -65,10 +67,13 @@ class SweptVision(TrainedEncoder):
     def title(self) -> str:
         return f"{_TITLES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
 
-    def train(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
+    def train(
+        self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
+    ) -> Trained:
         """Train; `watch`, if given, is called with the space of all rows, (n, width), after each epoch.
 
-        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch, "epoch" that validated best, from 1.
+        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch, "epoch" that validated
+        best, from 1.
 
         Raises
         ------
@@ -93,7 +98,9 @@ class SweptVision(TrainedEncoder):
                 model.train()
                 order, total = torch.from_numpy(train)[torch.randperm(len(train))], 0.0
                 for batch in order.split(_BATCH):
-                    loss = nn.functional.cross_entropy(model["head"](model["encoder"](images[batch])), targets[batch])
+                    loss = nn.functional.cross_entropy(
+                        model["head"](model["encoder"](images[batch])), targets[batch]
+                    )
                     optimizer.zero_grad()
                     loss.backward()
                     optimizer.step()
@@ -107,10 +114,18 @@ class SweptVision(TrainedEncoder):
                 if watch:
                     watch(rows.cpu().numpy())
                 if best < 0 or curve["accuracies"][-1] > curve["accuracies"][best]:
-                    best, weights = epoch, {name: value.cpu().numpy().copy() for name, value in model.state_dict().items()}
+                    best, weights = (
+                        epoch,
+                        {name: value.cpu().numpy().copy() for name, value in model.state_dict().items()},
+                    )
                 measured = {"loss": curve["losses"][-1], "accuracy": curve["accuracies"][-1]}
                 report(epoch + 1, self.epochs, f"{self.title}: epoch {epoch + 1} of {self.epochs}", measured)
-        facts = {**curve, "epoch": best + 1, "size": list(parts.pixels.shape[1:]), "n_classes": int(classes.max()) + 1}
+        facts = {
+            **curve,
+            "epoch": best + 1,
+            "size": list(parts.pixels.shape[1:]),
+            "n_classes": int(classes.max()) + 1,
+        }
         return Trained(weights, {**facts, "pixel_mean": parts.mean, "pixel_deviation": parts.deviation})
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
@@ -119,7 +134,9 @@ class SweptVision(TrainedEncoder):
         facts, device = trained.metadata, best_device()
         with reproducible(self.random_state):  # building a network draws weights, which are then replaced
             model = new_network(self, facts["size"], facts["n_classes"])
-        model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()})
+        model.load_state_dict(
+            {name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()}
+        )
         model.to(device)
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
@@ -133,7 +150,9 @@ class SweptVision(TrainedEncoder):
 
 @dataclass(frozen=True)
 class SplitPictures:
-    """What a network is trained on: grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the training rows."""
+    """What a network is trained on: grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the
+    training rows.
+    """
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -145,11 +164,14 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as in `train`."""
+    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as
+    in `train`.
+    """
     names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
         raise SpaceError(
-            f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose another"
+            f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose"
+            " another"
         )
     images = dataset.items(0, len(dataset))
     pixels = _array(images, dataset.name, (1, images[0].height, images[0].width))
@@ -166,7 +188,10 @@ def split_pictures(dataset: Dataset) -> SplitPictures:
 def _array(images: list, name: str, size: tuple[int, ...]) -> np.ndarray:
     """Grey pixels, (m, 1, height, width) float32."""
     if others := {(image.height, image.width) for image in images} - {tuple(size[1:])}:
-        raise SpaceError(f"{name}: expected pictures of {size[2]} × {size[1]} pixels, got others, such as {min(others)[::-1]}")
+        raise SpaceError(
+            f"{name}: expected pictures of {size[2]} × {size[1]} pixels, got others, such as"
+            f" {min(others)[::-1]}"
+        )
     return pixel_array(images, "L", tuple(size[1:]), name).astype(np.float32)
 
 
@@ -179,7 +204,9 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
 
 
 def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """Its "encoder" and "head" with first weights from torch's present generator; `size` is (1, height, width)."""
+    """Its "encoder" and "head" with first weights from torch's present generator; `size` is (1, height,
+    width).
+    """
     from torch import nn
 
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]

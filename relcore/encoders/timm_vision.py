@@ -11,7 +11,13 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, setting
 from relcore.encoders.images import eight_bits
-from relcore.encoders.transformers import TorchBatches, best_device, content_of_model, model_folder, where_of_model
+from relcore.encoders.transformers import (
+    TorchBatches,
+    best_device,
+    content_of_model,
+    model_folder,
+    where_of_model,
+)
 from relcore.runs.progress import Report
 
 if TYPE_CHECKING:
@@ -25,8 +31,8 @@ class TimmVision(Encoder):
     Attributes
     ----------
     model : str
-        A folder with config.json and safetensors weights, as timm's `save_for_hf` writes it, or a hub's name such as
-        ``"timm/resnet18.a1_in1k"``.
+        A folder with config.json and safetensors weights, as timm's `save_for_hf` writes it, or a hub's name
+        such as ``"timm/resnet18.a1_in1k"``.
     """
 
     model: str = setting(placeholder="timm/resnet18.a1_in1k, or a folder", note=where_of_model)
@@ -49,7 +55,8 @@ class TimmVision(Encoder):
         Raises
         ------
         SpaceError
-            timm is not installed or does not fit this PyTorch; no such model, or one with pickled weights only.
+            timm is not installed or does not fit this PyTorch; no such model, or one with pickled weights
+            only.
         """
         _need_timm()
         folder = model_folder(self.model)
@@ -60,13 +67,19 @@ class TimmVision(Encoder):
         try:
             model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise SpaceError(f"model {self.model!r}: expected a timm model, got one that cannot be loaded ({error})") from error
+            raise SpaceError(
+                f"model {self.model!r}: expected a timm model, got one that cannot be loaded ({error})"
+            ) from error
         device = best_device()
         model = model.eval().to(device)
-        transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
+        transform = timm.data.create_transform(
+            **timm.data.resolve_model_data_config(model), is_training=False
+        )
 
         def forward(images: list) -> dict[str, torch.Tensor]:
-            pixels = torch.stack([transform(eight_bits(image, "RGB", dataset.name)) for image in images]).to(device)
+            pixels = torch.stack([transform(eight_bits(image, "RGB", dataset.name)) for image in images]).to(
+                device
+            )
             return {"": model(pixels).flatten(1)}
 
         return TorchBatches(forward, device)
@@ -74,10 +87,14 @@ class TimmVision(Encoder):
 
 def _need_timm() -> None:
     if find_spec("timm") is None:
-        raise SpaceError("expected timm, which is not installed; pip install timm torchvision, or choose a transformers model")
+        raise SpaceError(
+            "expected timm, which is not installed; pip install timm torchvision, or choose a transformers"
+            " model"
+        )
     try:
         import timm  # noqa: F401
     except (ImportError, RuntimeError, OSError) as error:  # a torchvision that was built for another PyTorch
         raise SpaceError(
-            f"expected timm, which cannot be imported here ({error}); install the torchvision that fits this PyTorch"
+            f"expected timm, which cannot be imported here ({error}); install the torchvision that fits this"
+            " PyTorch"
         ) from error

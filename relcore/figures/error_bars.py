@@ -1,4 +1,6 @@
-"""Error bars: the errors of models with their own decoder and with another's, on a logarithmic axis, beside a floor."""
+"""Error bars: the errors of models with their own decoder and with another's, on a logarithmic axis,
+beside a floor.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _Y = "MSE × 10³, smaller is better"
 _FLOOR = "the mean picture for each"
 
 
-def errors_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "errors") -> Exportable:
+def errors_exportable(
+    table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "errors"
+) -> Exportable:
     """Bars of a `Reconstructions.table`; printed as LaTeX with mean ± deviation."""
     return Exportable(
         name,
@@ -39,8 +43,12 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "model": table.model,
-            "not stitched": [f"{a:.2f} ± {b:.2f}" for a, b in zip(table.own, table.own_deviation, strict=True)],
-            "stitched": [f"{a:.2f} ± {b:.2f}" for a, b in zip(table.stitched, table.stitched_deviation, strict=True)],
+            "not stitched": [
+                f"{a:.2f} ± {b:.2f}" for a, b in zip(table.own, table.own_deviation, strict=True)
+            ],
+            "stitched": [
+                f"{a:.2f} ± {b:.2f}" for a, b in zip(table.stitched, table.stitched_deviation, strict=True)
+            ],
             "mean picture": [f"{floor:.2f}" for floor in table.mean_picture],
         }
     )
@@ -48,7 +56,8 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def alt_text(table: pd.DataFrame) -> str:
     told = "; ".join(
-        f"{row.model}: own {error_text(row.own)}, stitched {error_text(row.stitched)}" for row in table.itertuples()
+        f"{row.model}: own {error_text(row.own)}, stitched {error_text(row.stitched)}"
+        for row in table.itertuples()
     )
     return f"Bar chart, logarithmic, of {_Y}. {told}; {_FLOOR}: {error_text(table.mean_picture.iloc[0])}."
 
@@ -103,15 +112,22 @@ def printed_errors_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
         colors = dict(zip(_FORMS, theme.category_colors(2), strict=True))
         floor = table.mean_picture.iloc[0]
         handles = [Patch(color=colors[form], label=label) for form, label in _FORMS.items()]
-        handles.append(Line2D([], [], color=theme.muted, lw=1, ls="--", label=f"{_FLOOR}: {error_text(floor)}"))
+        handles.append(
+            Line2D([], [], color=theme.muted, lw=1, ls="--", label=f"{_FLOOR}: {error_text(floor)}")
+        )
         below = height_of(legend_below(figure, handles, style)) + 3.4 * line
         total = below + 0.38 * style.width + 0.1
         figure.set_figheight(total)
         left = 3.6 * line
-        axes = figure.add_axes((left / style.width, below / total, 1 - (left + 0.1) / style.width, 1 - (below + 0.1) / total))
+        axes = figure.add_axes(
+            (left / style.width, below / total, 1 - (left + 0.1) / style.width, 1 - (below + 0.1) / total)
+        )
         places = np.arange(len(table))
         for shift, (form, color) in zip((-0.2, 0.2), colors.items(), strict=True):
-            deviation = {"yerr": table[f"{form}_deviation"], "error_kw": {"lw": 0.7, "ecolor": theme.text, "capsize": 1.5}}
+            deviation = {
+                "yerr": table[f"{form}_deviation"],
+                "error_kw": {"lw": 0.7, "ecolor": theme.text, "capsize": 1.5},
+            }
             axes.bar(places + shift, table[form], 0.38, color=color, **deviation)
         axes.axhline(floor, color=theme.muted, lw=1, ls="--")
         axes.set(yscale="log", ylabel=_Y, ylim=[10.0**exponent for exponent in _exponents(table)])
@@ -119,11 +135,15 @@ def printed_errors_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
         axes.yaxis.set_minor_formatter("")
         axes.set_xticks(places, [model.replace(", ", "\n") for model in table.model])
         axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(length=2, width=0.6, labelsize=style.font_size - 1, labelcolor=theme.muted, color=theme.border)
+        axes.tick_params(
+            length=2, width=0.6, labelsize=style.font_size - 1, labelcolor=theme.muted, color=theme.border
+        )
         return figure
 
 
 def _exponents(table: pd.DataFrame) -> tuple[float, float]:
     """The axis in powers of ten, a little below the smallest bar and above the largest."""
     values = np.concatenate([table.own, table.stitched, table.mean_picture])
-    return float(np.log10(values.min() / 3)), float(np.log10((values.max() + table.stitched_deviation.max()) * 1.3))
+    return float(np.log10(values.min() / 3)), float(
+        np.log10((values.max() + table.stitched_deviation.max()) * 1.3)
+    )

@@ -1,8 +1,9 @@
 """Export: every figure as a file of any kind, with the recipe that makes it again inside.
 
-An `Exportable` knows a figure's three forms (screen, paper, numbers) and its recipe, so the app's export bar and the command
-line treat all figures alike. The recipe, a dictionary of settings, travels in PDF (Keywords), PNG (a text chunk), SVG
-(metadata) and HTML (a JSON script); `embedded.read_recipe` gets it back from any of them.
+An `Exportable` knows a figure's three forms (screen, paper, numbers) and its recipe, so the app's export bar
+and the command line treat all figures alike. The recipe, a dictionary of settings, travels in PDF (Keywords),
+PNG (a text chunk), SVG (metadata) and HTML (a JSON script); `embedded.read_recipe` gets it back from any of
+them.
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Embedded: the recipe inside a figure's file, found by one pass over its bytes; nothing is drawn or unpacked for it.
+# Embedded: the recipe inside a figure's file, found by one pass over its bytes; nothing is drawn or unpacked
+# for it.
 
 KEY = "relscope-recipe"
 _LARGEST = 256 << 20
 _PNG = b"\x89PNG\r\n\x1a\n"
-_KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)  # possessive: what was passed is not tried again
+_KEYWORDS = re.compile(
+    rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL
+)  # possessive: what was passed is not tried again
 _ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
 
 
@@ -59,14 +63,20 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
         found = _find(data)
         recipe = None if found is None else parse(found, "recipe")
     except (ValueError, zlib.error) as error:
-        raise SpaceError(f"{name}: expected a recipe in JSON, got one that cannot be read ({error})") from error
+        raise SpaceError(
+            f"{name}: expected a recipe in JSON, got one that cannot be read ({error})"
+        ) from error
     if not isinstance(recipe, dict):
-        raise SpaceError(f"{name}: expected a PDF, PNG, SVG, HTML or JSON with a recipe inside, got none; export it again")
+        raise SpaceError(
+            f"{name}: expected a PDF, PNG, SVG, HTML or JSON with a recipe inside, got none; export it again"
+        )
     return recipe
 
 
 def recipe_script(recipe: str | None) -> str:
-    """The element that holds a recipe in JSON in a page; empty without one. No text of it can end the element."""
+    """The element that holds a recipe in JSON in a page; empty without one. No text of it can end the
+    element.
+    """
     safe = None if recipe is None else recipe.replace("<", "\\u003c")  # in JSON a "<" is as well written so
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
 
@@ -76,7 +86,8 @@ def _content(path: Path) -> bytes:
     if size > _LARGEST:
         most = f"at most {_LARGEST >> 20} MB"
         raise SpaceError(
-            f"{path.name}: expected a figure with a recipe inside, {most}, got {size >> 20:,} MB; is it this file?"
+            f"{path.name}: expected a figure with a recipe inside, {most}, got {size >> 20:,} MB; is it this"
+            " file?"
         )
     return path.read_bytes()
 
@@ -101,13 +112,19 @@ def _find(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts of a PNG under our key, plain or packed; what it shows is not decoded, however large it says it is."""
+    """The texts of a PNG under our key, plain or packed; what it shows is not decoded, however large it
+    says it is.
+    """
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
         kind, text = data[at + 4 : at + 8], at + 8 + len(key)
         if kind in (b"tEXt", b"zTXt") and data.startswith(key, at + 8):
-            yield data[text:end] if kind == b"tEXt" else zlib.decompressobj().decompress(data[text + 1 : end], MOST_BYTES + 1)
+            yield (
+                data[text:end]
+                if kind == b"tEXt"
+                else zlib.decompressobj().decompress(data[text + 1 : end], MOST_BYTES + 1)
+            )
         if not kind.isalpha():
             return
         at = end + 4
@@ -162,16 +179,21 @@ class Exportable:
     def filename(self, kind: str) -> str:
         return f"{self._slug}.{kind}"
 
-    def bytes(self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False) -> bytes:
-        """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe alone).
+    def bytes(
+        self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
+    ) -> bytes:
+        """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe
+        alone).
 
-        `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the style's, or light).
-        The recipe inside names files without their folders, unless `full_paths`; see `relcore.base.portable`.
+        `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the
+        style's, or light). The recipe inside names files without their folders, unless `full_paths`; see
+        `relcore.base.portable`.
 
         Raises
         ------
         SpaceError
-            Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a table to print.
+            Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a
+            table to print.
         """
         described = self.recipe if full_paths else without_paths(self.recipe)
         recipe = None if described is None else _to_json(described)
@@ -181,7 +203,10 @@ class Exportable:
             return self.table().to_csv(index=False, lineterminator="\n").encode()
         if kind == "tex":
             if self.latex is None:
-                raise SpaceError(f"{self.name}: expected a figure with a table for tex, got one without; export csv instead")
+                raise SpaceError(
+                    f"{self.name}: expected a figure with a table for tex, got one without; export csv"
+                    " instead"
+                )
             with extra():
                 return _latex(self.latex()).encode()
         if kind == "json":
@@ -194,7 +219,9 @@ class Exportable:
 
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
         """Write the file that the suffix of the path names; settings and errors as in `bytes`."""
-        Path(path).write_bytes(self.bytes(Path(path).suffix.lstrip(".").lower(), style, full_paths=full_paths))
+        Path(path).write_bytes(
+            self.bytes(Path(path).suffix.lstrip(".").lower(), style, full_paths=full_paths)
+        )
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
@@ -215,7 +242,7 @@ class Exportable:
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
         return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(plot)}">\n'
             f"<title>{escape(self.name)}</title>\n{recipe_script(recipe)}"
             f"<style>body {{ margin: 16px; background: {theme.surface}; }}</style>\n</head>\n"
@@ -236,21 +263,24 @@ class Exportable:
 
 
 def _policy(plot: str) -> str:
-    """What the browser lets a page do: run the scripts of this plot, by their digests, and ask no server for anything.
+    """What the browser lets a page do: run the scripts of this plot, by their digests, and ask no server for
+    anything.
 
-    A second wall: no text of a user can end a script or an attribute, and if one could, it would not run. Plotly compiles code
-    for points drawn by WebGL, hence 'unsafe-eval', and writes styles into elements.
+    A second wall: no text of a user can end a script or an attribute, and if one could, it would not run.
+    Plotly compiles code for points drawn by WebGL, hence 'unsafe-eval', and writes styles into elements.
     """
     scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
     digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
-        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+        " blob:; base-uri 'none'; form-action 'none'"
     )
 
 
-def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
+def drawn(
+    screen: str, paper: str, *data: Any
+) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
     """The two renderers of these data, ``"lines:lines_figure"`` and the like, imported when they are called.
 
     They get the data `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
@@ -258,7 +288,9 @@ def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Fig
 
     def renderer(name: str) -> Callable[[Any], Any]:
         module, function = name.split(":")
-        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(*map(encodable, data), look)
+        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(
+            *map(encodable, data), look
+        )
 
     return renderer(screen), renderer(paper)
 
@@ -285,10 +317,14 @@ def options_exportable(
     return Exportable(name, *renderers, options.table, recipe, latex)
 
 
-def scores_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores") -> Exportable:
+def scores_exportable(
+    table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
+) -> Exportable:
     """Bars of scores beside their chance levels; see `tables.score_table`."""
     renderers = drawn("interactive:score_bars_figure", "publication:score_bars_figure", table)
-    return Exportable(name, *renderers, lambda: score_table(table), recipe, lambda: printed_scores(score_table(table)))
+    return Exportable(
+        name, *renderers, lambda: score_table(table), recipe, lambda: printed_scores(score_table(table))
+    )
 
 
 def histogram_exportable(
@@ -307,7 +343,9 @@ def histogram_exportable(
 
 
 def spectrum_exportable(
-    singular_values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
+    singular_values_by_name: Mapping[str, np.ndarray],
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "spectrum",
 ) -> Exportable:
     """Singular values of anchor sets; see `tables.spectrum_table`."""
     renderers = drawn("interactive:spectrum_figure", "publication:spectrum_figure", singular_values_by_name)

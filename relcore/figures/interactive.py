@@ -1,7 +1,7 @@
 """Interactive figures: Plotly, for the app's pages and for HTML that works offline.
 
-Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly reads texts as
-HTML and would not show a word such as ``<unk>``.
+Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly
+reads texts as HTML and would not show a word such as ``<unk>``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,21 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
         "title": {"font": {"color": theme.muted, "size": 13}, "standoff": 8},
         "automargin": True,
     }
-    scene_axis = {"backgroundcolor": theme.surface, "gridcolor": theme.grid, "linecolor": theme.border, "color": theme.muted}
+    scene_axis = {
+        "backgroundcolor": theme.surface,
+        "gridcolor": theme.grid,
+        "linecolor": theme.border,
+        "color": theme.muted,
+    }
     return go.layout.Template(
         layout={
             "font": {"family": theme.font, "size": 13, "color": theme.text},
-            "title": {"font": {"size": 16, "color": theme.text, "weight": 600}, "x": 0, "xref": "paper", "xanchor": "left"},
+            "title": {
+                "font": {"size": 16, "color": theme.text, "weight": 600},
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "left",
+            },
             "paper_bgcolor": theme.surface,
             "plot_bgcolor": theme.surface,
             "colorway": theme.category_colors(20),
@@ -49,7 +59,14 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
             "scene": dict.fromkeys(("xaxis", "yaxis", "zaxis"), scene_axis),
-            "legend": {"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "yref": "container", "itemsizing": "constant"},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 0,
+                "yanchor": "top",
+                "yref": "container",
+                "itemsizing": "constant",
+            },
             "hoverlabel": {
                 "bgcolor": theme.surface,
                 "bordercolor": theme.border,
@@ -62,8 +79,12 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
     )
 
 
-def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "Similarity of the two spaces") -> go.Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level (`tables.score_table`)."""
+def score_bars_figure(
+    table: pd.DataFrame, theme: Theme = LIGHT, title: str = "Similarity of the two spaces"
+) -> go.Figure:
+    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
+    (`tables.score_table`).
+    """
     table, width = score_places(score_table(table))
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
     has_interval = {"low", "high"} <= set(table.columns)
@@ -78,7 +99,10 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "S
             name="chance level, 95 % band",
             marker={"color": theme.null, "line": {"color": theme.muted, "width": 1}},
             legendrank=2000,
-            hovertext=[f"chance level, 95 % band: {band(row.null_low, row.null_high, 4)}" for row in null.itertuples()],
+            hovertext=[
+                f"chance level, 95 % band: {band(row.null_low, row.null_high, 4)}"
+                for row in null.itertuples()
+            ],
             hovertemplate="%{hovertext}<extra></extra>",
         )
     for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
@@ -98,13 +122,18 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "S
             textposition="outside",
             cliponaxis=False,
             error_y=interval,
-            hovertext=[f"{plain_text(row.metric)}<br>{plain_text(form)}: {short(row.score, 4)}" for row in part.itertuples()],
+            hovertext=[
+                f"{plain_text(row.metric)}<br>{plain_text(form)}: {short(row.score, 4)}"
+                for row in part.itertuples()
+            ],
             hovertemplate="%{hovertext}<extra></extra>",
         )
     alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
     _chart(figure, theme, title, "metric", "score (1 = identical)", f"Bar chart. {title} {alt}.")
     figure.update_layout(barmode="overlay", uniformtext={"minsize": 9, "mode": "show"})
-    figure.update_xaxes(tickvals=list(range(len(metrics))), ticktext=[plain_text(m) for m in metrics], showgrid=False)
+    figure.update_xaxes(
+        tickvals=list(range(len(metrics))), ticktext=[plain_text(m) for m in metrics], showgrid=False
+    )
     figure.update_yaxes(range=score_range(table))
     return figure
 
@@ -116,7 +145,9 @@ def histogram_figure(
     title: str = "Distribution",
     bins: int | None = None,
 ) -> go.Figure:
-    """Distributions as filled outlines in common bins; `x_title` with its unit. See `tables.histogram_table`."""
+    """Distributions as filled outlines in common bins; `x_title` with its unit. See
+    `tables.histogram_table`.
+    """
     table = histogram_table(values_by_name, bins)
     names = list(dict.fromkeys(table.name))
     figure = go.Figure()
@@ -143,9 +174,13 @@ def histogram_figure(
 
 
 def spectrum_figure(
-    singular_values_by_name: Mapping[str, np.ndarray], theme: Theme = LIGHT, title: str = "Spectrum of the anchors"
+    singular_values_by_name: Mapping[str, np.ndarray],
+    theme: Theme = LIGHT,
+    title: str = "Spectrum of the anchors",
 ) -> go.Figure:
-    """Singular values as shares of the largest, logarithmic; the legend has the condition number (`tables.spectrum_table`)."""
+    """Singular values as shares of the largest, logarithmic; the legend has the condition number
+    (`tables.spectrum_table`).
+    """
     table = spectrum_table(singular_values_by_name)
     names = list(dict.fromkeys(table.name))
     figure, alt = go.Figure(), []
@@ -161,18 +196,28 @@ def spectrum_figure(
             marker={"size": 4},
             name=f"{plain_text(name)} · {condition(part)}",
             hovertext=[
-                f"component {row.component}: {general(row.relative)} of the largest ({general(row.singular_value, 4)})"
+                f"component {row.component}: {general(row.relative)} of the largest"
+                f" ({general(row.singular_value, 4)})"
                 for row in shown.itertuples()
             ],
             hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
         )
-    _chart(figure, theme, title, "component (rank)", "singular value / largest", f"Line chart. {title}. {'; '.join(alt)}.")
+    _chart(
+        figure,
+        theme,
+        title,
+        "component (rank)",
+        "singular value / largest",
+        f"Line chart. {title}. {'; '.join(alt)}.",
+    )
     figure.update_yaxes(type="log", exponentformat="power", dtick=1)
     return figure
 
 
 def _chart(figure: go.Figure, theme: Theme, title: str, x_title: str, y_title: str, alt: str) -> None:
-    figure.update_layout(template=relscope_template(theme), meta={"alt": alt}, showlegend=True, height=380, margin={"b": 96})
+    figure.update_layout(
+        template=relscope_template(theme), meta={"alt": alt}, showlegend=True, height=380, margin={"b": 96}
+    )
     figure.update_layout(title={"text": plain_text(title)}, legend={"y": 0.01, "yanchor": "bottom"})
     figure.update_xaxes(title={"text": plain_text(x_title)})
     figure.update_yaxes(title={"text": plain_text(y_title)})
@@ -185,5 +230,7 @@ def translucent(color: str, alpha: float) -> str:
 
 
 def plain_text(text: object) -> str:
-    """A text that Plotly shows literally: not as HTML, nor between dollar signs as mathematics, nor ``%{x}`` as a value."""
+    """A text that Plotly shows literally: not as HTML, nor between dollar signs as mathematics, nor
+    ``%{x}`` as a value.
+    """
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")

@@ -22,7 +22,9 @@ _FEW = 40  # points of a line that are marked one by one
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
-    """Each line with its band, or each point with its bar; what a point's `keys` say is its ``customdata``."""
+    """Each line with its band, or each point with its bar; what a point's `keys` say is its
+    ``customdata``.
+    """
     figure = go.Figure()
     for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
         if not len(line):
@@ -33,14 +35,30 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
             _draw_points(figure, line, color, theme)
     for i, (name, value) in enumerate(lines.baselines):
         dash = {"color": theme.muted, "width": 1.5, "dash": DASHES[i % len(DASHES)]}
-        figure.add_hline(value, line=dash, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below")
+        figure.add_hline(
+            value, line=dash, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below"
+        )
     for name, value in lines.marks:
         line = {"color": theme.text, "width": 1.5, "dash": "dash"}
-        figure.add_vline(value, line=line, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below")
+        figure.add_vline(
+            value, line=line, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below"
+        )
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     if note:
-        look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
-        at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
+        look = {
+            "font": {"size": 13, "color": theme.text},
+            "bgcolor": translucent(theme.surface, 0.85),
+            "borderpad": 4,
+        }
+        at = {
+            "x": 0,
+            "y": 1,
+            "xref": "paper",
+            "yref": "paper",
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "align": "left",
+        }
         figure.add_annotation(text="<br>".join(map(plain_text, note)), showarrow=False, **at, **look)
     figure.update_layout(
         template=relscope_template(theme),
@@ -113,12 +131,21 @@ def _draw_points(figure: go.Figure, line: Line, color: str, theme: Theme) -> Non
 
 
 def _hover(line: Line, order: np.ndarray) -> dict:
-    bands = [f" ({band(line.low[i], line.high[i])})" if line.has_band and not np.isnan(line.low[i]) else "" for i in order]
-    texts = [f"{general(line.x[i], 4)}: {short(line.y[i])}{part}" for i, part in zip(order, bands, strict=True)]
+    bands = [
+        f" ({band(line.low[i], line.high[i])})" if line.has_band and not np.isnan(line.low[i]) else ""
+        for i in order
+    ]
+    texts = [
+        f"{general(line.x[i], 4)}: {short(line.y[i])}{part}" for i, part in zip(order, bands, strict=True)
+    ]
     if len(line.labels):
         texts = [f"{plain_text(line.labels[i])}<br>{text}" for i, text in zip(order, texts, strict=True)]
     keys = {"customdata": [[line.keys[i]] for i in order]} if len(line.keys) else {}
-    return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra>" + plain_text(line.name) + "</extra>", **keys}
+    return {
+        "hovertext": texts,
+        "hovertemplate": "%{hovertext}<extra>" + plain_text(line.name) + "</extra>",
+        **keys,
+    }
 
 
 # Options beside curves, for the screen: Plotly.
@@ -127,7 +154,9 @@ def _hover(line: Line, order: np.ndarray) -> dict:
 def options_figure(options: Options, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
     """Left each option with its interval, right the curves with the other options as levels."""
     curves, colors = options.curves, options.colors(theme.category_colors(12))
-    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, column_widths=[0.34, 0.66], horizontal_spacing=0.03)
+    figure = make_subplots(
+        rows=1, cols=2, shared_yaxes=True, column_widths=[0.34, 0.66], horizontal_spacing=0.03
+    )
     for option in options.options:
         chosen = option.name == options.chosen
         figure.add_scatter(
@@ -161,7 +190,15 @@ def options_figure(options: Options, theme: Theme = LIGHT, height: int = 420) ->
             figure.add_trace(trace, row=1, col=2)
     for option in options.levels:
         dash = {"color": colors[option.name], "width": 1.5, "dash": "dash"}
-        figure.add_hline(option.value, line=dash, name=plain_text(option.name), showlegend=True, layer="below", row=1, col=2)
+        figure.add_hline(
+            option.value,
+            line=dash,
+            name=plain_text(option.name),
+            showlegend=True,
+            layer="below",
+            row=1,
+            col=2,
+        )
     figure.update_layout(
         template=relscope_template(theme),
         meta={"alt": options.describe()},
@@ -171,7 +208,9 @@ def options_figure(options: Options, theme: Theme = LIGHT, height: int = 420) ->
         legend={"y": 0.01, "yanchor": "bottom"},
         hovermode="closest",
     )
-    figure.update_xaxes(showgrid=False, zeroline=False, range=[-0.6, len(options.options) - 0.2], row=1, col=1)
+    figure.update_xaxes(
+        showgrid=False, zeroline=False, range=[-0.6, len(options.options) - 0.2], row=1, col=1
+    )
     figure.update_xaxes(
         title={"text": plain_text(curves.x_title)},
         type="log" if curves.log_x else "linear",
@@ -191,7 +230,9 @@ _ROW_HEIGHT, _AXIS_HEIGHT = 96, 64
 
 
 def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, theme: Theme = LIGHT) -> go.Figure:
-    """One filled outline per panel, its name above it; bins and both axes are common, see `tables.histogram_table`."""
+    """One filled outline per panel, its name above it; bins and both axes are common, see
+    `tables.histogram_table`.
+    """
     table = histogram_table(values_by_name)
     names = list(dict.fromkeys(table.name))
     rows = ceil(len(names) / COLUMNS)
@@ -224,7 +265,9 @@ def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, theme:
         )
     counts = ", ".join(f"{name} (n = {table[table.name == name]['count'].sum():,})" for name in names)
     alt = f"Histograms, one panel each, on common axes: {x_title} of {counts}."
-    figure.update_layout(template=relscope_template(theme), meta={"alt": alt}, showlegend=False, height=height)
+    figure.update_layout(
+        template=relscope_template(theme), meta={"alt": alt}, showlegend=False, height=height
+    )
     figure.update_layout(margin={"t": 24, "b": 48, "l": 56, "r": 8})
     figure.update_annotations(font={"size": 12, "color": theme.text}, yshift=-2)
     figure.update_yaxes(range=[0, 1.06 * table.percent.max()], nticks=3)
@@ -232,6 +275,13 @@ def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, theme:
         last = (len(names) - column) // COLUMNS + 1
         figure.update_xaxes(title={"text": plain_text(x_title)}, showticklabels=True, row=last, col=column)
     figure.add_annotation(
-        text="share of rows (%)", textangle=-90, showarrow=False, xref="paper", yref="paper", xshift=-42, x=0, y=0.5
+        text="share of rows (%)",
+        textangle=-90,
+        showarrow=False,
+        xref="paper",
+        yref="paper",
+        xshift=-42,
+        x=0,
+        y=0.5,
     )
     return figure

@@ -13,7 +13,15 @@ from matplotlib.ticker import NullLocator
 
 from relcore.base.numbers import general, short
 from relcore.charts.lines import Line, Lines, Options
-from relcore.figures.publication import blank_figure, chart_of, fit_around, height_of, legend_below, quiet_ticks, settings
+from relcore.figures.publication import (
+    blank_figure,
+    chart_of,
+    fit_around,
+    height_of,
+    legend_below,
+    quiet_ticks,
+    settings,
+)
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table
 
@@ -35,7 +43,9 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             if line.has_band:
                 reach = [line.y - line.low, line.high - line.y]
                 axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, elinewidth=0.5, alpha=0.5)
-            axes.scatter(line.x, line.y, s=9, color=color, lw=0, alpha=0.85, rasterized=len(line) > style.raster_above)
+            axes.scatter(
+                line.x, line.y, s=9, color=color, lw=0, alpha=0.85, rasterized=len(line) > style.raster_above
+            )
             handles.append(Line2D([], [], color=color, lw=0, marker="o", ms=3, label=line.name))
         for i, (name, value) in enumerate(lines.baselines):
             dash = {"color": theme.muted, "lw": 0.8, "ls": _DASHES[i % len(_DASHES)]}
@@ -51,11 +61,15 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             axes.xaxis.set_minor_formatter(lambda value, position: "")
         if lines.x_names:
             slanted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-            axes.set_xticks(range(len(lines.x_names)), lines.x_names, **(slanted if len(lines.x_names) > 4 else {}))
+            axes.set_xticks(
+                range(len(lines.x_names)), lines.x_names, **(slanted if len(lines.x_names) > 4 else {})
+            )
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:
-            wrap = "$" not in lines.note  # Matplotlib takes text between dollar signs for mathematics where it wraps lines
+            wrap = (
+                "$" not in lines.note
+            )  # Matplotlib takes text between dollar signs for mathematics where it wraps lines
             axes.set_title(lines.note, fontsize=style.font_size - 1, color=theme.text, loc="left", wrap=wrap)
         return fit_around(figure, axes, handles, style)
 
@@ -80,8 +94,12 @@ def options_figure(options: Options, style: Style = PAPER) -> Figure:
         theme, line = style.theme, 1.35 * style.font_size / 72
         colors = options.colors(theme.category_colors(12))
         figure = blank_figure(style, 1)
-        handles = [Line2D([], [], color=colors[one.name], lw=1, label=one.name) for one in options.curves.lines]
-        handles += [Line2D([], [], color=colors[one.name], lw=0.8, ls="--", label=one.name) for one in options.levels]
+        handles = [
+            Line2D([], [], color=colors[one.name], lw=1, label=one.name) for one in options.curves.lines
+        ]
+        handles += [
+            Line2D([], [], color=colors[one.name], lw=0.8, ls="--", label=one.name) for one in options.levels
+        ]
         below = height_of(legend_below(figure, handles, style)) + 4.6 * line
         total = below + 0.36 * style.width + 0.1
         figure.set_figheight(total)
@@ -89,11 +107,20 @@ def options_figure(options: Options, style: Style = PAPER) -> Figure:
         room = 1 - left - gap - 0.1 / style.width
         bottom, height = below / total, 1 - (below + 0.1) / total
         choices = figure.add_axes((left, bottom, _LEFT * room, height))
-        curves = figure.add_axes((left + _LEFT * room + gap, bottom, (1 - _LEFT) * room, height), sharey=choices)
+        curves = figure.add_axes(
+            (left + _LEFT * room + gap, bottom, (1 - _LEFT) * room, height), sharey=choices
+        )
         for place, one in enumerate(options.options):
-            look = {"color": colors[one.name], "capsize": 2, "lw": 0.8, "ms": 6 if one.name == options.chosen else 3.5}
+            look = {
+                "color": colors[one.name],
+                "capsize": 2,
+                "lw": 0.8,
+                "ms": 6 if one.name == options.chosen else 3.5,
+            }
             reach = [[one.value - one.low], [one.high - one.value]]
-            choices.errorbar([place], [one.value], reach, fmt="*" if one.name == options.chosen else "o", **look)
+            choices.errorbar(
+                [place], [one.value], reach, fmt="*" if one.name == options.chosen else "o", **look
+            )
             choices.annotate(
                 short(one.value),
                 (place, one.value),
@@ -137,12 +164,21 @@ def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, style:
     with settings(style):
         figure = blank_figure(style, rows * _ROW + _EDGE)
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for place, name, color in zip(axes.flat, names, style.theme.category_colors(len(names)), strict=False):
+        for place, name, color in zip(
+            axes.flat, names, style.theme.category_colors(len(names)), strict=False
+        ):
             part = table[table.name == name]
             edges = [*part.left, part.right.iloc[-1]]
             place.stairs(part.percent, edges, fill=True, color=color, alpha=0.2, lw=0)
             place.stairs(part.percent, edges, color=color, lw=0.8)
-            place.set_title(name, fontsize=style.font_size - 1, color=style.theme.text, loc="left", pad=2, parse_math=False)
+            place.set_title(
+                name,
+                fontsize=style.font_size - 1,
+                color=style.theme.text,
+                loc="left",
+                pad=2,
+                parse_math=False,
+            )
             place.spines[["top", "right"]].set_visible(False)
             place.margins(x=0)
             place.grid(visible=True)

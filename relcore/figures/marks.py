@@ -1,4 +1,6 @@
-"""Marks: what screen and paper draw alike, such as the legend, the grid of panes, the anchors and how large a point is."""
+"""Marks: what screen and paper draw alike, such as the legend, the grid of panes, the anchors and how
+large a point is.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class LegendGroup:
-    """The rows of one category with the name and the colour they have in every pane; `named` if it is in the legend."""
+    """The rows of one category with the name and the colour they have in every pane; `named` if it is in
+    the legend.
+    """
 
     name: str
     color: str
@@ -27,14 +31,17 @@ class LegendGroup:
 
 
 def groups(scene: Scene, theme: Theme, pane: int = 0) -> list[LegendGroup]:
-    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the others.
+    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the
+    others.
 
     Of a scale only the rows of none: the others have a colour bar.
     """
     coloring = scene.coloring(pane)
     colors = colors_of(coloring, theme)
     # Hidden rows belong to no group.
-    categories = np.where(scene.shown, coloring.categories, len(coloring.names) if coloring.scale is None else 0)
+    categories = np.where(
+        scene.shown, coloring.categories, len(coloring.names) if coloring.scale is None else 0
+    )
     none = np.flatnonzero(categories < 0)
     has_names = bool(coloring.names) or coloring.scale is not None
     found = [LegendGroup(OTHER, theme.neutral, none, named=has_names)] if len(none) else []
@@ -81,7 +88,9 @@ def point_size(n: int) -> float:
 
 
 def star_size(n_anchors: int) -> float:
-    """Diameter in pixels of an anchor's star: larger for fewer anchors, so that hundreds do not cover the plot."""
+    """Diameter in pixels of an anchor's star: larger for fewer anchors, so that hundreds do not cover the
+    plot.
+    """
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
@@ -91,11 +100,15 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the anchors that are drawn, and their numbers ``"1"``, ``"2"``, …: "" if there are too many to read."""
+    """The rows of the anchors that are drawn, and their numbers ``"1"``, ``"2"``, …: "" if there are too
+    many to read.
+    """
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
-    return scene.anchors[places], [str(place + 1) if len(scene.anchors) <= NUMBERED else "" for place in places]
+    return scene.anchors[places], [
+        str(place + 1) if len(scene.anchors) <= NUMBERED else "" for place in places
+    ]
 
 
 def scene_alt(scene: Scene) -> str:
@@ -106,7 +119,8 @@ def scene_alt(scene: Scene) -> str:
     return f"{scene.caption} {counts}".strip()
 
 
-# Names on the maps of a figure, as on the screen: those of the classes at their middles, then those of the clusters.
+# Names on the maps of a figure, as on the screen: those of the classes at their middles, then those of the
+# clusters.
 
 _LETTERS = 30  # of a name
 _LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above its middle
@@ -114,7 +128,9 @@ _LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above it
 
 @dataclass(frozen=True)
 class MapName:
-    """A name at a row, `lines` above it, moved right by a `shift`, a share of the pane's width, to stay within it."""
+    """A name at a row, `lines` above it, moved right by a `shift`, a share of the pane's width, to stay
+    within it.
+    """
 
     row: int
     text: str
@@ -123,7 +139,9 @@ class MapName:
     shift: float
 
 
-def map_names(scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]) -> list[MapName]:
+def map_names(
+    scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]
+) -> list[MapName]:
     """The names that have room on a pane; none where the scene is to have none.
 
     Parameters
@@ -178,7 +196,9 @@ def _middles(coordinates: np.ndarray, groups: np.ndarray) -> list[tuple[int, int
 
 
 def _cut(name: str) -> str:
-    """At most `_LETTERS` letters; paths and addresses, which have no spaces, differ at their ends and lose their middle."""
+    """At most `_LETTERS` letters; paths and addresses, which have no spaces, differ at their ends and lose
+    their middle.
+    """
     if len(name) <= _LETTERS:
         return name
     end = 0 if " " in name else _LETTERS // 2
@@ -190,7 +210,8 @@ def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """About where the rows are on a pane `aspect` times as wide as high, (n, 2) in shares of its width and height.
+    """About where the rows are on a pane `aspect` times as wide as high, (n, 2) in shares of its width and
+    height.
 
     Both axes have the same scale, as in the figures; of three dimensions what the turn shows.
     """

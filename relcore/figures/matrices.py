@@ -1,4 +1,6 @@
-"""Matrices: heat maps in one colour scale: positions, colours and texts, the same on screen, on paper and in CSV."""
+"""Matrices: heat maps in one colour scale: positions, colours and texts, the same on screen, on paper and
+in CSV.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class MatrixPanel:
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.columns))
         if 0 in shape or np.shape(self.values) != shape:
-            raise ValueError(f"{self.title}: expected values {shape}, one per row and column, got {np.shape(self.values)}")
+            raise ValueError(
+                f"{self.title}: expected values {shape}, one per row and column, got {np.shape(self.values)}"
+            )
         for name, names in (("rows", self.rows), ("columns", self.columns)):
             if len(set(names)) < len(names):
                 raise ValueError(f"{self.title}: expected distinct {name}, got {names!r}")
@@ -89,7 +93,8 @@ class Matrices:
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        Of the palest and of the deepest colour; the first may be the larger. Values beyond take the colour of the end.
+        Of the palest and of the deepest colour; the first may be the larger. Values beyond take the colour of
+        the end.
     value_title : str
     alt : str
         The figure in words.

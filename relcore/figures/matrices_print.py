@@ -1,4 +1,6 @@
-"""Heat maps side by side for print: Matplotlib, vector cells, one colour scale, numbers where there is room."""
+"""Heat maps side by side for print: Matplotlib, vector cells, one colour scale, numbers where there is
+room.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,13 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         figure = blank_figure(style, 1)
         lines, across = data.grid(3 if style.width > COLUMN else 2)
         same_rows = len({panel.rows for panel in data.panels}) == 1
-        names = [figure.text(0, 0, name_of(row)) for row in dict.fromkeys(row for p in data.panels for row in p.rows)]
-        left = min(max(map(width_of, names)) + 1.6 * line, 0.3 * style.width) + (1.2 * line if data.row_title else 0)
+        names = [
+            figure.text(0, 0, name_of(row))
+            for row in dict.fromkeys(row for p in data.panels for row in p.rows)
+        ]
+        left = min(max(map(width_of, names)) + 1.6 * line, 0.3 * style.width) + (
+            1.2 * line if data.row_title else 0
+        )
         for name in names:
             name.remove()
         gap, right = 0.9 * line, 4.2 * line
@@ -31,7 +38,10 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         wide = (style.width - right - lefts - gap * (across - 1)) / across
         titles = sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
         above = line * (titles + 1.7 + (1.1 if data.column_title else 0))
-        cells = max(len(panel.columns) for panel in data.panels), max(len(panel.rows) for panel in data.panels)
+        cells = (
+            max(len(panel.columns) for panel in data.panels),
+            max(len(panel.rows) for panel in data.panels),
+        )
         high = cells[1] * float(np.clip(0.62 * wide / cells[0], min(1.5 * line, 3 / cells[1]), 0.5))
         between = 0.8 * line
         total = lines * (above + high) + (lines - 1) * between + 0.05
@@ -44,7 +54,14 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             axes = figure.add_axes((x / style.width, (y - body) / total, wide / style.width, body / total))
             _draw_panel(axes, data, panel, style, (wide, body), left if column == 0 or not same_rows else 0)
             letter = "abcdefghijkl"[number] if style.panel_letters and 1 < len(data.panels) <= 12 else ""
-            _title(figure, panel, (x, y + above - titles * line - 0.15 * line), style, (wide, line, total), letter)
+            _title(
+                figure,
+                panel,
+                (x, y + above - titles * line - 0.15 * line),
+                style,
+                (wide, line, total),
+                letter,
+            )
         bar = (style.width - right + 0.6 * line) / style.width
         reach = min(total - above, max(high, 1.2))
         room = (bar, (total - above - reach + 0.02) / total, 0.5 * line / style.width, reach / total)
@@ -53,7 +70,12 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
 
 
 def _title(
-    figure: Figure, panel: MatrixPanel, place: tuple[float, float], style: Style, sizes: tuple[float, float, float], letter: str
+    figure: Figure,
+    panel: MatrixPanel,
+    place: tuple[float, float],
+    style: Style,
+    sizes: tuple[float, float, float],
+    letter: str,
 ) -> None:
     wide, line, total = sizes
     x, y = place
@@ -67,7 +89,9 @@ def _title(
         cut_to(figure.text(x / style.width, (y - line) / total, panel.note, **note, **look), wide)
 
 
-def _draw_panel(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float], left: float) -> None:
+def _draw_panel(
+    axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float], left: float
+) -> None:
     r, c = panel.values.shape
     wide, high = size[0] / c, size[1] / r
     axes.set(xlim=(-0.5, c - 0.5), ylim=(r - 0.5, -0.5))
@@ -77,11 +101,20 @@ def _draw_panel(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, si
         value = panel.values[i, j]
         none = bool(np.isnan(value))
         fill = style.theme.surface if none else data.color(value, style.theme)
-        look = {"facecolor": fill, "edgecolor": style.theme.border if none else fill, "lw": 0.4 if none else 0}
+        look = {
+            "facecolor": fill,
+            "edgecolor": style.theme.border if none else fill,
+            "lw": 0.4 if none else 0,
+        }
         corner = (j - 0.5 + gap / 2, i - 0.5 + gap / 2)
         axes.add_patch(Rectangle(corner, 1 - gap, 1 - gap, hatch="/////" if none else None, **look))
         if (i, j) in panel.marked:
-            frame = {"facecolor": "none", "edgecolor": style.theme.muted if none else text_on(fill), "lw": 0.5, "ls": ":"}
+            frame = {
+                "facecolor": "none",
+                "edgecolor": style.theme.muted if none else text_on(fill),
+                "lw": 0.5,
+                "ls": ":",
+            }
             axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, **frame))
     for i, j in panel.framed:
         look = {"facecolor": "none", "edgecolor": style.theme.category_colors(5)[4], "lw": 1.5, "zorder": 3}
@@ -115,7 +148,14 @@ def _write(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: t
     for (i, j), (first, second) in shown.items():
         look = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
         both = with_small and second
-        axes.text(j, i - 0.02 if both else i, first, va="bottom" if both else "center_baseline", fontsize=size, **look)
+        axes.text(
+            j,
+            i - 0.02 if both else i,
+            first,
+            va="bottom" if both else "center_baseline",
+            fontsize=size,
+            **look,
+        )
         if both:
             axes.text(j, i + 0.08, second, va="top", fontsize=size - 2, **look)
 
@@ -131,7 +171,12 @@ def _name_columns(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, 
         weight = "bold" if by_number else "normal"
         _above(axes.text(j, -0.5, text, ha="center", va="bottom", fontweight=weight), 2)
     if data.column_title:
-        title = {"ha": "center", "va": "bottom", "color": style.theme.muted, "fontsize": style.font_size - 0.5}
+        title = {
+            "ha": "center",
+            "va": "bottom",
+            "color": style.theme.muted,
+            "fontsize": style.font_size - 0.5,
+        }
         _above(axes.text((len(names) - 1) / 2, -0.5, data.column_title, **title), 3.5 + 1.3 * style.font_size)
 
 
@@ -144,20 +189,35 @@ def _above(text: Text, points: float) -> None:
 
 
 def _name_rows(
-    axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, room: tuple[float, float, float], cell: float
+    axes: Axes,
+    data: Matrices,
+    panel: MatrixPanel,
+    style: Style,
+    room: tuple[float, float, float],
+    cell: float,
 ) -> None:
     wide, high, left = room
     line = style.line
     by_number = data.numbered(panel, cell / (0.62 * style.font_size * POINT))
-    for i in range(0, len(panel.rows), thinned(len(panel.rows), len(panel.rows) * high / (1.1 * style.font_size * POINT))):
+    for i in range(
+        0, len(panel.rows), thinned(len(panel.rows), len(panel.rows) * high / (1.1 * style.font_size * POINT))
+    ):
         middle = 1 - (i + 0.5) / len(panel.rows)
         at = {"transform": axes.transAxes, "va": "center"}
         if by_number:
             axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
-        name = axes.text(-(1.3 if by_number else 0.35) * line / wide, middle, name_of(panel.rows[i]), ha="right", **at)
+        name = axes.text(
+            -(1.3 if by_number else 0.35) * line / wide, middle, name_of(panel.rows[i]), ha="right", **at
+        )
         cut_to(name, left - (1.4 if by_number else 0.4) * line - (1.2 * line if data.row_title else 0))
     if data.row_title:
-        look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left", "va": "center"}
+        look = {
+            "color": style.theme.muted,
+            "fontsize": style.font_size - 0.5,
+            "rotation": 90,
+            "ha": "left",
+            "va": "center",
+        }
         axes.text(-(left - 0.05) / wide, 0.5, data.row_title, transform=axes.transAxes, **look)
 
 
@@ -165,14 +225,18 @@ def _name_rows(
 
 
 def margins_figure(margins: Margins, style: Style = PAPER) -> Figure:
-    """As `matrices_figure`, narrower, with bars at the right of its rows and beneath its columns, of the style's width."""
+    """As `matrices_figure`, narrower, with bars at the right of its rows and beneath its columns, of the
+    style's width.
+    """
     line = style.line
     right, below = max(0.5, 0.13 * style.width), 4.2 * line
     figure = matrices_figure(margins.matrices, replace(style, width=max(2.0, style.width - right)))
     with settings(style):
         width, height = figure.get_size_inches()
         panel, scale = figure.axes
-        places = [np.array(axes.get_position().bounds) * [width, height, width, height] for axes in (panel, scale)]
+        places = [
+            np.array(axes.get_position().bounds) * [width, height, width, height] for axes in (panel, scale)
+        ]
         total = height + below
         figure.set_size_inches(style.width, total)
         by = [style.width, total, style.width, total]
@@ -201,5 +265,7 @@ def margins_figure(margins: Margins, style: Style = PAPER) -> Figure:
             if axes is beside:
                 axes.set_xlabel(title.replace(", ", ",\n"), labelpad=3, **small)
             else:
-                axes.set_ylabel(title.replace(", ", ",\n"), labelpad=3, rotation=0, ha="right", va="center", **small)
+                axes.set_ylabel(
+                    title.replace(", ", ",\n"), labelpad=3, rotation=0, ha="right", va="center", **small
+                )
         return figure

@@ -1,4 +1,6 @@
-"""Heat maps side by side for the screen: Plotly, one colour scale, numbers where there is room, every cell to be picked."""
+"""Heat maps side by side for the screen: Plotly, one colour scale, numbers where there is room, every cell
+to be picked.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,34 @@ def matrices_figure(
 ) -> go.Figure:
     """All panels in a grid; the columns' names above each, the rows' at the left.
 
-    Above the cells lies one invisible point for each, since Plotly lets no cell of a heat map be picked: its ``customdata`` is
-    panel, row, column. `picked` frames such a cell. `width` is how wide the figure will be, about, in pixels: it decides which
-    numbers have room. Without `height` cells are as high as they look well.
+    Above the cells lies one invisible point for each, since Plotly lets no cell of a heat map be picked: its
+    ``customdata`` is panel, row, column. `picked` frames such a cell. `width` is how wide the figure will be,
+    about, in pixels: it decides which numbers have room. Without `height` cells are as high as they look
+    well.
     """
     lines, across = data.grid(_fitting(data, width))
     room = _Room(data, width, across)
-    cell = room.cell_height if height is None else max(8, (height - lines * room.head) / (lines * room.most_rows))
+    cell = (
+        room.cell_height
+        if height is None
+        else max(8, (height - lines * room.head) / (lines * room.most_rows))
+    )
     body = cell * room.most_rows
     total = lines * (body + room.head)
     figure = go.Figure()
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (body + room.head) + room.head) / total
-        axes = _axes(figure, data, panel, number, room, theme, column, (max(0.0, top - cell * len(panel.rows) / total), top))
+        axes = _axes(
+            figure,
+            data,
+            panel,
+            number,
+            room,
+            theme,
+            column,
+            (max(0.0, top - cell * len(panel.rows) / total), top),
+        )
         _draw(figure, data, panel, number, axes, room, cell, theme)
         _title(figure, panel, axes, theme, room.names_above)
     if picked and picked[0] < len(data.panels):
@@ -47,7 +63,11 @@ def matrices_figure(
     place = {"len": min(300, total - room.head) / total, "y": 1 - room.head / total, "yanchor": "top"}
     bar = {"thickness": 10, "outlinewidth": 0, **place, "ypad": 0, "tickcolor": theme.border}
     bar |= {"tickvals": places, "ticktext": ticks, "tickfont": {"color": theme.muted}}
-    bar["title"] = {"text": plain_text(data.value_title), "side": "right", "font": {"color": theme.muted, "size": 13}}
+    bar["title"] = {
+        "text": plain_text(data.value_title),
+        "side": "right",
+        "font": {"color": theme.muted, "size": 13},
+    }
     ramp = [[i / 4, color] for i, color in enumerate(ramp_of(theme))]
     figure.update_layout(
         template=relscope_template(theme),
@@ -59,7 +79,9 @@ def matrices_figure(
         hovermode="closest",
         hoverdistance=-1,
         hoverlabel={"align": "left"},
-        modebar={"remove": ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]},
+        modebar={
+            "remove": ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
+        },
         clickmode="event+select",
         dragmode=False,
     )
@@ -76,7 +98,9 @@ class _Room:
         self.left = min(longest, _LONGEST) * _SIGN + (22 if data.row_title else 0) + 16
         lefts = self.left * (1 if self.same_rows else across)
         self.panel = max(80.0, (width - _BAR - lefts - _BETWEEN * (across - 1)) / across)
-        self.most_rows, self.most_columns = (max(len(getattr(p, n)) for p in panels) for n in ("rows", "columns"))
+        self.most_rows, self.most_columns = (
+            max(len(getattr(p, n)) for p in panels) for n in ("rows", "columns")
+        )
         self.cell = self.panel / self.most_columns
         self.signs = 1.0 * self.cell / _SIGN
         self.names_above = 26 + (18 if data.column_title else 0) + self._turned(data)
@@ -86,20 +110,36 @@ class _Room:
         self.width, self.across = width, across
 
     def _turned(self, data: Matrices) -> float:
-        """How much higher than a line the columns' names stand where they are words that have to be turned."""
-        words = [c for p in data.panels if not data.numbered(p, self.signs) for c in p.columns if isinstance(c, str)]
+        """How much higher than a line the columns' names stand where they are words that have to be
+        turned.
+        """
+        words = [
+            c
+            for p in data.panels
+            if not data.numbered(p, self.signs)
+            for c in p.columns
+            if isinstance(c, str)
+        ]
         longest = max(map(len, words), default=0)
-        return 0.57 * min(longest, _LONGEST) * _SIGN if longest > 2 and (longest + 1) * _SIGN > self.cell else 0.0
+        return (
+            0.57 * min(longest, _LONGEST) * _SIGN
+            if longest > 2 and (longest + 1) * _SIGN > self.cell
+            else 0.0
+        )
 
     def domain(self, column: int) -> tuple[float, float]:
-        """Of a panel, in shares of the width without the names at the left of the first, which Plotly makes room for."""
+        """Of a panel, in shares of the width without the names at the left of the first, which Plotly
+        makes room for.
+        """
         if self.same_rows:
             gap = _BETWEEN / max(1, self.width - self.left - _BAR)
             wide = (1 - gap * (self.across - 1)) / self.across
         else:
             gap = (self.left + _BETWEEN) / max(1, self.width - self.left - _BAR)
             wide = (1 - gap * (self.across - 1)) / self.across
-        return column * (wide + gap), min(1.0, column * (wide + gap) + wide)  # Plotly refuses what rounding puts above 1
+        return column * (wide + gap), min(
+            1.0, column * (wide + gap) + wide
+        )  # Plotly refuses what rounding puts above 1
 
 
 def _fitting(data: Matrices, width: int) -> int:
@@ -122,21 +162,48 @@ def _axes(
     suffix = str(number + 1) if number else ""
     r, c = len(panel.rows), len(panel.columns)
     look = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "fixedrange": True}
-    label, title = {"color": theme.text, "size": 13}, {"font": {"color": theme.muted, "size": 12}, "standoff": 6}
+    label, title = (
+        {"color": theme.text, "size": 13},
+        {
+            "font": {"color": theme.muted, "size": 12},
+            "standoff": 6,
+        },
+    )
     by_number = data.numbered(panel, room.signs)
-    names = [f"<b>{j + 1}</b>" for j in range(c)] if by_number else [_cut(name_of(name)) for name in panel.columns]
+    names = (
+        [f"<b>{j + 1}</b>" for j in range(c)]
+        if by_number
+        else [_cut(name_of(name)) for name in panel.columns]
+    )
     longest = max(len(name_of(name)) for name in panel.columns)
     every = 1 if by_number else thinned(c, room.panel / (_SIGN * (longest + 1)))
     if not by_number and every > 1 and any(isinstance(name, str) for name in panel.columns):
         every = 1  # words are turned instead, as none of them can be guessed from its neighbours
     turned = not by_number and every == 1 and (longest + 1) * _SIGN > room.cell and longest > 2
-    x = {"range": [-0.5, c - 0.5], "side": "top", "tickvals": list(range(0, c, every)), "ticktext": names[::every]}
-    x |= {"tickfont": label, "domain": room.domain(column), "anchor": f"y{suffix}", "tickangle": -35 if turned else 0}
+    x = {
+        "range": [-0.5, c - 0.5],
+        "side": "top",
+        "tickvals": list(range(0, c, every)),
+        "ticktext": names[::every],
+    }
+    x |= {
+        "tickfont": label,
+        "domain": room.domain(column),
+        "anchor": f"y{suffix}",
+        "tickangle": -35 if turned else 0,
+    }
     x |= {"title": {**title, "text": plain_text(data.column_title)}, "automargin": False}
-    rows = [_cut(name_of(name)) + (f"  <b>{i + 1}</b>" if by_number else "") for i, name in enumerate(panel.rows)]
+    rows = [
+        _cut(name_of(name)) + (f"  <b>{i + 1}</b>" if by_number else "") for i, name in enumerate(panel.rows)
+    ]
     named = column == 0 or not room.same_rows
     every = thinned(r, r * room.cell_height / 15)
-    y = {"range": [r - 0.5, -0.5], "tickvals": list(range(0, r, every)), "ticktext": rows[::every], "tickfont": label}
+    y = {
+        "range": [r - 0.5, -0.5],
+        "tickvals": list(range(0, r, every)),
+        "ticktext": rows[::every],
+        "tickfont": label,
+    }
     y |= {"domain": high, "anchor": f"x{suffix}", "showticklabels": named, "automargin": True}
     y |= {"title": {**title, "standoff": 16, "text": plain_text(data.row_title) if named else ""}}
     figure.update_layout({f"xaxis{suffix}": look | x, f"yaxis{suffix}": look | y})
@@ -164,7 +231,9 @@ def _draw(
         ink = theme.muted if np.isnan(panel.values[i, j]) else text_on(data.color(panel.values[i, j], theme))
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
         refs = {"xref": axes[0], "yref": axes[1]}
-        figure.add_shape(type="rect", **corners, **refs, opacity=0.75, line={"color": ink, "width": 1.2, "dash": "dot"})
+        figure.add_shape(
+            type="rect", **corners, **refs, opacity=0.75, line={"color": ink, "width": 1.2, "dash": "dot"}
+        )
     for i, j in panel.framed:
         _frame(figure, number, i, j, theme)
     _write(figure, data, panel, axes, (room.panel / c, cell), theme)
@@ -183,9 +252,16 @@ def _draw(
 
 
 def _write(
-    figure: go.Figure, data: Matrices, panel: MatrixPanel, axes: tuple[str, str], cell: tuple[float, float], theme: Theme
+    figure: go.Figure,
+    data: Matrices,
+    panel: MatrixPanel,
+    axes: tuple[str, str],
+    cell: tuple[float, float],
+    theme: Theme,
 ) -> None:
-    """The texts of a panel where all of them have room, as one trace an ink, the small print only with the first lines."""
+    """The texts of a panel where all of them have room, as one trace an ink, the small print only with the
+    first lines.
+    """
     wide, high = cell
     shown = {}
     for i, j in np.ndindex(panel.values.shape):
@@ -194,26 +270,45 @@ def _write(
             shown[i, j] = first, small
     if not shown:
         return
-    size = next((s for s in (15, 13, 12, 11) if max(len(t) for t, _ in shown.values()) * 0.58 * s + 4 <= wide), None)
+    size = next(
+        (s for s in (15, 13, 12, 11) if max(len(t) for t, _ in shown.values()) * 0.58 * s + 4 <= wide), None
+    )
     if size is None or high < size + 3:
         return
     with_small = high >= size + 18 and max(len(small) for _, small in shown.values()) * 6.2 + 4 <= wide
     notes = []  # set at once: Plotly checks all that is there with each one that is added
     for (i, j), (first, small) in shown.items():
         ink = text_on(data.color(panel.values[i, j], theme))
-        below = f'<br><span style="font-size: 11px">{plain_text(small)}</span>' if small and with_small else ""
+        below = (
+            f'<br><span style="font-size: 11px">{plain_text(small)}</span>' if small and with_small else ""
+        )
         font = {"color": ink, "size": size}
         where = {"x": j, "y": i, "xref": axes[0], "yref": axes[1]}
         notes.append({**where, "text": plain_text(first) + below, "showarrow": False, "font": font})
     figure.layout.annotations = (*figure.layout.annotations, *notes)
 
 
-def _title(figure: go.Figure, panel: MatrixPanel, axes: tuple[str, str], theme: Theme, names_above: int) -> None:
-    note = f'<span style="color: {theme.muted}; font-size: 12px">{plain_text(panel.note)}</span>' if panel.note else ""
+def _title(
+    figure: go.Figure, panel: MatrixPanel, axes: tuple[str, str], theme: Theme, names_above: int
+) -> None:
+    note = (
+        f'<span style="color: {theme.muted}; font-size: 12px">{plain_text(panel.note)}</span>'
+        if panel.note
+        else ""
+    )
     parts = [f"<b>{plain_text(panel.title)}</b>" if panel.title else "", note]
     if text := "<br>".join(filter(None, parts)):
-        at = {"xref": f"{axes[0]} domain", "yref": f"{axes[1]} domain", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-        figure.add_annotation(**at, yshift=names_above, text=text, showarrow=False, align="left", font={"size": 14})
+        at = {
+            "xref": f"{axes[0]} domain",
+            "yref": f"{axes[1]} domain",
+            "x": 0,
+            "y": 1,
+            "xanchor": "left",
+            "yanchor": "bottom",
+        }
+        figure.add_annotation(
+            **at, yshift=names_above, text=text, showarrow=False, align="left", font={"size": 14}
+        )
 
 
 def _hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
@@ -228,11 +323,15 @@ def _hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
 def _hatch(figure: go.Figure, cells: list[tuple[int, int]], on: dict, theme: Theme) -> None:
     x, y = [], []
     for i, j in cells:
-        for total in np.linspace(-1, 1, _HATCHES + 2)[1:-1]:  # the line x + y = total within a cell from −½ to ½
+        for total in np.linspace(-1, 1, _HATCHES + 2)[
+            1:-1
+        ]:  # the line x + y = total within a cell from −½ to ½
             low, high = max(-0.48, total - 0.48), min(0.48, total + 0.48)
             x += [j + low, j + high, None]
             y += [i + total - low, i + total - high, None]
-    figure.add_scatter(x=x, y=y, mode="lines", line={"color": theme.border, "width": 1}, hoverinfo="skip", **on)
+    figure.add_scatter(
+        x=x, y=y, mode="lines", line={"color": theme.border, "width": 1}, hoverinfo="skip", **on
+    )
 
 
 def _frame(figure: go.Figure, panel: int, row: int, column: int, theme: Theme) -> None:
@@ -240,7 +339,11 @@ def _frame(figure: go.Figure, panel: int, row: int, column: int, theme: Theme) -
     refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
     figure.add_shape(
-        type="rect", **corners, **refs, line={"color": theme.category_colors(5)[4], "width": 3}, fillcolor="rgba(0,0,0,0)"
+        type="rect",
+        **corners,
+        **refs,
+        line={"color": theme.category_colors(5)[4], "width": 3},
+        fillcolor="rgba(0,0,0,0)",
     )
 
 
@@ -255,13 +358,22 @@ _SHARE = 0.84  # of the width that the matrix keeps
 
 
 def margins_figure(margins: Margins, theme: Theme = LIGHT, width: int = 1000) -> go.Figure:
-    """As `matrices_figure`, its one panel narrower, with bars at the right of its rows and beneath its columns."""
+    """As `matrices_figure`, its one panel narrower, with bars at the right of its rows and beneath its
+    columns.
+    """
     figure = matrices_figure(margins.matrices, theme, round(width * _SHARE))
     height = figure.layout.height
     low, high = (share * height for share in figure.layout.yaxis.domain)
     total = height + _BELOW
     matrix = ((low + _BELOW) / total, (high + _BELOW) / total)
-    bars = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True, "range": [0, 1.02], "tickvals": [0, 1]}
+    bars = {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "range": [0, 1.02],
+        "tickvals": [0, 1],
+    }
     bars |= {"tickfont": {"color": theme.muted, "size": 11}}
     title = {"font": {"color": theme.muted, "size": 12}, "standoff": 4}
     figure.layout.coloraxis.colorbar.update(len=min(1, 300 / total), y=matrix[1], x=1.0)
@@ -279,7 +391,9 @@ def margins_figure(margins: Margins, theme: Theme = LIGHT, width: int = 1000) ->
         yaxis8={**bars, "domain": [4 / total, matrix[0] - 10 / total], "anchor": "x", "side": "left"},
         bargap=0.28,
     )
-    figure.update_yaxes(title=_title_of_marginals(margins.column_title, title), selector={"anchor": "x", "side": "left"})
+    figure.update_yaxes(
+        title=_title_of_marginals(margins.column_title, title), selector={"anchor": "x", "side": "left"}
+    )
     panel = margins.matrices.panels[0]
     for names, values, marks, flat in (
         (panel.rows, margins.rows, margins.row_marks, True),
@@ -302,7 +416,10 @@ def _bars(
     flat: bool,
     theme: Theme,
 ) -> None:
-    places, on = list(range(len(names))), {"xaxis": "x8", "yaxis": "y"} if flat else {"xaxis": "x", "yaxis": "y8"}
+    places, on = (
+        list(range(len(names))),
+        ({"xaxis": "x8", "yaxis": "y"} if flat else {"xaxis": "x", "yaxis": "y8"}),
+    )
     along, across = ("x", "y") if flat else ("y", "x")
     title = margins.row_title if flat else margins.column_title
     told = [
@@ -310,7 +427,10 @@ def _bars(
         for name, value in zip(names, values, strict=True)
     ]
     if marks is not None:
-        told = [f"{text}<br>{plain_text(margins.mark_title)} {in_cell(mark)}" for text, mark in zip(told, marks, strict=True)]
+        told = [
+            f"{text}<br>{plain_text(margins.mark_title)} {in_cell(mark)}"
+            for text, mark in zip(told, marks, strict=True)
+        ]
     figure.add_bar(
         **{along: values, across: places},
         orientation="h" if flat else "v",

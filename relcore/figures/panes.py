@@ -28,7 +28,8 @@ from relcore.figures.marks import (
 )
 from relcore.figures.style import LIGHT, Theme, mixed
 
-# Rows coloured by a number in a Plotly figure: their markers, what a hover says, and a colour bar beneath the panes.
+# Rows coloured by a number in a Plotly figure: their markers, what a hover says, and a colour bar beneath the
+# panes.
 
 _ROOM = 64  # pixels beneath the panes for a bar with its ticks and its title
 _LEGEND = 30  # and for a line of the legend under it
@@ -101,7 +102,14 @@ def draw_color_bars(figure: go.Figure, scene: Scene, theme: Theme, height: int) 
             "tickfont": {"color": theme.muted, "size": 12},
             "title": {"text": plain_text(title), "side": "top", "font": {"size": 13, "color": theme.text}},
         }
-        marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": ramp_of(scale), "showscale": True, "colorbar": bar}
+        marker = {
+            "color": [0],
+            "cmin": 0,
+            "cmax": 1,
+            "colorscale": ramp_of(scale),
+            "showscale": True,
+            "colorbar": bar,
+        }
         figure.add_scattergl(x=[None], y=[None], marker=marker, showlegend=False, hoverinfo="skip")
 
 
@@ -117,17 +125,21 @@ _LETTER = 7.8  # pixels that a bold letter of size 13 takes
 _TITLE = 46  # pixels above a pane for its title and its note
 
 
-def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, height: int | None = None) -> go.Figure:
+def panes_figure(
+    scene: Scene, theme: Theme = LIGHT, width: int | None = None, height: int | None = None
+) -> go.Figure:
     """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid: WebGL points in 2-D, turnable clouds in 3-D.
 
-    One legend for all panes: a click hides a category everywhere. Axes bear no numbers, as only distances mean something, and
-    both have the same scale. Without `height`, a row of panes is 420 pixels.
+    One legend for all panes: a click hides a category everywhere. Axes bear no numbers, as only distances
+    mean something, and both have the same scale. Without `height`, a row of panes is 420 pixels.
     """
     rows, _ = grid_shape(len(scene.panes))
     height = height or 420 * rows + 60
     top, bottom = _TITLE + 4, bar_room(scene) or (52 if scene.category_names else 12)
     figure = go.Figure()
-    figure.update_layout(template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)})
+    figure.update_layout(
+        template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)}
+    )
     figure.update_layout(margin={"l": 8, "r": 8, "t": top, "b": bottom}, hovermode="closest")
     ids = _hovers(scene)
     for i, pane in enumerate(scene.panes):
@@ -136,7 +148,11 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
         categories = groups(scene, theme, i)
         draw(figure, pane, scene, i, {"x": x, "y": y}, categories, ids, theme)
         _write_names(
-            figure, scene, i, theme, ((width or _USUAL_WIDTH) * (x[1] - x[0]), (height - top - bottom) * (y[1] - y[0]))
+            figure,
+            scene,
+            i,
+            theme,
+            ((width or _USUAL_WIDTH) * (x[1] - x[0]), (height - top - bottom) * (y[1] - y[0])),
         )
         _label(figure, pane, x[0], y[1], theme)
     figure.update_layout(legend={"y": 0.01, "yanchor": "bottom"})
@@ -147,7 +163,9 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
 
 
 def _domain(i: int, n_panes: int, title: float) -> tuple[list[float], list[float]]:
-    """The room of pane `i` in shares of the plot, `title` left free above every row but the first, which has the margin."""
+    """The room of pane `i` in shares of the plot, `title` left free above every row but the first, which
+    has the margin.
+    """
     rows, columns = grid_shape(n_panes)
     row, column = divmod(i, columns)
     gap = _GAP / 2
@@ -167,10 +185,22 @@ def _draw_plane(
     theme: Theme,
 ) -> None:
     number = "" if i == 0 else str(i + 1)
-    plain = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "showline": True, "mirror": True}
+    plain = {
+        "showgrid": False,
+        "zeroline": False,
+        "showticklabels": False,
+        "ticks": "",
+        "showline": True,
+        "mirror": True,
+    }
     figure.update_layout(
         {
-            f"xaxis{number}": {**plain, **_range(pane, scene, 0), "domain": domain["x"], "anchor": f"y{number}"},
+            f"xaxis{number}": {
+                **plain,
+                **_range(pane, scene, 0),
+                "domain": domain["x"],
+                "anchor": f"y{number}",
+            },
             f"yaxis{number}": {
                 **plain,
                 **_range(pane, scene, 1),
@@ -186,12 +216,19 @@ def _draw_plane(
         x, y = pane.coordinates[group.rows].T
         figure.add_trace(
             go.Scattergl(
-                x=x, y=y, mode="markers", marker={**points, "color": group.color}, **on, **_entry(group, order, i, ids, scene)
+                x=x,
+                y=y,
+                mode="markers",
+                marker={**points, "color": group.color},
+                **on,
+                **_entry(group, order, i, ids, scene),
             )
         )
     if on_scale := numbered_rows(scene, i):
         x, y = pane.coordinates[on_scale.rows].T
-        figure.add_scattergl(x=x, y=y, mode="markers", marker=points | on_scale.marker, **on, **on_scale.hover(ids))
+        figure.add_scattergl(
+            x=x, y=y, mode="markers", marker=points | on_scale.marker, **on, **on_scale.hover(ids)
+        )
     anchors, numbers = drawn_anchors(scene)
     if not len(anchors):
         return
@@ -230,7 +267,11 @@ def _write_names(figure: go.Figure, scene: Scene, i: int, theme: Theme, size: tu
     notes = []
     for name in map_names(scene, i, theme, places, (_LETTER / size[0], 15 / size[1])):
         text = f'<span style="{halo}"><b>{plain_text(name.text)}</b></span>'
-        look = {"text": text, "showarrow": False, "font": {"size": 13, "color": mixed(name.color, theme.text)}}
+        look = {
+            "text": text,
+            "showarrow": False,
+            "font": {"size": 13, "color": mixed(name.color, theme.text)},
+        }
         at = dict(zip("xyz", map(float, pane.coordinates[name.row]), strict=False))
         notes.append({**look, **at, "yshift": 15 * name.lines, "xshift": round(name.shift * size[0])})
     if pane.coordinates.shape[1] == 3:
@@ -267,7 +308,9 @@ def _draw_cloud(
     for order, group in enumerate(categories):
         x, y, z = pane.coordinates[group.rows].T
         marker = {**points, "color": group.color}
-        figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids, scene))
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids, scene)
+        )
     if on_scale := numbered_rows(scene, i):
         x, y, z = pane.coordinates[on_scale.rows].T
         marker = points | on_scale.marker
@@ -285,10 +328,20 @@ def _draw_cloud(
         "color": row_colors(scene, theme, i)[anchors],
         "line": {"color": theme.text, "width": 2},
     }
-    figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=ring, scene=name, showlegend=False, hoverinfo="skip")
+    figure.add_scatter3d(
+        x=x, y=y, z=z, mode="markers", marker=ring, scene=name, showlegend=False, hoverinfo="skip"
+    )
     text = {"text": numbers, "textposition": "top center", "textfont": {"size": 12, "color": theme.text}}
     figure.add_scatter3d(
-        x=x, y=y, z=z, mode="markers+text", marker=star, scene=name, showlegend=False, **text, **_anchor_hover(scene, ids)
+        x=x,
+        y=y,
+        z=z,
+        mode="markers+text",
+        marker=star,
+        scene=name,
+        showlegend=False,
+        **text,
+        **_anchor_hover(scene, ids),
     )
 
 
@@ -305,8 +358,14 @@ def _hovers(scene: Scene) -> np.ndarray:
     """What a hover says of each row, (n,) of HTML: its id, its text in three lines at most, its note."""
     hovers = [plain_text(identifier) for identifier in scene.ids]
     if scene.texts is not None:
-        lines = ("<br>".join(map(plain_text, wrap(text, 60, max_lines=3, placeholder=" …"))) for text in scene.texts)
-        hovers = [f"{shown}<br>{identifier}" if shown else identifier for shown, identifier in zip(lines, hovers, strict=True)]
+        lines = (
+            "<br>".join(map(plain_text, wrap(text, 60, max_lines=3, placeholder=" …")))
+            for text in scene.texts
+        )
+        hovers = [
+            f"{shown}<br>{identifier}" if shown else identifier
+            for shown, identifier in zip(lines, hovers, strict=True)
+        ]
     if scene.notes is not None:
         notes = map(plain_text, scene.notes)
         hovers = [f"{hover}<br>{note}" if note else hover for hover, note in zip(hovers, notes, strict=True)]
@@ -314,20 +373,36 @@ def _hovers(scene: Scene) -> np.ndarray:
 
 
 def _entry(group: LegendGroup, order: int, i: int, ids: np.ndarray, scene: Scene) -> dict:
-    """What a trace of points has beside its places: one legend entry for all panes of a colouring, and what a hover says."""
+    """What a trace of points has beside its places: one legend entry for all panes of a colouring, and
+    what a hover says.
+    """
     name = plain_text(group.name)
-    hover = {"hovertext": ids[group.rows], "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>"}
+    hover = {
+        "hovertext": ids[group.rows],
+        "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>",
+    }
     second = scene.coloring(i) is scene.second
     first_pane = scene.second_panes[0] if second else 0
-    legend = {"legend": "legend2", "legendgroup": f"second {order}"} if second else {"legendgroup": str(order)}
+    legend = (
+        {"legend": "legend2", "legendgroup": f"second {order}"} if second else {"legendgroup": str(order)}
+    )
     return {"name": name, **legend, "showlegend": group.named and i == first_pane, **hover}
 
 
 def _name_legends(figure: go.Figure, scene: Scene) -> None:
     """Two legends side by side, each with the name of its panes."""
     for place, (name, side) in enumerate(zip(("legend", "legend2"), sides(scene), strict=True)):
-        look = {"orientation": "h", "x": 0.5 * place, "y": 0.01, "yanchor": "bottom", "yref": "container", "entrywidth": 0}
-        figure.update_layout({name: look | {"itemsizing": "constant", "title": {"text": side}, "maxheight": 60}})
+        look = {
+            "orientation": "h",
+            "x": 0.5 * place,
+            "y": 0.01,
+            "yanchor": "bottom",
+            "yref": "container",
+            "entrywidth": 0,
+        }
+        figure.update_layout(
+            {name: look | {"itemsizing": "constant", "title": {"text": side}, "maxheight": 60}}
+        )
 
 
 def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
@@ -339,7 +414,13 @@ def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
 def _label(figure: go.Figure, pane: Pane, x: float, y: float, theme: Theme) -> None:
     place = {"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left", "yanchor": "bottom"}
     common = place | {"showarrow": False, "align": "left"}
-    title = {"text": plain_text(pane.title), "font": {"size": 15, "weight": 600}, "yshift": 20 if pane.note else 4}
+    title = {
+        "text": plain_text(pane.title),
+        "font": {"size": 15, "weight": 600},
+        "yshift": 20 if pane.note else 4,
+    }
     figure.add_annotation(**common, **title)
     if pane.note:
-        figure.add_annotation(**common, text=plain_text(pane.note), font={"size": 12, "color": theme.muted}, yshift=3)
+        figure.add_annotation(
+            **common, text=plain_text(pane.note), font={"size": 12, "color": theme.muted}, yshift=3
+        )

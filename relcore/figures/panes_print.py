@@ -1,4 +1,6 @@
-"""The linked panes on paper: Matplotlib, legend and colour bar below; see `publication` for what all such figures share."""
+"""The linked panes on paper: Matplotlib, legend and colour bar below; see `publication` for what all such
+figures share.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ from relcore.figures.style import COLUMN, PAPER, POINT, Style, mixed
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as high as needed."""
+    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as
+    high as needed.
+    """
     with settings(style):
         rows, columns = grid_shape(len(scene.panes))
         line = style.line
@@ -70,7 +74,9 @@ def _draw_plane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> 
     away = 0.5 * _star_diameter(scene, wide)
     anchors, numbers = drawn_anchors(scene)
     for number, place in zip(numbers, pane.coordinates[anchors], strict=True):
-        axes.annotate(number, place, xytext=(away, away), textcoords="offset points", **_number_look(style, wide))
+        axes.annotate(
+            number, place, xytext=(away, away), textcoords="offset points", **_number_look(style, wide)
+        )
     _write_names(axes, i, scene, style, wide)
     if not scene.shown.all():  # the others stay where they were
         axes.update_datalim(pane.coordinates)
@@ -106,13 +112,20 @@ def _draw_marks(axes: Axes, i: int, scene: Scene, style: Style, wide: float, **o
     colors, order = row_colors(scene, theme, i), _painting_order(scene, i)
     order = order[scene.shown[order]]
     anchors, _ = drawn_anchors(scene)
-    diameter = point_size(len(scene)) * min(wide, 4) / 7  # in proportion as on a screen's pane, a little larger
+    diameter = (
+        point_size(len(scene)) * min(wide, 4) / 7
+    )  # in proportion as on a screen's pane, a little larger
     look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **options}
     axes.scatter(*pane.coordinates[order].T, rasterized=len(scene) > style.raster_above, **look)
     if not len(anchors):
         return
     at, diameter = pane.coordinates[anchors].T, _star_diameter(scene, wide)
-    star = {"s": diameter**2, "marker": "*", "alpha": star_opacity(len(scene.anchors)) * scene.stars.opacity, **options}
+    star = {
+        "s": diameter**2,
+        "marker": "*",
+        "alpha": star_opacity(len(scene.anchors)) * scene.stars.opacity,
+        **options,
+    }
     axes.scatter(*at, color=theme.surface, edgecolor=theme.surface, lw=diameter / 2.5, zorder=3, **star)
     axes.scatter(*at, c=colors[anchors].tolist(), edgecolor=theme.text, lw=diameter / 13, zorder=4, **star)
 
@@ -124,8 +137,17 @@ def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) ->
     places = places_of(pane.coordinates, scene.turn, wide / high)
     line = size * POINT * 1.15
     for name in map_names(scene, i, style.theme, places, (0.68 * size * POINT / wide, line / high)):
-        look = {"fontsize": size, "fontweight": "bold", "color": mixed(name.color, style.theme.text), "zorder": 6}
-        look |= {"path_effects": [withStroke(linewidth=2, foreground=style.theme.surface)], "ha": "center", "va": "center"}
+        look = {
+            "fontsize": size,
+            "fontweight": "bold",
+            "color": mixed(name.color, style.theme.text),
+            "zorder": 6,
+        }
+        look |= {
+            "path_effects": [withStroke(linewidth=2, foreground=style.theme.surface)],
+            "ha": "center",
+            "va": "center",
+        }
         at = pane.coordinates[name.row]
         if len(at) == 3:
             axes.text(*at, name.text, **look)
@@ -135,7 +157,9 @@ def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) ->
 
 
 def _angles(turn: tuple[float, ...]) -> tuple[float, float, float]:
-    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for the rows right, up and to the viewer."""
+    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for the rows right, up and to the
+    viewer.
+    """
     right, _, viewer = np.reshape(turn, (3, 3))
     elevation = np.arcsin(np.clip(viewer[2], -1, 1))
     azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
@@ -145,7 +169,9 @@ def _angles(turn: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def _painting_order(scene: Scene, pane: int) -> np.ndarray:
-    """Rows of no category first, the rest shuffled, always alike: else the last category would hide the others."""
+    """Rows of no category first, the rest shuffled, always alike: else the last category would hide the
+    others.
+    """
     shuffled = np.random.default_rng(0).permutation(len(scene))
     return shuffled[np.argsort(np.asarray(scene.coloring(pane).categories)[shuffled] >= 0, kind="stable")]
 
@@ -158,11 +184,19 @@ def _star_diameter(scene: Scene, wide: float) -> float:
 def _number_look(style: Style, wide: float) -> dict:
     halo = withStroke(linewidth=1.6, foreground=style.theme.surface)
     size = style.font_size - (1.5 if wide > 2 else 2.5)
-    return {"fontsize": size, "fontweight": "bold", "color": style.theme.text, "path_effects": [halo], "zorder": 5}
+    return {
+        "fontsize": size,
+        "fontweight": "bold",
+        "color": style.theme.text,
+        "path_effects": [halo],
+        "zorder": 5,
+    }
 
 
 def _label(figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style) -> None:
-    """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an ellipsis."""
+    """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an
+    ellipsis.
+    """
     left, top, wide = place
     line = style.line
     at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
@@ -181,7 +215,9 @@ def _bar_height(style: Style) -> float:
     return 3.6 * style.line
 
 
-def _draw_color_bars(figure: Figure, scales: list[tuple[str, ColorScale]], under: float, total: float, style: Style) -> None:
+def _draw_color_bars(
+    figure: Figure, scales: list[tuple[str, ColorScale]], under: float, total: float, style: Style
+) -> None:
     """The scales side by side, `under` inches above the figure's lower edge."""
     line = style.line
     for place, (title, scale) in enumerate(scales):

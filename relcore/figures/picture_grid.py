@@ -48,7 +48,9 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class PictureGrid:
-    """Originals (m, height, width), and rows of the same pictures; `note` says whose encoder and decoder, and over how many."""
+    """Originals (m, height, width), and rows of the same pictures; `note` says whose encoder and decoder,
+    and over how many.
+    """
 
     originals: np.ndarray
     rows: tuple[PictureRow, ...]
@@ -60,7 +62,9 @@ class PictureGrid:
         for row in self.rows:
             if row.pictures.shape != self.originals.shape:
                 shapes = f"{self.originals.shape} as the originals, got {row.pictures.shape}"
-                raise SpaceError(f"picture grid: expected pictures of shape {shapes} in {row.family}, {row.label}")
+                raise SpaceError(
+                    f"picture grid: expected pictures of shape {shapes} in {row.family}, {row.label}"
+                )
 
     @cached_property
     def families(self) -> tuple[str, ...]:
@@ -72,18 +76,26 @@ class PictureGrid:
         return tuple(dict.fromkeys(row.label for row in self.rows))
 
     def table(self) -> pd.DataFrame:
-        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all test pictures)."""
+        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all
+        test pictures).
+        """
         parts = []
         for row in self.rows:
             errors = 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)
-            facts = {"family": row.family, "name": row.name, "stitched": row.stitched, "picture": np.arange(len(errors)) + 1}
+            facts = {
+                "family": row.family,
+                "name": row.name,
+                "stitched": row.stitched,
+                "picture": np.arange(len(errors)) + 1,
+            }
             parts.append(pd.DataFrame(facts | {"mse": errors, "mean_mse": row.error}))
         return pd.concat(parts, ignore_index=True)
 
     def alt(self) -> str:
         told = "; ".join(f"{row.family} {row.label}: {error_text(row.error)}" for row in self.rows)
         return (
-            f"Grid of {len(self.originals)} pictures and their reconstructions. Mean squared error × 1000: {told}. {self.note}"
+            f"Grid of {len(self.originals)} pictures and their reconstructions. Mean squared error × 1000:"
+            f" {told}. {self.note}"
         )
 
 
@@ -114,8 +126,12 @@ class Layout:
     cell: int
 
 
-def grid_layout(grid: PictureGrid, theme: Theme, stacked: bool, left: float, right: float, above: float = _TITLE) -> Layout:
-    """Blocks beside each other, or stacked; units `left` for labels, `right` for errors, `above` for each title."""
+def grid_layout(
+    grid: PictureGrid, theme: Theme, stacked: bool, left: float, right: float, above: float = _TITLE
+) -> Layout:
+    """Blocks beside each other, or stacked; units `left` for labels, `right` for errors, `above` for each
+    title.
+    """
     height, width = grid.originals.shape[1:]
     factor = max(1, round(_CELL / max(height, width)))
     high, wide = height * factor, width * factor
@@ -124,14 +140,20 @@ def grid_layout(grid: PictureGrid, theme: Theme, stacked: bool, left: float, rig
     above = int(above)
     block_high = above + offsets[-1] + high
     n = len(grid.families)
-    size = (n * (block_high + _GROUP_GAP), block_wide) if stacked else (block_high, n * (block_wide + right) - right)
+    size = (
+        (n * (block_high + _GROUP_GAP), block_wide)
+        if stacked
+        else (block_high, n * (block_wide + right) - right)
+    )
     surface = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
     mosaic = np.empty((int(size[0]), int(size[1]), 3), dtype=np.uint8)
     mosaic[:] = surface
     titles, labels, errors, cells = [], [], [], []
     by_place = {(row.family, row.label): row for row in grid.rows}
     for number, family in enumerate(grid.families):
-        x0, y0 = (0, number * (block_high + _GROUP_GAP)) if stacked else (int(number * (block_wide + right)), 0)
+        x0, y0 = (
+            (0, number * (block_high + _GROUP_GAP)) if stacked else (int(number * (block_wide + right)), 0)
+        )
         titles.append((x0, y0 + above / 2, family))
         for label, offset in zip(("original", *grid.labels), offsets, strict=True):
             row, y = by_place.get((family, label)), y0 + above + offset
@@ -154,7 +176,9 @@ def error_text(error: float) -> str:
     return short(error, 2 if error < 10 else 1 if error < 100 else 0)
 
 
-def grid_exportable(grid: PictureGrid, recipe: Mapping[str, Any] | None = None, name: str = "pictures") -> Exportable:
+def grid_exportable(
+    grid: PictureGrid, recipe: Mapping[str, Any] | None = None, name: str = "pictures"
+) -> Exportable:
     """The grid in all its forms."""
     renderers = drawn("picture_grid_drawn:interactive_figure", "picture_grid_drawn:publication_figure", grid)
     return Exportable(name, *renderers, grid.table, recipe)
@@ -177,4 +201,7 @@ def _hover(grid: PictureGrid, row: PictureRow | None, i: int) -> str:
     if row is None:
         return f"original {i + 1}"
     error = 1000 * float(np.mean((row.pictures[i] - grid.originals[i]) ** 2))
-    return f"{row.family}, {row.label}<br>MSE × 10³ of this picture {error_text(error)}, of all {error_text(row.error)}"
+    return (
+        f"{row.family}, {row.label}<br>MSE × 10³ of this picture {error_text(error)}, of all"
+        f" {error_text(row.error)}"
+    )

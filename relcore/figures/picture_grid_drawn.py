@@ -45,8 +45,19 @@ def interactive_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
         meta={"alt": grid.alt()},
         height=round(0.68 * high) + 16,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        xaxis=axis | {"range": [-layout.left, wide + layout.right], "constrain": "domain", "constraintoward": "left"},
-        yaxis=axis | {"range": [high, 0], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
+        xaxis=axis
+        | {
+            "range": [-layout.left, wide + layout.right],
+            "constrain": "domain",
+            "constraintoward": "left",
+        },
+        yaxis=axis
+        | {
+            "range": [high, 0],
+            "scaleanchor": "x",
+            "constrain": "domain",
+            "constraintoward": "top",
+        },
         hovermode="closest",
         dragmode=False,
     )
@@ -57,15 +68,22 @@ def _texts(layout: Layout, ink: str, muted: str) -> list[tuple[tuple[float, floa
     """Each text with Plotly's settings for it."""
     start, end = {"xanchor": "left"}, {"xanchor": "right"}
     titles = [(one, start | {"font": {"size": 15, "color": ink, "weight": 600}}) for one in layout.titles]
-    labels = [(one, end | {"font": {"size": 12, "color": ink if "stitched" in one[2] else muted}}) for one in layout.labels]
+    labels = [
+        (one, end | {"font": {"size": 12, "color": ink if "stitched" in one[2] else muted}})
+        for one in layout.labels
+    ]
     errors = [(one, start | {"font": {"size": 12, "color": ink}}) for one in layout.errors]
     heads = [((x, y, _ERRORS), start | {"font": {"size": 11, "color": muted}}) for x, y in _heads(layout)]
     return titles + labels + errors + heads
 
 
 def _heads(layout: Layout) -> list[tuple[float, float]]:
-    """Where the word above each column of errors stands: at its first one's place, on the line of the block's title."""
-    tops = [min((y, x) for x, y, _ in layout.errors if y > title[1] and x > title[0]) for title in layout.titles]
+    """Where the word above each column of errors stands: at its first one's place, on the line of the
+    block's title.
+    """
+    tops = [
+        min((y, x) for x, y, _ in layout.errors if y > title[1] and x > title[0]) for title in layout.titles
+    ]
     return [(x, title[1]) for (_, x), title in zip(tops, layout.titles, strict=True)]
 
 
@@ -77,7 +95,9 @@ def publication_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
         left, right = 7.6 * line, 4.0 * line
         bare = grid_layout(grid, style.theme, stacked, 0, 0).mosaic.shape
         n_right = 1 if stacked else len(grid.families)
-        unit = min((style.width - left - n_right * right) / bare[1], 0.013)  # inches; a picture at most half an inch
+        unit = min(
+            (style.width - left - n_right * right) / bare[1], 0.013
+        )  # inches; a picture at most half an inch
         layout = grid_layout(grid, style.theme, stacked, left / unit, int(right / unit), 1.3 * line / unit)
         high, wide = layout.mosaic.shape[:2]
         figure = blank_figure(style, high * unit)

@@ -1,4 +1,6 @@
-"""Two planes, one rotated onto the other: an animation for the screen, three panels for paper (Fig. 1 of the paper)."""
+"""Two planes, one rotated onto the other: an animation for the screen, three panels for paper (Fig. 1 of
+the paper).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class TurnedPlanes:
     category_names: tuple[str, ...]
 
     def table(self) -> pd.DataFrame:
-        """One line a point: label, x and y of the space that stays, of the other as it is, and of the other turned."""
+        """One line a point: label, x and y of the space that stays, of the other as it is, and of the
+        other turned.
+        """
         columns = {"label": [self.category_names[i] for i in self.categories]}
         for name, points in self._panels():
             columns |= {f"{name} x": points[:, 0], f"{name} y": points[:, 1]}
@@ -52,20 +56,27 @@ class TurnedPlanes:
     def alt(self) -> str:
         before, after = self.turn.disparity(0), self.turn.disparity(1)
         return (
-            f"{len(self.categories):,} pictures as points of two planes, {self.names[0]} and {self.names[1]}. The second, "
-            f"{self.turn.describe()}, is laid over the first: disparity {short(before, 2)} before, {short(after, 2)} after."
+            f"{len(self.categories):,} pictures as points of two planes, {self.names[0]} and {self.names[1]}."
+            f" The second, {self.turn.describe()}, is laid over the first: disparity {short(before, 2)}"
+            f" before, {short(after, 2)} after."
         )
 
     def _panels(self) -> list[tuple[str, np.ndarray]]:
         first, second = self.names
-        return [(first, self.turn.reference), (second, self.turn.moving), (f"{second}, {self.how}", self.turn.at(1))]
+        return [
+            (first, self.turn.reference),
+            (second, self.turn.moving),
+            (f"{second}, {self.how}", self.turn.at(1)),
+        ]
 
     @property
     def how(self) -> str:
         return "mirrored" if self.turn.mirrored else "turned"
 
 
-def turned_planes_exportable(planes: TurnedPlanes, recipe: Mapping[str, Any] | None = None, name: str = "planes") -> Exportable:
+def turned_planes_exportable(
+    planes: TurnedPlanes, recipe: Mapping[str, Any] | None = None, name: str = "planes"
+) -> Exportable:
     """The planes in all their forms."""
     return Exportable(
         name,
@@ -90,7 +101,11 @@ def turned_planes_figure(planes: TurnedPlanes, theme: Theme = LIGHT) -> go.Figur
     for moving in (False, True):
         for number, (name, color) in enumerate(zip(planes.category_names, colors, strict=True)):
             points = (turn.at(0) if moving else turn.reference)[rows[number]]
-            look = {"size": 6, "color": color, "opacity": 0.9} if moving else {"size": 8, "color": color, "opacity": 0.3}
+            look = (
+                {"size": 6, "color": color, "opacity": 0.9}
+                if moving
+                else {"size": 8, "color": color, "opacity": 0.3}
+            )
             figure.add_scatter(
                 x=points[:, 0],
                 y=points[:, 1],
@@ -160,14 +175,20 @@ def _slider(planes: TurnedPlanes, times: np.ndarray, theme: Theme) -> dict:
         for label, time in zip(labels, times, strict=True)
     ]
     place = {"x": 0.3, "len": 0.7, "y": 0, "xanchor": "left", "yanchor": "top", "pad": {"t": 4}}
-    look = {"font": {"size": 1, "color": "rgba(0,0,0,0)"}, "tickcolor": theme.border, "bordercolor": theme.border}
+    look = {
+        "font": {"size": 1, "color": "rgba(0,0,0,0)"},
+        "tickcolor": theme.border,
+        "bordercolor": theme.border,
+    }
     look |= {"bgcolor": theme.grid, "activebgcolor": theme.accent, "minorticklen": 0, "ticklen": 0}
     shown = {"prefix": "moved ", "font": {"size": 13, "color": theme.text}, "xanchor": "right"}
     return {"steps": steps, "active": 0, "currentvalue": shown, **place, **look}
 
 
 def printed_planes_figure(planes: TurnedPlanes, style: Style = PAPER) -> Figure:
-    """For the paper: the first space, the second, and the second laid over the first; in one column above each other."""
+    """For the paper: the first space, the second, and the second laid over the first; in one column above
+    each other.
+    """
     from matplotlib.lines import Line2D
 
     from relcore.figures.publication import blank_figure, height_of, legend_below, settings
@@ -178,7 +199,9 @@ def printed_planes_figure(planes: TurnedPlanes, style: Style = PAPER) -> Figure:
         figure = blank_figure(style, 1)
         colors = style.theme.category_colors(len(planes.category_names))
         named = zip(planes.category_names, colors, strict=True)
-        handles = [Line2D([], [], marker="o", ls="", ms=3.5, color=color, label=name) for name, color in named]
+        handles = [
+            Line2D([], [], marker="o", ls="", ms=3.5, color=color, label=name) for name, color in named
+        ]
         legend = legend_below(figure, handles if len(handles) > 1 else [], style)
         line, edge = style.line, 0.04
         below = height_of(legend) + 0.5 * line if legend else edge
@@ -192,12 +215,21 @@ def printed_planes_figure(planes: TurnedPlanes, style: Style = PAPER) -> Figure:
             axes = figure.add_axes((left / style.width, bottom / total, wide / style.width, high / total))
             if i == 2:
                 reference = planes.turn.reference
-                axes.scatter(*reference.T, s=5, lw=0, color=style.theme.neutral, alpha=0.5, rasterized=len(reference) > 5000)
+                axes.scatter(
+                    *reference.T,
+                    s=5,
+                    lw=0,
+                    color=style.theme.neutral,
+                    alpha=0.5,
+                    rasterized=len(reference) > 5000,
+                )
             shade = [colors[category] for category in planes.categories]
             axes.scatter(*points.T, s=3.5, lw=0, c=shade, rasterized=len(points) > style.raster_above)
             axes.set(xticks=[], yticks=[])
             axes.set_aspect("equal", adjustable="datalim")
             letter = f"{'abc'[i]}  " if style.panel_letters else ""
-            title = f"the second {planes.how}, disparity {short(planes.turn.disparity(1), 2)}" if i == 2 else name
+            title = (
+                f"the second {planes.how}, disparity {short(planes.turn.disparity(1), 2)}" if i == 2 else name
+            )
             axes.set_title(f"{letter}{title}", loc="left", fontsize=style.font_size - 0.5, pad=3)
         return figure

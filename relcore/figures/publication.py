@@ -1,7 +1,8 @@
-"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and fonts that travel inside the file.
+"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and fonts that travel
+inside the file.
 
-The same functions as in `interactive`, in a `Style` instead of a theme, without pyplot. Captions and titles are left to the
-paper; see `paper` for fonts and settings.
+The same functions as in `interactive`, in a `Style` instead of a theme, without pyplot. Captions and titles
+are left to the paper; see `paper` for fonts and settings.
 """
 
 from __future__ import annotations
@@ -28,21 +29,33 @@ from matplotlib.text import Text
 from relcore.base.numbers import in_cell
 from relcore.base.text import harmless
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, ramp_of
-from relcore.figures.tables import condition, histogram_table, score_places, score_range, score_table, spectrum_table
+from relcore.figures.tables import (
+    condition,
+    histogram_table,
+    score_places,
+    score_range,
+    score_table,
+    spectrum_table,
+)
 
-# Paper: what every publication figure is printed on: its style, Matplotlib's settings, the legend, and the bytes of a file.
+# Paper: what every publication figure is printed on: its style, Matplotlib's settings, the legend, and the
+# bytes of a file.
 #
-# No lasting change to Matplotlib's settings: they are set, under a lock, while a figure is built or written, since pages of
-# several users draw at once and `matplotlib.rc_context` alone would leak from one thread into another. Text is DejaVu Sans, which
-# ships with Matplotlib: embedded as TrueType (Type 42) in PDF, where it stays searchable and editable, and as outlines in SVG,
-# where Matplotlib embeds no font and a reader without it would see another one.
+# No lasting change to Matplotlib's settings: they are set, under a lock, while a figure is built or written,
+# since pages of several users draw at once and `matplotlib.rc_context` alone would leak from one thread into
+# another. Text is DejaVu Sans, which ships with Matplotlib: embedded as TrueType (Type 42) in PDF, where it
+# stays searchable and editable, and as outlines in SVG, where Matplotlib embeds no font and a reader without
+# it would see another one.
 
 Room = tuple[float, float, float, float]
 _lock = threading.RLock()
 
 
-def write(figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None) -> bytes:
-    """The bytes of a figure as "pdf", "svg" or "png": the same bytes for the same figure, whenever it is written.
+def write(
+    figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
+) -> bytes:
+    """The bytes of a figure as "pdf", "svg" or "png": the same bytes for the same figure, whenever it is
+    written.
 
     `metadata` goes into the file under the keys that Matplotlib knows for its kind.
     """
@@ -105,7 +118,9 @@ def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend 
         "labelspacing": 0.35,
     }
     for columns in range(len(handles), 0, -1):
-        legend = figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **look)
+        legend = figure.legend(
+            handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **look
+        )
         if width_of(legend) <= style.width - 0.1 or columns == 1:
             break
         legend.remove()
@@ -125,11 +140,17 @@ def cut_to(text: Text, room: float) -> None:
 
 def quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
     """Short ticks in the theme's colours, their labels smaller than the text by `smaller` points."""
-    look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted, "color": style.theme.border}
+    look = {
+        "labelsize": style.font_size - smaller,
+        "labelcolor": style.theme.muted,
+        "color": style.theme.border,
+    }
     axes.tick_params(which="both", length=2, width=0.6, **look)
 
 
-def draw_scale(figure: Figure, room: Room, places: Sequence[float], labels: Sequence[str], title: str, style: Style) -> None:
+def draw_scale(
+    figure: Figure, room: Room, places: Sequence[float], labels: Sequence[str], title: str, style: Style
+) -> None:
     """The colours of a heat map beside it, 0 … 1 from pale to deep; `room` in shares of the figure."""
     ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
     bar = figure.colorbar(ScalarMappable(Normalize(0, 1), ramp), cax=figure.add_axes(room), ticks=places)
@@ -151,13 +172,27 @@ def height_of(artist: Artist) -> float:
 
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level (`tables.score_table`)."""
+    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
+    (`tables.score_table`).
+    """
     with settings(style):
         table, room = score_places(score_table(table))
-        forms, metrics, theme = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric)), style.theme
+        forms, metrics, theme = (
+            list(dict.fromkeys(table.form)),
+            list(dict.fromkeys(table.metric)),
+            style.theme,
+        )
         figure, axes = chart_of(style, "", "score (1 = identical)")
         null = table.dropna(subset=["null_low", "null_high"])
-        axes.bar(null.x, null.null_high - null.null_low, room, bottom=null.null_low, color=theme.null, ec=theme.muted, lw=0.4)
+        axes.bar(
+            null.x,
+            null.null_high - null.null_low,
+            room,
+            bottom=null.null_low,
+            color=theme.null,
+            ec=theme.muted,
+            lw=0.4,
+        )
         handles = []
         for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
             part = table[table.form == form]
@@ -176,10 +211,16 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
                 _small(axes, in_cell(score), x, top, style)
             handles.append(Patch(color=color, lw=0, label=str(form)))
         if len(null):
-            handles.append(Patch(facecolor=theme.null, edgecolor=theme.muted, lw=0.4, label="chance level, 95 % band"))
-        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # as many have room under one metric
+            handles.append(
+                Patch(facecolor=theme.null, edgecolor=theme.muted, lw=0.4, label="chance level, 95 % band")
+            )
+        letters = (
+            style.width / len(metrics) / (0.6 * style.font_size * POINT)
+        )  # as many have room under one metric
         names = [str(metric) for metric in metrics]
-        axes.set_xticks(range(len(names)), [name if len(name) < letters else name.replace(", ", "\n") for name in names])
+        axes.set_xticks(
+            range(len(names)), [name if len(name) < letters else name.replace(", ", "\n") for name in names]
+        )
         axes.margins(x=0.02)
         axes.set_ylim(*score_range(table))
         axes.tick_params(axis="x", length=0)
@@ -213,7 +254,9 @@ def histogram_figure(
 
 
 def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: Style = PAPER) -> Figure:
-    """Singular values as shares of the largest, logarithmic; the legend says the condition (`tables.spectrum_table`)."""
+    """Singular values as shares of the largest, logarithmic; the legend says the condition
+    (`tables.spectrum_table`).
+    """
     with settings(style):
         table = spectrum_table(singular_values_by_name)
         names = list(dict.fromkeys(table.name))
@@ -223,7 +266,9 @@ def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: St
             part = table[table.name == name]
             shown = part[part.relative > 0]
             axes.plot(shown.component, shown.relative, color=color, lw=1, marker="o", ms=1.6)
-            handles.append(Line2D([], [], color=color, lw=1, marker="o", ms=2, label=f"{name} · {condition(part)}"))
+            handles.append(
+                Line2D([], [], color=color, lw=1, marker="o", ms=2, label=f"{name} · {condition(part)}")
+            )
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(_power_of_ten)
         axes.yaxis.set_minor_formatter(lambda value, position: "")
@@ -241,7 +286,9 @@ def _small(axes: Axes, text: str, x: float, y: float, style: Style) -> None:
 
 
 def chart_of(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    """An empty chart in the style, under `settings(style)`; `fit_around` gives it its room when it is drawn."""
+    """An empty chart in the style, under `settings(style)`; `fit_around` gives it its room when it is
+    drawn.
+    """
     figure = blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -259,9 +306,15 @@ def fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) 
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # tick labels change with the room, and the room with them: a margin only ever grows, so that this ends
+    for _ in range(
+        4
+    ):  # tick labels change with the room, and the room with them: a margin only grows, so that this ends
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
-        needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1]) / figure.dpi + pad
+        needed = (
+            np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
+            / figure.dpi
+            + pad
+        )
         margins = np.maximum(margins, needed + np.array([0, below + pad, 0, 0]))
         left, bottom, right, top = margins / [width, height, width, height]
         axes.set_position((left, bottom, 1 - left - right, 1 - bottom - top))
@@ -269,6 +322,10 @@ def fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) 
 
 
 def _power_of_ten(value: float, position: int) -> str:
-    """``10⁻²``, spelled with the font's own superscripts: mathtext is off, so that a name may hold a dollar sign."""
+    """``10⁻²``, spelled with the font's own superscripts: mathtext is off, so that a name may hold a
+    dollar sign.
+    """
     exponent = round(np.log10(value))
-    return "1" if exponent == 0 else "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return (
+        "1" if exponent == 0 else "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    )

@@ -1,4 +1,6 @@
-"""Style: how a figure is printed. Apart from the drawing, so that a page can offer the choices without loading Matplotlib."""
+"""Style: how a figure is printed. Apart from the drawing, so that a page can offer the choices without
+loading Matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ from relcore.base.errors import SpaceError
 
 # Palette: the colours of Relscope, on screen and on paper, distinguishable for colour-blind eyes.
 #
-# Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white page first; their
-# yellow and black are left out, one too pale on white, one the colour of text. The rest are Paul Tol's ("Colour Schemes", SRON
-# technical note 09-002: muted, bright, light, dark), each the one farthest, to normal, protan and deutan eyes, from those before
-# it. The first six are alike on light and dark; then each surface has its own, as indigo vanishes on a dark one. No list of
-# colours stays readable beyond about ten; after 20 they repeat. The accent is a deep indigo, which is not a category colour.
+# Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white
+# page first; their yellow and black are left out, one too pale on white, one the colour of text. The rest are
+# Paul Tol's ("Colour Schemes", SRON technical note 09-002: muted, bright, light, dark), each the one
+# farthest, to normal, protan and deutan eyes, from those before it. The first six are alike on light and
+# dark; then each surface has its own, as indigo vanishes on a dark one. No list of colours stays readable
+# beyond about ten; after 20 they repeat. The accent is a deep indigo, which is not a category colour.
 
 SEQUENTIAL = "viridis"  # known by these names to Plotly and Matplotlib alike
 DIVERGING = "PuOr"
@@ -168,14 +171,20 @@ _RAMPS = {
 
 
 def ramp_of(theme: Theme) -> tuple[str, ...]:
-    """Five colours, palest first: one hue in different lightness, readable for colour-blind eyes and in greyscale."""
+    """Five colours, palest first: one hue in different lightness, readable for colour-blind eyes and in
+    greyscale.
+    """
     return _RAMPS[theme.dark]
 
 
 def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
-    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its end."""
+    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its
+    end.
+    """
     ramp = np.array([_shares(color) for color in ramp_of(theme)])
-    return tuple(float(np.interp(share, np.linspace(0, 1, len(ramp)), ramp[:, channel])) for channel in range(3))
+    return tuple(
+        float(np.interp(share, np.linspace(0, 1, len(ramp)), ramp[:, channel])) for channel in range(3)
+    )
 
 
 def text_on(color: tuple[float, float, float]) -> str:

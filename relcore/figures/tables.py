@@ -16,10 +16,9 @@ SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """The table of `score_bars_figure`, checked: one row for each metric and form.
 
-    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the 95 % band of
-    its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional: ``low`` and ``high``, the
-    score's own sampling
-    interval. Other columns are kept.
+    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the
+    95 % band of its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional:
+    ``low`` and ``high``, the score's own sampling interval. Other columns are kept.
 
     Raises
     ------
@@ -28,22 +27,26 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """
     absent = [column for column in SCORE_COLUMNS if column not in table.columns]
     if absent:
-        raise ValueError(f"scores: expected the columns {', '.join(SCORE_COLUMNS)}, got no {', '.join(absent)}")
+        raise ValueError(
+            f"scores: expected the columns {', '.join(SCORE_COLUMNS)}, got no {', '.join(absent)}"
+        )
     if not len(table):
         raise ValueError("scores: expected at least one row, got an empty table")
     twice = table[table.duplicated(["metric", "form"])]
     if len(twice):
         raise ValueError(
-            f"scores: expected one row a metric and form, got {twice.metric.iloc[0]!r}, {twice.form.iloc[0]!r} twice"
+            f"scores: expected one row a metric and form, got {twice.metric.iloc[0]!r},"
+            f" {twice.form.iloc[0]!r} twice"
         )
     return table.reset_index(drop=True)
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in brackets, and n.
+    """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in
+    brackets, and n.
 
-    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does not have it. The
-    recall of approximate neighbours follows.
+    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does
+    not have it. The recall of approximate neighbours follows.
     """
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
     cells = {(row.form, row.metric): _printed(row) for row in table.itertuples()}
@@ -60,7 +63,9 @@ def _printed(row: Any) -> str:
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with ``x``, where each bar stands (metrics at 0, 1, …, forms side by side around them), and its room."""
+    """The table with ``x``, where each bar stands (metrics at 0, 1, …, forms side by side around them),
+    and its room.
+    """
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
     width = 0.8 / len(forms)
     order = table.form.map(forms.index) - (len(forms) - 1) / 2
@@ -68,8 +73,12 @@ def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
 
 
 def score_range(table: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest score to show: 0 to 1, or further where a number lies beyond; room above for the label."""
-    values = table[[c for c in ("score", "null_low", "null_high", "low", "high") if c in table]].to_numpy(dtype=float)
+    """Lowest and highest score to show: 0 to 1, or further where a number lies beyond; room above for the
+    label.
+    """
+    values = table[[c for c in ("score", "null_low", "null_high", "low", "high") if c in table]].to_numpy(
+        dtype=float
+    )
     low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
     return (low * 1.1, high + 0.08 * (high - low))
 
@@ -77,14 +86,17 @@ def score_range(table: pd.DataFrame) -> tuple[float, float]:
 def histogram_table(values_by_name: Mapping[str, np.ndarray], bins: int | None = None) -> pd.DataFrame:
     """Share of each array's values in common bins: columns name, left, right, count, percent.
 
-    Without `bins`, their width is Freedman and Diaconis's, and their number 20 to 80: one far value cannot ask for a million.
+    Without `bins`, their width is Freedman and Diaconis's, and their number 20 to 80: one far value cannot
+    ask for a million.
 
     Raises
     ------
     ValueError
         No array, an empty one, or values that are NaN or infinite.
     """
-    arrays = {str(name): np.asarray(values, dtype=np.float64).ravel() for name, values in values_by_name.items()}
+    arrays = {
+        str(name): np.asarray(values, dtype=np.float64).ravel() for name, values in values_by_name.items()
+    }
     if not arrays:
         raise ValueError("histogram: expected at least one named array, got none")
     for name, values in arrays.items():
@@ -96,7 +108,13 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray], bins: int | None =
     return pd.concat(
         [
             pd.DataFrame(
-                {"name": name, "left": edges[:-1], "right": edges[1:], "count": count, "percent": 100 * count / count.sum()}
+                {
+                    "name": name,
+                    "left": edges[:-1],
+                    "right": edges[1:],
+                    "count": count,
+                    "percent": 100 * count / count.sum(),
+                }
             )
             for name, count in counts.items()
         ],
@@ -105,7 +123,8 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray], bins: int | None =
 
 
 def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Singular values, largest first, also as shares of the largest: columns name, component, singular_value, relative.
+    """Singular values, largest first, also as shares of the largest: columns name, component, singular_value,
+    relative.
 
     Raises
     ------
@@ -118,18 +137,27 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
     for name, values in singular_values_by_name.items():
         values = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
         if not len(values) or not np.isfinite(values).all() or values[-1] < 0:
-            raise ValueError(f"spectrum: expected non-negative finite values for {name!r}, got {_what_is_wrong(values)}")
+            raise ValueError(
+                f"spectrum: expected non-negative finite values for {name!r}, got {_what_is_wrong(values)}"
+            )
         relative = values / values[0] if values[0] > 0 else np.zeros_like(values)
         parts.append(
             pd.DataFrame(
-                {"name": str(name), "component": np.arange(1, len(values) + 1), "singular_value": values, "relative": relative}
+                {
+                    "name": str(name),
+                    "component": np.arange(1, len(values) + 1),
+                    "singular_value": values,
+                    "relative": relative,
+                }
             )
         )
     return pd.concat(parts, ignore_index=True)
 
 
 def condition(part: pd.DataFrame) -> str:
-    """``"condition 240"``: largest over smallest singular value, the factor by which inversion can amplify noise."""
+    """``"condition 240"``: largest over smallest singular value, the factor by which inversion can amplify
+    noise.
+    """
     smallest = part.relative.iloc[-1]
     if smallest <= 0:
         return "singular"

@@ -1,4 +1,6 @@
-"""Training curves: loss and held-out accuracy by epoch, one line an encoder, on screen, on paper and as numbers."""
+"""Training curves: loss and held-out accuracy by epoch, one line an encoder, on screen, on paper and as
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ _PANELS = {"loss": "training loss", "accuracy": "held-out accuracy"}
 
 
 def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Loss and accuracy by epoch from what an encoding's metadata tell of its training; empty where it had no epochs."""
+    """Loss and accuracy by epoch from what an encoding's metadata tell of its training; empty where it had
+    no epochs.
+    """
     names = {"loss": ("loss", "losses"), "accuracy": ("held_out_accuracy", "accuracies")}
-    found = {name: next((training[one] for one in known if one in training), None) for name, known in names.items()}
+    found = {
+        name: next((training[one] for one in known if one in training), None) for name, known in names.items()
+    }
     return {name: list(values) for name, values in found.items() if values is not None}
 
 
@@ -37,17 +43,23 @@ def training_table(curves: Curves) -> pd.DataFrame:
         No curve, or one without an epoch.
     """
     parts = [
-        pd.DataFrame({column: pd.Series(list(curve.get(column, ())), dtype=float) for column in _PANELS}).assign(name=str(name))
+        pd.DataFrame(
+            {column: pd.Series(list(curve.get(column, ())), dtype=float) for column in _PANELS}
+        ).assign(name=str(name))
         for name, curve in curves.items()
     ]
     if not parts or not all(len(part) for part in parts):
-        raise SpaceError("training: expected the loss of one epoch or more, got none; only trained encoders have a curve")
+        raise SpaceError(
+            "training: expected the loss of one epoch or more, got none; only trained encoders have a curve"
+        )
     for part in parts:
         part["epoch"] = np.arange(1, len(part) + 1)
     return pd.concat(parts, ignore_index=True)[["name", "epoch", *_PANELS]]
 
 
-def training_exportable(curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training") -> Exportable:
+def training_exportable(
+    curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
+) -> Exportable:
     """Both curves of each encoder, the loss beside the accuracy."""
     return Exportable(
         name,
@@ -71,7 +83,8 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
         part = table[table.name == name]
         last = part.iloc[-1]
         told.append(
-            f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after {counted(len(part), 'epoch')}"
+            f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after"
+            f" {counted(len(part), 'epoch')}"
         )
         label = plain_text(name)
         for number, column in enumerate(_PANELS, start=1):
@@ -89,7 +102,11 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
                 xaxis=f"x{number}",
                 yaxis=f"y{number}",
             )
-    epochs = {"title": {"text": "epoch"}, "rangemode": "tozero", "dtick": 1 if table.epoch.max() <= 15 else None}
+    epochs = {
+        "title": {"text": "epoch"},
+        "rangemode": "tozero",
+        "dtick": 1 if table.epoch.max() <= 15 else None,
+    }
     figure.update_layout(
         template=relscope_template(theme),
         meta={"alt": f"Line chart of training by epoch. {'; '.join(told)}."},
@@ -120,13 +137,19 @@ def printed_training_figure(curves: Curves, style: Style = PAPER) -> Figure:
     left, gap, high = 3.4 * line, 4.2 * line, style.width * (0.5 if stacked else 0.3)
     with settings(style):
         figure = blank_figure(style, 1)
-        below = height_of(legend_below(figure, [Line2D([], [], color=colors[n], lw=1, label=n) for n in names], style))
+        below = height_of(
+            legend_below(figure, [Line2D([], [], color=colors[n], lw=1, label=n) for n in names], style)
+        )
         bottom, above, between = below + 3.2 * line, 1.4 * line, 4.2 * line
         total = bottom + above + high + (high + between if stacked else 0)
         wide = style.width - left - 0.1 if stacked else (style.width - left - gap - 0.1) / 2
         figure.set_figheight(total)
         for i, (column, title) in enumerate(_PANELS.items()):
-            x, y = (left, total - above - high - i * (high + between)) if stacked else (left + i * (wide + gap), bottom)
+            x, y = (
+                (left, total - above - high - i * (high + between))
+                if stacked
+                else (left + i * (wide + gap), bottom)
+            )
             axes = figure.add_axes((x / style.width, y / total, wide / style.width, high / total))
             for name, color in colors.items():
                 part = table[table.name == name]
@@ -137,6 +160,11 @@ def printed_training_figure(curves: Curves, style: Style = PAPER) -> Figure:
             axes.grid(visible=True)
             quiet_ticks(axes, style)
             if style.panel_letters:
-                place = {"transform": axes.transAxes, "fontweight": "bold", "fontsize": style.font_size + 1, "va": "bottom"}
+                place = {
+                    "transform": axes.transAxes,
+                    "fontweight": "bold",
+                    "fontsize": style.font_size + 1,
+                    "va": "bottom",
+                }
                 axes.text(0, 1.02, "ab"[i], **place)
         return figure

@@ -1,9 +1,11 @@
-"""Arrow tables on disk, .arrow, as Hugging Face's `datasets` saves them: the stream form, or the file form around it.
+"""Arrow tables on disk, .arrow, as Hugging Face's `datasets` saves them: the stream form, or the file form
+around it.
 
 Version 2 of Feather, .feather, is the file form.
 
-The headers of all messages are read first, with plain Python: they tell the number of rows, and that every size fits the file.
-A compressed message could unpack to any size, and `datasets` writes none, so those are refused; pandas writes them unless told.
+The headers of all messages are read first, with plain Python: they tell the number of rows, and that every
+size fits the file. A compressed message could unpack to any size, and `datasets` writes none, so those are
+refused; pandas writes them unless told.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _FEATHER_1 = b"FEA1"
 
 @dataclass(frozen=True)
 class Account:
-    """What the headers promise: the number of rows, the bytes of the largest message, and where the messages begin."""
+    """What the headers promise: the number of rows, the bytes of the largest message, and where the
+    messages begin.
+    """
 
     num_rows: int
     largest: int
@@ -38,7 +42,9 @@ class Account:
 
 
 class ArrowTable:
-    """An Arrow file with what reading needs of a `pyarrow.parquet.ParquetFile`: schema, number of rows, batches."""
+    """An Arrow file with what reading needs of a `pyarrow.parquet.ParquetFile`: schema, number of rows,
+    batches.
+    """
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -49,7 +55,9 @@ class ArrowTable:
             self.schema_arrow = pa.ipc.open_stream(file).schema
 
     def iter_batches(self, at_once: int, columns: Sequence[str], use_threads: bool = False) -> Iterator[Any]:
-        """Batches of at most this many rows, of these columns; their offsets and indices are checked first."""
+        """Batches of at most this many rows, of these columns; their offsets and indices are checked
+        first.
+        """
         import pyarrow as pa
 
         with pa.OSFile(str(self.path)) as file:
@@ -61,7 +69,9 @@ class ArrowTable:
                     yield wanted.slice(start, at_once)
 
     def mapped_batches(self, column: str) -> Iterator[Any]:
-        """This column of each batch, in the memory of a map of the file; offsets and indices are checked first."""
+        """This column of each batch, in the memory of a map of the file; offsets and indices are checked
+        first.
+        """
         import pyarrow as pa
 
         place = self.schema_arrow.get_field_index(column)
@@ -75,7 +85,9 @@ class ArrowTable:
 def check_account(
     path: Path, file: ArrowTable, columns: Columns, limit: int | None, max_bytes: int, on_disk: bool = False
 ) -> int:
-    """The width of the vectors, once it is known that they, unless they stay on disk, and their texts fit into memory."""
+    """The width of the vectors, once it is known that they, unless they stay on disk, and their texts fit
+    into memory.
+    """
     import pyarrow.compute as compute
 
     n = file.metadata.num_rows if limit is None else min(file.metadata.num_rows, limit)
@@ -88,18 +100,24 @@ def check_account(
         check_size(path, n, max(1, width), max_bytes)
     if not on_disk and file.metadata.largest > max_bytes:
         raise SpaceError(
-            f"{path.name}: expected batches that fit into memory, got one of {readable(file.metadata.largest)}, more than "
-            f"max_bytes = {readable(max_bytes)}; write it in smaller batches, or pass a larger max_bytes if you trust the file"
+            f"{path.name}: expected batches that fit into memory, got one of"
+            f" {readable(file.metadata.largest)}, more than max_bytes = {readable(max_bytes)}; write it in"
+            " smaller batches, or pass a larger max_bytes if you trust the file"
         )
-    texts = [columns.columns[place].name for role in ("ids", "labels") if (place := columns.place(role)) is not None]
+    texts = [
+        columns.columns[place].name
+        for role in ("ids", "labels")
+        if (place := columns.place(role)) is not None
+    ]
     size, rows = 0, 0
     for batch in file.iter_batches(1 << 16, texts) if texts else ():
         size += sum(_unpacked(column, path) for column in batch.columns)
         rows += len(batch)
         if 3 * size > max_bytes:  # unpacked, in Arrow's form and as Python's strings
             raise SpaceError(
-                f"{path.name}: ids and labels of more than {readable(size)} take {readable(3 * size)}, more than max_bytes = "
-                f"{readable(max_bytes)}; pass limit=… to read fewer rows, or a larger max_bytes if you trust the file"
+                f"{path.name}: ids and labels of more than {readable(size)} take {readable(3 * size)}, more"
+                f" than max_bytes = {readable(max_bytes)}; pass limit=… to read fewer rows, or a larger"
+                " max_bytes if you trust the file"
             )
         if rows >= n:
             break
@@ -131,8 +149,8 @@ def account_of(stream: BinaryIO, size: int, name: str) -> Account:
         left = size - stream.tell()
         if not 0 <= message.body <= left:
             raise SpaceError(
-                f"{name}: a batch promises {readable(message.body)}, but only {readable(left)} follow; it was cut short, copy "
-                "or download it again"
+                f"{name}: a batch promises {readable(message.body)}, but only {readable(left)} follow; it was"
+                " cut short, copy or download it again"
             )
         if message.compressed:
             raise SpaceError(
@@ -148,7 +166,9 @@ def account_of(stream: BinaryIO, size: int, name: str) -> Account:
 
 @dataclass(frozen=True)
 class _Message:
-    """The header of a message: its number of rows (0 if it holds no records), the bytes of its body, and their form."""
+    """The header of a message: its number of rows (0 if it holds no records), the bytes of its body, and
+    their form.
+    """
 
     rows: int
     body: int
@@ -178,7 +198,9 @@ def _message(name: str, stream: BinaryIO, size: int) -> _Message | None:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a flatbuffer, by the place where it begins; struct.error where it leads out of the buffer."""
+    """A table of a flatbuffer, by the place where it begins; struct.error where it leads out of the
+    buffer.
+    """
 
     content: bytes
     at: int
@@ -189,7 +211,9 @@ class _Table:
 
     def table(self, field: int) -> _Table | None:
         place = self._place(field)
-        return _Table(self.content, place + struct.unpack_from("<I", self.content, place)[0]) if place else None
+        return (
+            _Table(self.content, place + struct.unpack_from("<I", self.content, place)[0]) if place else None
+        )
 
     def _place(self, field: int) -> int:
         """Where a field is, 0 where the table has none."""
@@ -204,7 +228,8 @@ class _Table:
 
 def _other(name: str) -> SpaceError:
     return SpaceError(
-        f"{name}: expected an Arrow table as datasets.save_to_disk writes it, got another file or a damaged one; {_AGAIN}"
+        f"{name}: expected an Arrow table as datasets.save_to_disk writes it, got another file or a damaged"
+        f" one; {_AGAIN}"
     )
 
 
@@ -220,5 +245,7 @@ def _unpacked(column: Any, path: Path) -> int:
             return 8 * len(column)
         return compute.sum(lengths).as_py() or 0
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        raise SpaceError(f"{path.name}: expected ids and labels as plain strings, got {column.type}; {_AGAIN}")
+        raise SpaceError(
+            f"{path.name}: expected ids and labels as plain strings, got {column.type}; {_AGAIN}"
+        )
     return column.nbytes

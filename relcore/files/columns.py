@@ -1,8 +1,10 @@
-"""Columns of a table: which hold the dimensions, ids, labels, counts, texts and pictures, which are left out, and why.
+"""Columns of a table: which hold the dimensions, ids, labels, counts, texts and pictures, which are left out,
+and why.
 
-Columns named `id` or `ids`, `label` or `labels`, `count` or `counts` are taken as such; `word` or `token` are ids if there
-is no `id`. A first column without a name is an index. Else the only column of text holds the ids. Whatever this leaves open is
-*unclear*: a space is read once it is chosen, mended or left out, and never by a guess.
+Columns named `id` or `ids`, `label` or `labels`, `count` or `counts` are taken as such; `word` or `token` are
+ids if there is no `id`. A first column without a name is an index. Else the only column of text holds the
+ids. Whatever this leaves open is *unclear*: a space is read once it is chosen, mended or left out, and never
+by a guess.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ _USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count
 WORDS = ("word", "words", "token", "tokens")
 INDEX = ("", "Unnamed: 0", "__index_level_0__")
 _NO_DIMENSION = re.compile(
-    r"(.*[_\-. ])?(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
+    r"(.*[_\-."
+    r" ])?(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
 )
 TEXT_OR = "text: ids, labels or neither?"
 VECTORS, EMPTY = "a vector per row", "empty"
 REMEDY = (
-    "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or leave it out "
-    "(ignore)"
+    "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or"
+    " leave it out (ignore)"
 )
 OPTIONS: dict[Role, str] = {
     "ids": "id_column",
@@ -37,7 +40,18 @@ OPTIONS: dict[Role, str] = {
     "text": "text_column",
     "pictures": "picture_column",
 }
-TEXT_NAMES = ("text", "sentence", "content", "caption", "title", "document", "abstract", "description", "question", "review")
+TEXT_NAMES = (
+    "text",
+    "sentence",
+    "content",
+    "caption",
+    "title",
+    "document",
+    "abstract",
+    "description",
+    "question",
+    "review",
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,8 @@ class ColumnValues:
     ----------
     name : str
     holds : str
-        "flags" are true and false, "other" is what can be no number, "mixed" numbers among text or the reverse.
+        "flags" are true and false, "other" is what can be no number, "mixed" numbers among text or the
+        reverse.
     note : str
         What was expected and came in a mixed column; the type of another.
     where : str
@@ -143,14 +158,18 @@ class Columns:
         unclear = [column for column in self.columns if column.role == "unclear"]
         texts = [column for column in unclear if column.reason == TEXT_OR]
         if unclear and len(texts) < len(unclear):
-            raise SpaceError(f"{name}, {next(column.fault for column in unclear if column.reason != TEXT_OR)}")
+            raise SpaceError(
+                f"{name}, {next(column.fault for column in unclear if column.reason != TEXT_OR)}"
+            )
         names = quote([column.name for column in self.columns[:8]])
         if not self.places("dimension"):
-            raise SpaceError(f"{name}: expected columns of numbers, got {names} without one; is the delimiter right?")
+            raise SpaceError(
+                f"{name}: expected columns of numbers, got {names} without one; is the delimiter right?"
+            )
         if texts:
             raise SpaceError(
-                f"{name}: expected one column of ids, got {quote([column.name for column in texts[:8]])}; choose it with "
-                "id_column, and labels with label_column; other text is then left out"
+                f"{name}: expected one column of ids, got {quote([column.name for column in texts[:8]])};"
+                " choose it with id_column, and labels with label_column; other text is then left out"
             )
 
 
@@ -165,12 +184,16 @@ def assign(name: str, found: Sequence[ColumnValues], choices: Choices = NO_CHOIC
     names = [column.name for column in found]
     _check_names(name, found)
     roles = chosen_roles(name, names, choices)
-    index = next((i for i, one in enumerate(names) if (one in INDEX and (i == 0 or one)) and i not in roles), None)
+    index = next(
+        (i for i, one in enumerate(names) if (one in INDEX and (i == 0 or one)) and i not in roles), None
+    )
     if index is not None and found[index].holds == "nothing":
         index = None
     if not any(role == "ids" for role, _ in roles.values()):
         words = [
-            i for i, one in enumerate(found) if one.name.lower() in WORDS and one.holds in ("text", "mixed") and i not in roles
+            i
+            for i, one in enumerate(found)
+            if one.name.lower() in WORDS and one.holds in ("text", "mixed") and i not in roles
         ]
         roles |= {words[0]: ("ids", f"named {names[words[0]]!r}")} if len(words) == 1 else {}
     decided = {place: Column(names[place], role, reason) for place, (role, reason) in roles.items()}
@@ -187,12 +210,19 @@ def assign(name: str, found: Sequence[ColumnValues], choices: Choices = NO_CHOIC
     if has_ids:
         for place in texts:
             decided[place] = Column(
-                names[place], "left out", "text, and not named as ids or labels", sure=found[place].holds == "mixed"
+                names[place],
+                "left out",
+                "text, and not named as ids or labels",
+                sure=found[place].holds == "mixed",
             )
     elif len(texts) == 1:
         decided[texts[0]] = Column(names[texts[0]], "ids", "the only column of text", sure=False)
     if choices.text_column is None:
-        left_out = [place for place in texts if decided[place].role == "left out" and names[place].lower() in TEXT_NAMES]
+        left_out = [
+            place
+            for place in texts
+            if decided[place].role == "left out" and names[place].lower() in TEXT_NAMES
+        ]
         decided |= {place: Column(names[place], "text", f"named {names[place]!r}") for place in left_out[:1]}
     return Columns(tuple(decided[place] for place in range(len(found))))
 
@@ -203,13 +233,16 @@ def _check_names(name: str, found: Sequence[ColumnValues]) -> None:
     if twice:
         places = ", ".join(str(place + 1) for place, one in enumerate(names) if one == twice[0])
         raise SpaceError(
-            f"{name}: expected distinct column names, got {quote(twice[:3])} more than once (columns {places:.80}); "
-            "rename those that repeat"
+            f"{name}: expected distinct column names, got {quote(twice[:3])} more than once (columns"
+            f" {places:.80}); rename those that repeat"
         )
-    nameless = [place for place, column in enumerate(found) if place and not column.name and column.holds != "nothing"]
+    nameless = [
+        place for place, column in enumerate(found) if place and not column.name and column.holds != "nothing"
+    ]
     if nameless:
         raise SpaceError(
-            f"{name}: expected a name for each column, got none for column {nameless[0] + 1}; name it in the first line"
+            f"{name}: expected a name for each column, got none for column {nameless[0] + 1}; name it in the"
+            " first line"
         )
 
 
@@ -221,25 +254,31 @@ def chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int,
         *(("ignore", c) for c in choices.ignore),
     ]:
         if column is not None and column not in names:
-            raise SpaceError(f"{name}: {option} expects one of {quote(names[:8])}, got {quote([column])}; check its name")
+            raise SpaceError(
+                f"{name}: {option} expects one of {quote(names[:8])}, got {quote([column])}; check its name"
+            )
     for role, option in OPTIONS.items():
         if (column := getattr(choices, option)) is not None:
             if names.index(column) in roles:
                 raise SpaceError(
-                    f"{name}: {option}: expected a column that has no other role, got {quote([column])}; choose another"
+                    f"{name}: {option}: expected a column that has no other role, got {quote([column])};"
+                    " choose another"
                 )
             roles[names.index(column)] = (role, "chosen")
     for column in choices.ignore:
         if names.index(column) in roles:
-            raise SpaceError(f"{name}: ignore: expected columns without a role, got {quote([column])}; choose one of the two")
+            raise SpaceError(
+                f"{name}: ignore: expected columns without a role, got {quote([column])}; choose one of"
+                " the two"
+            )
         roles[names.index(column)] = ("left out", "chosen")
     for role, usual in _USUAL.items():
         if getattr(choices, OPTIONS[role]) is None:
             named = [place for place, one in enumerate(names) if one.lower() in usual and place not in roles]
             if len(named) > 1:
                 raise SpaceError(
-                    f"{name}: expected one column of {role}, got {quote([names[place] for place in named])}; choose one "
-                    f"with {OPTIONS[role]}"
+                    f"{name}: expected one column of {role}, got {quote([names[place] for place in named])};"
+                    f" choose one with {OPTIONS[role]}"
                 )
             roles |= {place: (role, f"named {names[place]!r}") for place in named}
     return roles
@@ -255,7 +294,9 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
     if held in ("numbers", "flags", "mixed", "nothing") and vectors:
         return Column(name, "left out", f"no vectors; those are in {vectors[0]!r}")
     if held == "numbers" and _NO_DIMENSION.fullmatch(name.lower()):
-        return Column(name, "unclear", "expected a dimension, got numbers that may be none, judged by the name")
+        return Column(
+            name, "unclear", "expected a dimension, got numbers that may be none, judged by the name"
+        )
     if held == "numbers":
         return Column(name, "dimension", "numbers")
     if held == "text" or (held == "mixed" and name.lower() in WORDS):
@@ -299,7 +340,11 @@ def overview(found: Columns) -> list[tuple[str, str, str]]:
     lines = []
     for (role, reason), group in groupby(found.columns, key=lambda column: (column.role, column.reason)):
         columns = list(group)
-        parts = [columns] if len(columns) > _FEW and role in ("dimension", "left out") else [[column] for column in columns]
+        parts = (
+            [columns]
+            if len(columns) > _FEW and role in ("dimension", "left out")
+            else [[column] for column in columns]
+        )
         for part in parts:
             where = f"{part[0].where}: " if part[0].where else ""
             lines.append((role, _title(part), _read_as(role, len(part), found), where + reason))
@@ -310,7 +355,9 @@ def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -
     """``"12 rows × 4 dimensions"``, as far as it is known."""
     n = n if n is None or limit is None else min(n, limit)
     rows = [] if n is None else [f"{n:,} row{'s' * (n != 1)}"]
-    return " × ".join(rows + ([] if dimension is None else [f"{dimension:,} dimension{'s' * (dimension != 1)}"]))
+    return " × ".join(
+        rows + ([] if dimension is None else [f"{dimension:,} dimension{'s' * (dimension != 1)}"])
+    )
 
 
 def shown_name(name: str) -> str:

@@ -1,4 +1,6 @@
-"""Tables as text, .csv and .tsv: the first line names the columns; UTF-8, a decimal point, cells in quotes where needed."""
+"""Tables as text, .csv and .tsv: the first line names the columns; UTF-8, a decimal point, cells in quotes
+where needed.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,12 @@ from typing import Any, Literal
 from relcore.base.errors import SpaceError, quote
 from relcore.files.columns import Choices, Column, Columns, ColumnValues, assign
 
-# Cells of delimited text: rows with their lines, and what a cell holds: a number, nothing, text, or an odd form of a number.
+# Cells of delimited text: rows with their lines, and what a cell holds: a number, nothing, text, or an odd
+# form of a number.
 #
-# A number is written with ASCII digits and a decimal point. Python's float() alone would also take "1_000" and the digits of any
-# script; readers of other programs take "1,5" or "1 000". Such cells are named, so that nobody guesses what they mean.
+# A number is written with ASCII digits and a decimal point. Python's float() alone would also take "1_000"
+# and the digits of any script; readers of other programs take "1,5" or "1 000". Such cells are named, so that
+# nobody guesses what they mean.
 
 Holds = Literal["number", "nothing", "text", "odd number"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
@@ -65,7 +69,9 @@ def delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]
                 if len(line) == LONGEST_LINE or "\0" in line:
                     fault = "a zero byte" if "\0" in line else f"more than {LONGEST_LINE:,} characters"
                     place = f"{path.name}, line {reader.line_num + 1}"
-                    raise SpaceError(f"{place}: expected a row of text, got {fault}; is this a table in UTF-8?")
+                    raise SpaceError(
+                        f"{place}: expected a row of text, got {fault}; is this a table in UTF-8?"
+                    )
                 yield line
 
         reader = csv.reader(lines(), delimiter=delimiter)
@@ -75,11 +81,13 @@ def delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]
                     yield reader.line_num, cells
         except UnicodeDecodeError as error:
             raise SpaceError(
-                f"{path.name}, after line {reader.line_num}: expected UTF-8 text in cells, got {error.reason}; save it as UTF-8"
+                f"{path.name}, after line {reader.line_num}: expected UTF-8 text in cells, got"
+                f" {error.reason}; save it as UTF-8"
             ) from None
         except csv.Error as error:
             raise SpaceError(
-                f"{path.name}, after line {reader.line_num}: expected a row of cells, got {error}; mend the line"
+                f"{path.name}, after line {reader.line_num}: expected a row of cells, got {error}; mend the"
+                " line"
             ) from error
 
 
@@ -95,7 +103,8 @@ def delimiter_of(path: Path) -> str:
 
 
 def delimited_columns(path: Path, choices: Choices) -> tuple[int, Columns]:
-    """Lines up to the column names, and the roles of the columns by the first hundred rows, without reading on.
+    """Lines up to the column names, and the roles of the columns by the first hundred rows, without reading
+    on.
 
     Raises
     ------
@@ -115,20 +124,27 @@ def delimited_columns(path: Path, choices: Choices) -> tuple[int, Columns]:
         if size > _CHARACTERS_TO_LOOK_AT:
             break
     if not sample:
-        raise SpaceError(f"{path.name}: expected at least one row below the column names, got none; add the rows")
+        raise SpaceError(
+            f"{path.name}: expected at least one row below the column names, got none; add the rows"
+        )
     found = [_found(name, place, sample) for place, name in enumerate(names)]
     whole = next(rows, None) is None
     return header, replace(assign(path.name, found, choices), n=len(sample) if whole else None)
 
 
-def batches(path: Path, header: int, n_columns: int, types: dict[int, Any], block_size: int) -> Iterator[dict[int, Any]]:
+def batches(
+    path: Path, header: int, n_columns: int, types: dict[int, Any], block_size: int
+) -> Iterator[dict[int, Any]]:
     """Arrow arrays by column, batch by batch; `ArrowInvalid` where a row or cell is not what `types` says."""
     import pyarrow.csv as arrow_csv
 
     reader = arrow_csv.open_csv(
         path,
         arrow_csv.ReadOptions(
-            use_threads=False, block_size=block_size, skip_rows=header, column_names=[str(i) for i in range(n_columns)]
+            use_threads=False,
+            block_size=block_size,
+            skip_rows=header,
+            column_names=[str(i) for i in range(n_columns)],
         ),
         arrow_csv.ParseOptions(delimiter=delimiter_of(path), newlines_in_values=True),
         arrow_csv.ConvertOptions(
@@ -137,11 +153,16 @@ def batches(path: Path, header: int, n_columns: int, types: dict[int, Any], bloc
             null_values=MISSING,
         ),
     )
-    return ({int(name): column for name, column in zip(one.schema.names, one.columns, strict=True)} for one in reader)
+    return (
+        {int(name): column for name, column in zip(one.schema.names, one.columns, strict=True)}
+        for one in reader
+    )
 
 
 def fault(path: Path, columns: Columns) -> SpaceError | None:
-    """The first line that is no row of this table: read again, slowly, once something is known to be wrong."""
+    """The first line that is no row of this table: read again, slowly, once something is known to be
+    wrong.
+    """
     names = [column.name for column in columns.columns]
     rows = delimited_rows(path, delimiter_of(path))
     header, _ = next(rows)
@@ -153,7 +174,8 @@ def fault(path: Path, columns: Columns) -> SpaceError | None:
         for column in columns.places("dimension"):
             if what_is(cells[column]) not in ("number", "nothing"):
                 return SpaceError(
-                    f"{path.name}, {Column(names[column], 'unclear', _no_number(cells[column]), f'line {line}').fault}"
+                    f"{path.name},"
+                    f" {Column(names[column], 'unclear', _no_number(cells[column]), f'line {line}').fault}"
                 )
     return None
 
@@ -168,29 +190,32 @@ def _check_header(path: Path, line: int, names: list[str]) -> None:
         raise SpaceError(f"{path.name}: expected a line of column names and rows below it, got an empty file")
     if len(names) > _MOST_COLUMNS:
         raise SpaceError(
-            f"{path.name}, line {line}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}; save vectors as .npy"
+            f"{path.name}, line {line}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}; save"
+            " vectors as .npy"
         )
     delimiter = delimiter_of(path)
     other = next((one for one in _OTHERS if one != delimiter and one in names[0]), None)
     if len(names) == 1 and other:
         raise SpaceError(
-            f"{path.name}, line {line}: expected columns of numbers, got {quote(names)} without one; is the delimiter right? "
-            f"Cells of a {path.suffix.lower()} file are separated by {_OTHERS[delimiter]}, and these by {_OTHERS[other]}"
+            f"{path.name}, line {line}: expected columns of numbers, got {quote(names)} without one; is the"
+            f" delimiter right? Cells of a {path.suffix.lower()} file are separated by {_OTHERS[delimiter]},"
+            f" and these by {_OTHERS[other]}"
         )
     digits = [int(one) for one in names if one.isascii() and one.isdigit()]
     if any(is_number(one) and not (one.isascii() and one.isdigit()) for one in names) or (
         digits and digits not in (list(range(len(digits))), list(range(1, len(digits) + 1)))
     ):
         raise SpaceError(
-            f"{path.name}, line {line}: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of names"
+            f"{path.name}, line {line}: expected the names of the columns, got numbers: {quote(names[:4])};"
+            " add a line of names"
         )
 
 
 def _check_length(path: Path, header: int, line: int, names: list[str], cells: list[str]) -> None:
     if len(cells) != len(names):
         raise SpaceError(
-            f"{path.name}, line {line}: expected {len(names)} cells as in line {header}, got {len(cells)}; mend or remove the "
-            "line"
+            f"{path.name}, line {line}: expected {len(names)} cells as in line {header}, got {len(cells)};"
+            " mend or remove the line"
         )
 
 
@@ -212,7 +237,9 @@ def _found(name: str, place: int, sample: list[tuple[int, list[str]]]) -> Column
         return ColumnValues(name, "mixed", _no_number(cell), f"line {line}")
     if n_numbers and n_texts:
         line, cell = kinds["text" if n_texts <= n_numbers else "number"]
-        return ColumnValues(name, "mixed", _no_number(cell) if n_texts <= n_numbers else number_in_text(cell), f"line {line}")
+        return ColumnValues(
+            name, "mixed", _no_number(cell) if n_texts <= n_numbers else number_in_text(cell), f"line {line}"
+        )
     if n_numbers or (not n_texts and "nothing" in kinds):
         return ColumnValues(name, "numbers", whole=whole and n_numbers > 0)
     return ColumnValues(name, "text" if n_texts else "nothing")

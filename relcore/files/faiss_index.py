@@ -1,7 +1,8 @@
-"""faiss indexes that keep whole vectors: Flat, IDMap of Flat, and HNSW over Flat. The file is read here, not by faiss.
+"""faiss indexes that keep whole vectors: Flat, IDMap of Flat, and HNSW over Flat. The file is read here, not
+by faiss.
 
-`faiss.read_index` believes the sizes in a file, and a hostile one can end the process. Here every size is compared with the
-bytes that are left before it is used. The layout is that of faiss/impl/index_write.cpp.
+`faiss.read_index` believes the sizes in a file, and a hostile one can end the process. Here every size is
+compared with the bytes that are left before it is used. The layout is that of faiss/impl/index_write.cpp.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ _HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is tr
 _FLAT = (b"IxF2", b"IxFI", b"IxFl")
 _WITH_IDS = (b"IxMp", b"IxM2")
 _HNSW = b"IHNf"
-_HNSW_LISTS = (8, 4, 4, 8, 4)  # bytes per item: probabilities, neighbours per level, levels, offsets, neighbours
+_HNSW_LISTS = (
+    8,
+    4,
+    4,
+    8,
+    4,
+)  # bytes per item: probabilities, neighbours per level, levels, offsets, neighbours
 _HNSW_NUMBERS = 20  # bytes: entry point, highest level, two search widths, beam
 _NAMES = {
     b"Iw": "an IVF index",
@@ -32,15 +39,18 @@ _NAMES = {
     b"IB": "an index of binary codes",
 }
 _SAVE = (
-    "where you trust the file, save its vectors once: index = faiss.read_index(path); "
-    'numpy.save("vectors.npy", index.reconstruct_n(0, index.ntotal)); an IVF index needs index.make_direct_map() before'
+    "where you trust the file, save its vectors once: index = faiss.read_index(path);"
+    ' numpy.save("vectors.npy", index.reconstruct_n(0, index.ntotal)); an IVF index needs'
+    " index.make_direct_map() before"
 )
 _MOST_NESTED = 3
 
 
 @dataclass(frozen=True)
 class FlatLayout:
-    """Where n vectors of d little-endian float32 begin, and where their n int64 ids begin, if they have ids."""
+    """Where n vectors of d little-endian float32 begin, and where their n int64 ids begin, if they have
+    ids.
+    """
 
     n: int
     d: int
@@ -88,7 +98,9 @@ def flat_layout(path: Path, stream: BinaryIO) -> FlatLayout:
     source = _Source(path, stream)
     found = _index(source, 0)
     if source.left:
-        raise SpaceError(f"{path.name}: expected the end of the index, got {readable(source.left)} more; write it again")
+        raise SpaceError(
+            f"{path.name}: expected the end of the index, got {readable(source.left)} more; write it again"
+        )
     return found
 
 
@@ -100,12 +112,15 @@ def _index(source: _Source, depth: int) -> FlatLayout:
     if metric > 1:
         source.take(4)  # the metric's own number, as the exponent of Lp
     if n < 0 or d < 1:
-        raise SpaceError(f"{source.name}: expected an index of vectors, got {n:,} rows of {d:,} numbers; write it again")
+        raise SpaceError(
+            f"{source.name}: expected an index of vectors, got {n:,} rows of {d:,} numbers; write it again"
+        )
     if kind in _FLAT:
         length, at = source.skip_list(4)
         if length != n * d:
             raise SpaceError(
-                f"{source.name}: the header promises {n:,} × {d:,} numbers, but {length:,} follow; copy or write it again"
+                f"{source.name}: the header promises {n:,} × {d:,} numbers, but {length:,} follow; copy or"
+                " write it again"
             )
         return FlatLayout(n, d, at)
     if kind == _HNSW:
@@ -115,8 +130,8 @@ def _index(source: _Source, depth: int) -> FlatLayout:
     inner = _index(source, depth + 1)
     if (inner.n, inner.d) != (n, d):
         raise SpaceError(
-            f"{source.name}: the header promises {n:,} × {d:,} numbers, but the index inside has {inner.n:,} × {inner.d:,}; "
-            "write it again"
+            f"{source.name}: the header promises {n:,} × {d:,} numbers, but the index inside has {inner.n:,}"
+            f" × {inner.d:,}; write it again"
         )
     if kind == _HNSW:
         return inner
@@ -139,7 +154,10 @@ class _Source:
     def take(self, n_bytes: int) -> bytes:
         content = self._stream.read(n_bytes)
         if len(content) < n_bytes:
-            raise SpaceError(f"{self.name}: expected a faiss index, got the end of the file within it; copy or write it again")
+            raise SpaceError(
+                f"{self.name}: expected a faiss index, got the end of the file within it; copy or write it"
+                " again"
+            )
         return content
 
     def skip_list(self, item_bytes: int) -> tuple[int, int]:
@@ -157,12 +175,18 @@ class _Source:
     def unfit(self, kind: bytes) -> SpaceError:
         got = next((name for start, name in _NAMES.items() if kind.startswith(start)), "")
         if not got:
-            return SpaceError(f"{self.name}: expected a file written by faiss.write_index, got another; write it again")
-        return SpaceError(f"{self.name}: expected an index of whole vectors (Flat, IDMap, HNSWFlat), got {got}; {_SAVE}")
+            return SpaceError(
+                f"{self.name}: expected a file written by faiss.write_index, got another; write it again"
+            )
+        return SpaceError(
+            f"{self.name}: expected an index of whole vectors (Flat, IDMap, HNSWFlat), got {got}; {_SAVE}"
+        )
 
 
 def _fill(path: Path, stream: BinaryIO, at: int, array: np.ndarray) -> None:
     """Read an array's values from the place where they begin."""
     stream.seek(at)
     if stream.readinto(memoryview(array).cast("B")) != array.nbytes:
-        raise SpaceError(f"{path.name}: expected {array.size:,} more values, got the end of the file; copy it again")
+        raise SpaceError(
+            f"{path.name}: expected {array.size:,} more values, got the end of the file; copy it again"
+        )

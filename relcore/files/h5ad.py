@@ -1,6 +1,7 @@
 """AnnData files, .h5ad: a matrix of obsm, X or a layer as vectors, and columns of obs as ids and labels.
 
-`h5ad_process` reads them in a process of its own: libhdf5 can crash on a damaged file, and this process serves others, too.
+`h5ad_process` reads them in a process of its own: libhdf5 can crash on a damaged file, and this process
+serves others, too.
 """
 
 from __future__ import annotations
@@ -32,14 +33,21 @@ _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "HDF5_PLUGI
 
 
 def read_h5ad(
-    path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None, choices: Choices = NO_CHOICES
+    path: Path,
+    *,
+    limit: int | None = None,
+    max_bytes: int,
+    matrix: str | None = None,
+    choices: Choices = NO_CHOICES,
 ) -> Rows:
-    """One matrix of an AnnData file, dense or sparse; ids are the names in obs, unless a column of obs is chosen.
+    """One matrix of an AnnData file, dense or sparse; ids are the names in obs, unless a column of obs is
+    chosen.
 
     Parameters
     ----------
     matrix : str, optional
-        "X", "obsm/X_umap", "layers/counts", or the name alone. Default: obsm's X_pca, else the only matrix of obsm, else X.
+        "X", "obsm/X_umap", "layers/counts", or the name alone. Default: obsm's X_pca, else the only matrix of
+        obsm, else X.
     choices : Choices
         Columns of obs for ids, labels and counts; labels are else those of "label" or "cell_type".
     """
@@ -51,7 +59,10 @@ def read_h5ad(
     with _asked(path, request) as (answers, go):
         found = _answer(path, answers)
         if [found["n"], found["d"]] != list(shape):
-            raise SpaceError(f"{path.name}: expected a file that stays as it is while it is read, got another; read it again")
+            raise SpaceError(
+                f"{path.name}: expected a file that stays as it is while it is read, got another; read it"
+                " again"
+            )
         go()
         vectors = np.empty((n, shape[1]), dtype="<f4")
         _fill(path, answers, vectors)
@@ -84,13 +95,17 @@ def usual_matrix(matrices: Mapping[str, Any]) -> str | None:
 def _chosen(path: Path, described: dict[str, Any], matrix: str | None) -> tuple[str, list[int]]:
     matrices = described["matrices"]
     usual = usual_matrix(matrices)
-    wanted = [name for name in matrices if (name == usual if matrix is None else matrix in (name, name.partition("/")[2]))]
+    wanted = [
+        name
+        for name in matrices
+        if (name == usual if matrix is None else matrix in (name, name.partition("/")[2]))
+    ]
     if len(wanted) == 1:
         return wanted[0], matrices[wanted[0]]
     expected = "one matrix" if matrix is None else f"one matrix {matrix!r:.80}"
     raise SpaceError(
-        f"{path.name}: expected {expected}, got {quote(list(matrices)[:8]) or 'no matrix'}; choose one with the option matrix, "
-        "as FILE#matrix=X_pca"
+        f"{path.name}: expected {expected}, got {quote(list(matrices)[:8]) or 'no matrix'}; choose one with"
+        " the option matrix, as FILE#matrix=X_pca"
     )
 
 
@@ -101,7 +116,9 @@ def _described(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _asked(path: Path, request: dict[str, Any]) -> Iterator[tuple[BinaryIO, Any]]:
-    """The answers of a process that reads the file, and what lets it continue after the first; it ends with the block."""
+    """The answers of a process that reads the file, and what lets it continue after the first; it ends
+    with the block.
+    """
     if find_spec("h5py") is None:
         raise missing_library("h5py")
     command = [sys.executable, "-P", str(_PROCESS), str(path.absolute()), json.dumps(request)]

@@ -1,8 +1,10 @@
-"""A process that reads one AnnData file for `relcore.files.h5ad`: libhdf5 trusts what a file says, and may crash on it.
+"""A process that reads one AnnData file for `relcore.files.h5ad`: libhdf5 trusts what a file says, and may
+crash on it.
 
-It is run by its path and imports nothing of Relscope. It gets the file and the request as arguments, writes a line of JSON,
-waits for "go", and then writes blocks of rows, a line of JSON and little-endian float32 each, and a line for each column.
-Links to other files, and data that lie in other files, are refused: they could lead to files that the asker may not read.
+It is run by its path and imports nothing of Relscope. It gets the file and the request as arguments, writes a
+line of JSON, waits for "go", and then writes blocks of rows, a line of JSON and little-endian float32 each,
+and a line for each column. Links to other files, and data that lie in other files, are refused: they could
+lead to files that the asker may not read.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def main(path: str, request: dict[str, Any]) -> None:
 
 
 def child(file: h5py.File, name: str) -> Any:
-    """The group or dataset of this path; refused where a link leads elsewhere, or data lie in another file."""
+    """The group or dataset of this path; refused where a link leads elsewhere, or data lie in another
+    file.
+    """
     node: Any = file
     for part in name.split("/", 1) if not name.startswith("obs/") else ("obs", name[4:]):
         link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
@@ -84,7 +88,10 @@ def child(file: h5py.File, name: str) -> Any:
 def _own(node: Any, what: str, dimensions: int) -> h5py.Dataset:
     """A dataset of this many dimensions whose data lie in the file, in chunks that fit into memory."""
     if not isinstance(node, h5py.Dataset) or node.ndim != dimensions:
-        raise WrongError(f"expected {what} as an array of {dimensions} dimension{'s' * (dimensions > 1)}, got something else")
+        raise WrongError(
+            f"expected {what} as an array of {dimensions} dimension{'s' * (dimensions > 1)}, got something"
+            " else"
+        )
     if node.is_virtual or node.external:
         raise WrongError(f"expected data in the file itself, got {what} whose data lie in another file")
     plist = node.id.get_create_plist()
@@ -157,7 +164,9 @@ def _blocks(node: Any, n: int, d: int):
         own = starts[start : min(start + step, n) + 1]
         block = np.zeros((len(own) - 1, d))
         at = np.repeat(np.arange(len(own) - 1), np.diff(own))
-        np.add.at(block, (at, _indices(parts["indices"][own[0] : own[-1]], d)), parts["data"][own[0] : own[-1]])
+        np.add.at(
+            block, (at, _indices(parts["indices"][own[0] : own[-1]], d)), parts["data"][own[0] : own[-1]]
+        )
         yield block
 
 
@@ -171,7 +180,9 @@ def _indices(found: np.ndarray, below: int) -> np.ndarray:
 def _columns(file: h5py.File) -> list[str]:
     obs = child(file, "obs")
     if not isinstance(obs, h5py.Group):
-        raise WrongError("expected obs as anndata 0.7 and later write it, got an older form; write the file again")
+        raise WrongError(
+            "expected obs as anndata 0.7 and later write it, got an older form; write the file again"
+        )
     return [name for name in list(obs)[:_MOST_NAMES] if name != _index_name(file)]
 
 

@@ -1,4 +1,6 @@
-"""Tables of items on disk, .parquet, .csv and .tsv: any rows of one column, without the rest of the file in memory."""
+"""Tables of items on disk, .parquet, .csv and .tsv: any rows of one column, without the rest of the file
+in memory.
+"""
 
 from __future__ import annotations
 
@@ -53,17 +55,26 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
     """The table in a file, or in the files that one parquet table was cut into."""
     first = paths[0]
     if not first.is_file():
-        raise SpaceError(f"expected a file, got {str(first)!r}, where there is none; check the folder and the spelling")
+        raise SpaceError(
+            f"expected a file, got {str(first)!r}, where there is none; check the folder and the spelling"
+        )
     suffix = first.suffix.lower()
     if suffix not in SUFFIXES:
-        raise SpaceError(f"{first.name}: expected a table that ends in {', '.join(SUFFIXES)}, got {suffix or 'no suffix'!r}")
+        raise SpaceError(
+            f"{first.name}: expected a table that ends in {', '.join(SUFFIXES)}, got"
+            f" {suffix or 'no suffix'!r}"
+        )
     if len(paths) > 1 and suffix != ".parquet":
-        raise SpaceError(f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet")
+        raise SpaceError(
+            f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet"
+        )
     return ParquetTable(paths) if suffix == ".parquet" else DelimitedTable(first)
 
 
 class ParquetTable:
-    """Row groups are read batch by batch; the last batches are remembered, up to 32 MB, so that reading on is cheap."""
+    """Row groups are read batch by batch; the last batches are remembered, up to 32 MB, so that reading on
+    is cheap.
+    """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         import pyarrow as pa
@@ -77,10 +88,14 @@ class ParquetTable:
             schema = self._files[0].schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise SpaceError(
-                f"{self.name}: expected a parquet file, got one that cannot be read ({visible(error, 200)}); copy it again"
+                f"{self.name}: expected a parquet file, got one that cannot be read ({visible(error, 200)});"
+                " copy it again"
             ) from error
         if any(file.schema_arrow.names != schema.names for file in self._files):
-            raise SpaceError(f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write them again")
+            raise SpaceError(
+                f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write them"
+                " again"
+            )
         self.columns = {field.name: _arrow_kind(field.type) for field in schema}
         self.class_names = _class_names(schema.metadata or {})
         self._groups = [(file, group) for file in self._files for group in range(file.num_row_groups)]
@@ -88,7 +103,9 @@ class ParquetTable:
         for file, group in self._groups:
             self._starts.append(self._starts[-1] + file.metadata.row_group(group).num_rows)
         self._lock = threading.Lock()
-        self._open: tuple[str, int, int, Iterator[Any]] | None = None  # column, group, next batch's number, batches
+        self._open: tuple[str, int, int, Iterator[Any]] | None = (
+            None  # column, group, next batch's number, batches
+        )
         self._batches: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
         self._remembered = 0
 
@@ -105,8 +122,8 @@ class ParquetTable:
                     batch = self._batch(column, group, number)
                 except (self._broken, OSError) as error:
                     raise SpaceError(
-                        f"{self.name}, row {start}: expected parquet data, got damaged ones ({visible(error, 200)}); copy it "
-                        "again"
+                        f"{self.name}, row {start}: expected parquet data, got damaged ones"
+                        f" ({visible(error, 200)}); copy it again"
                     ) from error
                 taken = batch.slice(skip, stop - start)
                 values += taken.to_pylist()
@@ -121,7 +138,12 @@ class ParquetTable:
         opened = self._open
         if opened is None or opened[:2] != key[:2] or opened[2] > number:
             file, local = self._groups[group]
-            opened = (column, group, 0, file.iter_batches(_BATCH, row_groups=[local], columns=[column], use_threads=False))
+            opened = (
+                column,
+                group,
+                0,
+                file.iter_batches(_BATCH, row_groups=[local], columns=[column], use_threads=False),
+            )
         while True:
             column, group, following, batches = opened
             batch = next(batches).column(0)
@@ -139,7 +161,9 @@ class ParquetTable:
 
 
 class DelimitedTable:
-    """UTF-8 text, the first line names the columns. One pass finds where every 128th row begins; no row is kept."""
+    """UTF-8 text, the first line names the columns. One pass finds where every 128th row begins; no row is
+    kept.
+    """
 
     folder = None
     class_names: dict[str, Sequence[str]] = {}  # noqa: RUF012, never filled
@@ -177,14 +201,18 @@ class DelimitedTable:
         number = start // _BATCH
         with self._path.open("rb") as stream:
             stream.seek(self._offsets[number])
-            rows = csv.reader(_Lines(stream, self._offsets[number], self.name), delimiter=self._delimiter, strict=True)
+            rows = csv.reader(
+                _Lines(stream, self._offsets[number], self.name), delimiter=self._delimiter, strict=True
+            )
             checked = zip(range(number * _BATCH, stop), self._checked(rows, number * _BATCH), strict=False)
             return [cells[position] for row, cells in checked if row >= start]
 
     def _header(self, names: list[str]) -> list[str]:
         if not names or len(set(names)) < len(names):
             what = quote(names[:8]) if names else "an empty file"
-            raise SpaceError(f"{self.name}: expected distinct column names in the first line, got {what}; name each column")
+            raise SpaceError(
+                f"{self.name}: expected distinct column names in the first line, got {what}; name each column"
+            )
         return names
 
     def _checked(self, rows: Iterator[list[str]], first: int) -> Iterator[list[str]]:
@@ -196,8 +224,9 @@ class DelimitedTable:
                     continue
                 if len(cells) != len(self._names):
                     raise SpaceError(
-                        f"{self.name}, row {row}: expected {len(self._names)} cells ({quote(self._names[:6])}), "
-                        f"got {len(cells)}; put cells that hold {self._delimiter!r} into quotes"
+                        f"{self.name}, row {row}: expected {len(self._names)} cells"
+                        f" ({quote(self._names[:6])}), got {len(cells)}; put cells that hold"
+                        f" {self._delimiter!r} into quotes"
                     )
                 yield cells
                 row += 1
@@ -206,8 +235,8 @@ class DelimitedTable:
 
     def _no_row(self, where: str, error: csv.Error) -> SpaceError:
         return SpaceError(
-            f"{self.name}, {where}: expected cells in pairs of quotes and lines that end in a line feed, got {error}; mend the "
-            "table, or write it as parquet"
+            f"{self.name}, {where}: expected cells in pairs of quotes and lines that end in a line feed, got"
+            f" {error}; mend the table, or write it as parquet"
         )
 
 
@@ -226,14 +255,19 @@ class _Lines:
             raise StopIteration
         if len(line) == LONGEST_LINE or b"\0" in line:
             fault = "a zero byte" if b"\0" in line else f"{LONGEST_LINE:,} bytes or more"
-            raise SpaceError(f"{self._name}, byte {self.offset}: expected a line of text, got {fault}; is it a table in UTF-8?")
+            raise SpaceError(
+                f"{self._name}, byte {self.offset}: expected a line of text, got {fault}; is it a table in"
+                " UTF-8?"
+            )
         text = line.removeprefix(b"\xef\xbb\xbf") if self.offset == 0 else line
         self.offset += len(line)
         try:
             return text.decode()
         except UnicodeDecodeError as error:
             where = f"{self._name}, byte {self.offset - len(line) + error.start}"
-            raise SpaceError(f"{where}: expected UTF-8, got another encoding; save the table as UTF-8") from error
+            raise SpaceError(
+                f"{where}: expected UTF-8, got another encoding; save the table as UTF-8"
+            ) from error
 
 
 def delimited_columns(path: Path) -> dict[str, ColumnKind]:
@@ -273,6 +307,8 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
     """What Hugging Face's `datasets` writes into a parquet file about its label columns."""
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        named = {column: feature.get("names") for column, feature in features.items() if isinstance(feature, dict)}
+        named = {
+            column: feature.get("names") for column, feature in features.items() if isinstance(feature, dict)
+        }
         return {column: names for column, names in named.items() if isinstance(names, list)}
     return {}

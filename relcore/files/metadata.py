@@ -1,7 +1,8 @@
-"""Metadata: a table with one row per vector of another file, which gives ids, labels, counts, texts and pictures.
+"""Metadata: a table with one row per vector of another file, which gives ids, labels, counts, texts and
+pictures.
 
-Nothing in such a table is a dimension, so no column of it is unclear: what is neither chosen, nor named, nor clearly of one
-kind is left out. Ids are guessed only where the whole column holds distinct ones.
+Nothing in such a table is a dimension, so no column of it is unclear: what is neither chosen, nor named, nor
+clearly of one kind is left out. Ids are guessed only where the whole column holds distinct ones.
 """
 
 from __future__ import annotations
@@ -19,13 +20,35 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.files.columns import INDEX, NO_CHOICES, TEXT_NAMES, WORDS, Choices, Column, Columns, Role, chosen_roles
+from relcore.files.columns import (
+    INDEX,
+    NO_CHOICES,
+    TEXT_NAMES,
+    WORDS,
+    Choices,
+    Column,
+    Columns,
+    Role,
+    chosen_roles,
+)
 from relcore.files.delimited import MISSING, delimited_rows, delimiter_of
 from relcore.files.items import ItemTable, delimited_columns, open_table
 from relcore.files.rows import checked_counts, checked_ids, checked_labels, readable
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
-_LABEL_NAMES = ("class", "category", "target", "topic", "genre", "species", "language", "lang", "cluster", "group", "type")
+_LABEL_NAMES = (
+    "class",
+    "category",
+    "target",
+    "topic",
+    "genre",
+    "species",
+    "language",
+    "lang",
+    "cluster",
+    "group",
+    "type",
+)
 _COUNT_NAMES = ("freq", "frequency", "occurrences")
 _PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
 _ROWS_TO_LOOK_AT = 256
@@ -48,7 +71,8 @@ class Metadata:
 
 
 def holds_vectors(path: Path) -> bool:
-    """Whether a table looks like vectors rather than like metadata: a column of lists, a series of number columns, or many.
+    """Whether a table looks like vectors rather than like metadata: a column of lists, a series of number
+    columns, or many.
 
     Of a .csv or .tsv only the first rows are read. Errors as in `open_table`.
     """
@@ -100,12 +124,15 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
             roles[found[0]] = (role, found[1])
     held = {"number": "numbers", "text": "texts", "image": "pictures", "other": "neither numbers nor texts"}
     kinds = list(table.columns.values())
-    columns = [Column(name, *roles.get(place, ("left out", held[kinds[place]]))) for place, name in enumerate(names)]
+    columns = [
+        Column(name, *roles.get(place, ("left out", held[kinds[place]]))) for place, name in enumerate(names)
+    ]
     return Columns(tuple(columns), n=len(table))
 
 
 def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
-    """The first n cells of each of the first columns, as short texts for a preview; {} for a table that cannot be read.
+    """The first n cells of each of the first columns, as short texts for a preview; {} for a table that
+    cannot be read.
 
     Of a .csv or .tsv only these rows are read.
     """
@@ -117,7 +144,10 @@ def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
         rows = delimited_rows(path, delimiter_of(path))
         _, names = next(rows, (0, []))
         some = [cells for _, cells in islice(rows, n) if len(cells) == len(names)]
-        return {name.strip(): [_short(row[i]) for row in some] for i, name in enumerate(names[:_COLUMNS_TO_LOOK_AT])}
+        return {
+            name.strip(): [_short(row[i]) for row in some]
+            for i, name in enumerate(names[:_COLUMNS_TO_LOOK_AT])
+        }
     return {}
 
 
@@ -180,7 +210,11 @@ class _Looked:
     def ids(self) -> tuple[int, str] | None:
         free = self._free("text", "number")
         named = [one for one in free if one[1] in WORDS or one[1].endswith(("_id", "uuid", "uid"))]
-        texts = [one for one in self._free("text") if len(set(self._texts(one[0]))) == len(self._samples.get(one[0], "x"))]
+        texts = [
+            one
+            for one in self._free("text")
+            if len(set(self._texts(one[0]))) == len(self._samples.get(one[0], "x"))
+        ]
         index = [one for one in free[:1] if one[0] == 0 and self._kinds[0][0].strip() in INDEX]
         for found, reason in ((named, "named as ids"), (texts, "distinct texts"), (index, "an index")):
             for place, _ in found:
@@ -199,7 +233,9 @@ class _Looked:
         return None
 
     def counts(self) -> tuple[int, str] | None:
-        return next(((place, f"named {name!r}") for place, name in self._free("number") if name in _COUNT_NAMES), None)
+        return next(
+            ((place, f"named {name!r}") for place, name in self._free("number") if name in _COUNT_NAMES), None
+        )
 
     def _distinct(self, place: int) -> bool:
         seen: set[Any] = set()
@@ -214,7 +250,9 @@ class _Looked:
         return True
 
 
-def read_metadata(path: Path, n: int, *, of: str, limit: int | None, max_bytes: int, choices: Choices) -> Metadata:
+def read_metadata(
+    path: Path, n: int, *, of: str, limit: int | None, max_bytes: int, choices: Choices
+) -> Metadata:
     """What a table tells about the n vectors that were read from the file named `of`.
 
     Raises
@@ -225,7 +263,8 @@ def read_metadata(path: Path, n: int, *, of: str, limit: int | None, max_bytes: 
     table = open_table([path])
     if len(table) != n and not (limit == n < len(table)):
         raise SpaceError(
-            f"{path.name}: expected {n:,} rows, one per vector of {of}, got {len(table):,}; save both from the same rows"
+            f"{path.name}: expected {n:,} rows, one per vector of {of}, got {len(table):,}; save both from"
+            " the same rows"
         )
     columns = metadata_columns(path, choices)
 
@@ -253,8 +292,8 @@ def column_values(table: ItemTable, name: str, n: int, max_bytes: int) -> list[A
         taken += sum(len(one) for one in some if isinstance(one, str | bytes))
         if taken > max_bytes:
             raise SpaceError(
-                f"{table.name}, column {name!r:.80}: expected texts of at most {readable(max_bytes)}, got more; choose another "
-                "column"
+                f"{table.name}, column {name!r:.80}: expected texts of at most {readable(max_bytes)}, got"
+                " more; choose another column"
             )
         values += some
     return values

@@ -1,4 +1,6 @@
-"""Large vector files that are read where they lie: their maps, and what is known of them as long as they do not change."""
+"""Large vector files that are read where they lie: their maps, and what is known of them as long as they
+do not change.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A file that is to be mapped, as it was when it was opened, and the store that keeps what is known of it, if any."""
+    """A file that is to be mapped, as it was when it was opened, and the store that keeps what is known of
+    it, if any.
+    """
 
     path: Path
     stamp: FileStamp
@@ -37,7 +41,8 @@ class OnDisk:
         return cls(path, FileStamp.of(path), store)
 
     def map(self, stream: BinaryIO, kind: str, begin: int, shape: tuple[int, int]) -> np.ndarray | None:
-        """A matrix of float16, float32, float64 or bfloat16 (as uint16) that begins at this byte of the open file.
+        """A matrix of float16, float32, float64 or bfloat16 (as uint16) that begins at this byte of the open
+        file.
 
         None where it has another type, or begins where the processor cannot read it.
 
@@ -76,7 +81,9 @@ class OnDisk:
 
 
 class FileOrigin(Origin):
-    """Where mapped rows come from: a file, whose lengths and digests the store keeps until the file changes."""
+    """Where mapped rows come from: a file, whose lengths and digests the store keeps until the file
+    changes.
+    """
 
     def __init__(self, file: OnDisk, key: str) -> None:
         self._file, self.key = file, key
@@ -107,7 +114,9 @@ class FileOrigin(Origin):
         self.need_unchanged()
         with suppress(StoreError):
             if self._file.keeps:
-                self._file.store.put(self._entry_key(what, *more), arrays, {"of file": self._file.path.name, **metadata})
+                self._file.store.put(
+                    self._entry_key(what, *more), arrays, {"of file": self._file.path.name, **metadata}
+                )
 
     def _entry_key(self, *parts: str) -> str:
         return digest_of("of a file", 1, self.key, *parts)
@@ -138,7 +147,9 @@ class JoinedOrigin(Origin):
 
 
 class CopyOrigin(FileOrigin):
-    """Where rows come from that were copied from a file: what is known of them goes by the file's state at that time."""
+    """Where rows come from that were copied from a file: what is known of them goes by the file's state at
+    that time.
+    """
 
     def need_unchanged(self) -> None:
         pass

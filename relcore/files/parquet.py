@@ -20,20 +20,34 @@ BYTES = "bytes that are no text"
 
 
 def parquet_columns(name: str, file: Any, choices: Choices) -> Columns:
-    """The roles of the columns of an open `ParquetFile`, by their types and, for text, by the first hundred rows."""
+    """The roles of the columns of an open `ParquetFile`, by their types and, for text, by the first
+    hundred rows.
+    """
     fields = list(file.schema_arrow)
     kinds = [_kind(field.type) for field in fields]
-    found = [ColumnValues(field.name, *kind, whole=_is_whole(field.type)) for field, kind in zip(fields, kinds, strict=True)]
+    found = [
+        ColumnValues(field.name, *kind, whole=_is_whole(field.type))
+        for field, kind in zip(fields, kinds, strict=True)
+    ]
     columns = assign(name, found, choices)
-    texts = [place for place, column in enumerate(columns.columns) if found[place].note == BYTES and column.reason != "chosen"]
+    texts = [
+        place
+        for place, column in enumerate(columns.columns)
+        if found[place].note == BYTES and column.reason != "chosen"
+    ]
     if texts:
         for place in _utf8(file, texts, [fields[place].name for place in texts]):
             found[place] = replace(found[place], holds="text", note="")
         columns = assign(name, found, choices)
-    guessed = [place for place, column in enumerate(columns.columns) if found[place].holds == "text" and not column.sure]
+    guessed = [
+        place
+        for place, column in enumerate(columns.columns)
+        if found[place].holds == "text" and not column.sure
+    ]
     for place, (row, cell, only) in _numbers_as_text(file, [fields[place].name for place in guessed]).items():
         place = guessed[place]
-        # Whole numbers as text are fit for ids; a column of them that is left out, or a fraction, was meant as numbers.
+        # Whole numbers as text are fit for ids; a column of them that is left out, or a fraction, was meant
+        # as numbers.
         if not cell.isdigit() or (only and columns.columns[place].role == "left out"):
             found[place] = replace(found[place], holds="mixed", note=number_in_text(cell), where=f"row {row}")
             columns = assign(name, found, choices)
@@ -41,7 +55,9 @@ def parquet_columns(name: str, file: Any, choices: Choices) -> Columns:
 
 
 def floats(column: Any) -> np.ndarray:
-    """An Arrow array of numbers, of any of their types, as float32 (m,); missing ones are NaN, too large ones infinite."""
+    """An Arrow array of numbers, of any of their types, as float32 (m,); missing ones are NaN, too large
+    ones infinite.
+    """
     import pyarrow as pa
 
     column = stored(column)
@@ -87,7 +103,11 @@ def _kind(arrow_type: Any) -> tuple[str, str]:
         return "vectors", ""
     if _is_list(arrow_type) and (_is_list(arrow_type.value_type) or types.is_boolean(arrow_type.value_type)):
         return "mixed", f"expected numbers or one list of numbers per row, got {arrow_type}"
-    if types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_fixed_size_binary(arrow_type):
+    if (
+        types.is_binary(arrow_type)
+        or types.is_large_binary(arrow_type)
+        or types.is_fixed_size_binary(arrow_type)
+    ):
         return "other", BYTES
     return "other", f"of type {arrow_type!s:.40}"
 
@@ -107,7 +127,13 @@ def _is_whole(arrow_type: Any) -> bool:
 def _is_list(arrow_type: Any) -> bool:
     from pyarrow import types
 
-    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    lists = (
+        types.is_list,
+        types.is_large_list,
+        types.is_fixed_size_list,
+        types.is_list_view,
+        types.is_large_list_view,
+    )
     return any(test(arrow_type) for test in lists)
 
 
@@ -136,14 +162,19 @@ def _utf8(file: Any, places: list[int], names: list[str]) -> list[int]:
 
 
 def _numbers_as_text(file: Any, names: list[str]) -> dict[int, tuple[int, str, bool]]:
-    """Columns of text whose first rows hold a number, as place among `names` → row from 1, cell, and whether all are numbers.
+    """Columns of text whose first rows hold a number, as place among `names` → row from 1, cell, and whether
+    all are numbers.
 
     A fraction comes before a whole number.
     """
     import pyarrow as pa
     import pyarrow.compute as compute
 
-    batch = next(iter(file.iter_batches(_ROWS_TO_LOOK_AT, columns=names, use_threads=False)), None) if names else None
+    batch = (
+        next(iter(file.iter_batches(_ROWS_TO_LOOK_AT, columns=names, use_threads=False)), None)
+        if names
+        else None
+    )
     found: dict[int, tuple[int, str, bool]] = {}
     for place, name in enumerate(names if batch is not None else ()):
         cells = compute.utf8_trim_whitespace(stored(batch.column(name)).cast(pa.large_string()))
@@ -155,17 +186,24 @@ def _numbers_as_text(file: Any, names: list[str]) -> dict[int, tuple[int, str, b
     return found
 
 
-def check_stored(path: Path, file: Any, columns: Columns, limit: int | None, max_bytes: int, on_disk: bool = False) -> int:
-    """The width of the vectors by the file's own account, once it is known that they, unless they stay on disk, and their
-    texts fit.
+def check_stored(
+    path: Path, file: Any, columns: Columns, limit: int | None, max_bytes: int, on_disk: bool = False
+) -> int:
+    """The width of the vectors by the file's own account, once it is known that they, unless they stay on
+    disk, and their texts fit.
 
-    A few kB can unpack to a hundred million rows, and one id to a gigabyte, so the account is read before any of them.
+    A few kB can unpack to a hundred million rows, and one id to a gigabyte, so the account is read before any
+    of them.
     """
     facts = file.metadata
     n = facts.num_rows if limit is None else min(facts.num_rows, limit)
     places = columns.places("dimension")
     width, texts, rows = max(1, len(places)), 0, 0
-    named = {columns.columns[place].name for role in ("ids", "labels") if (place := columns.place(role)) is not None}
+    named = {
+        columns.columns[place].name
+        for role in ("ids", "labels")
+        if (place := columns.place(role)) is not None
+    }
     chunks = {facts.schema.column(number).path: number for number in range(facts.num_columns)}
     for group in (facts.row_group(number) for number in range(facts.num_row_groups)):
         if rows >= n:
@@ -180,7 +218,8 @@ def check_stored(path: Path, file: Any, columns: Columns, limit: int | None, max
         check_size(path, n, width, max_bytes)
     if 3 * texts > max_bytes:  # unpacked, in Arrow's form and as Python's strings
         raise SpaceError(
-            f"{path.name}: ids and labels of {readable(texts)} take {readable(3 * texts)}, more than max_bytes = "
-            f"{readable(max_bytes)}; pass limit=… to read fewer rows, or a larger max_bytes if you trust the file"
+            f"{path.name}: ids and labels of {readable(texts)} take {readable(3 * texts)}, more than"
+            f" max_bytes = {readable(max_bytes)}; pass limit=… to read fewer rows, or a larger max_bytes if"
+            " you trust the file"
         )
     return width

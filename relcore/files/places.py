@@ -1,4 +1,6 @@
-"""Place: where vectors are stored, as ``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line."""
+"""Place: where vectors are stored, as ``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command
+line.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class Place:
             raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
         if "://" in self.where and not (self.kind == "qdrant" and self.where.startswith(_ADDRESSES)):
             raise SpaceError(
-                f"{self.text}: expected a path, or for qdrant an address that begins with http:// or https://, got another "
-                "address; export its vectors to a file"
+                f"{self.text}: expected a path, or for qdrant an address that begins with http:// or"
+                " https://, got another address; export its vectors to a file"
             )
 
     @property
@@ -66,7 +68,9 @@ class Place:
         return access.allowed(self.where)
 
     def need_access(self) -> None:
-        """Raise a SpaceError where the app is shared: then no address and no folder of a database is opened."""
+        """Raise a SpaceError where the app is shared: then no address and no folder of a database is
+        opened.
+        """
         if not self.is_file:
             access.need_own_machine(self.text)
         else:
@@ -74,7 +78,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """The place that a user names, by its kind before a colon or by the suffix of its file; None for anything else.
+    """The place that a user names, by its kind before a colon or by the suffix of its file; None for anything
+    else.
 
     Examples
     --------

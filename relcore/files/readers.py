@@ -43,8 +43,9 @@ WITH_MAPS = (".npy", ".safetensors", ".parquet", ".arrow", ".feather")  # which 
 WITH_COLUMNS = (*TABLES, ".h5ad")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NO_PICKLES = (
-    "opening a pickle can run code, so Relscope never does; where you trust the file, save it once as .npz: "
-    "data = pickle.load(open(path, 'rb')); numpy.savez('vectors.npz', vectors=data['embeddings'], ids=data['sentences'])"
+    "opening a pickle can run code, so Relscope never does; where you trust the file, save it once as .npz:"
+    " data = pickle.load(open(path, 'rb')); numpy.savez('vectors.npz', vectors=data['embeddings'],"
+    " ids=data['sentences'])"
 )
 
 
@@ -67,7 +68,7 @@ def known_suffix(path: Path) -> str:
         raise SpaceError(f"{path.name}: expected vectors, got a pickle; {_NO_PICKLES}")
     if suffix is None:
         raise SpaceError(
-            f"{path.name}: expected a file that ends in {', '.join(READERS)}; got {path.suffix or 'no suffix'!r}, "
-            "convert or rename it"
+            f"{path.name}: expected a file that ends in {', '.join(READERS)}; got"
+            f" {path.suffix or 'no suffix'!r}, convert or rename it"
         )
     return suffix

@@ -24,7 +24,15 @@ from relcore.files.metadata import Metadata, read_metadata
 from relcore.files.on_disk import MAP_FROM, OnDisk
 from relcore.files.parquet import holds_vectors
 from relcore.files.readers import READERS, WITH_COLUMNS, WITH_MAPS, WITH_MATRICES, known_suffix, suffix_of
-from relcore.files.rows import Rows, checked_counts, checked_ids, checked_labels, distinct, lines_beside, usable_bytes
+from relcore.files.rows import (
+    Rows,
+    checked_counts,
+    checked_ids,
+    checked_labels,
+    distinct,
+    lines_beside,
+    usable_bytes,
+)
 from relcore.files.series import parts_of, read_parts
 from relcore.files.tables import TABLES, column_roles
 from relcore.files.tensors import safetensors_shape, safetensors_shapes, torch_shape, torch_shapes
@@ -61,24 +69,27 @@ def load_space(
 ) -> LatentSpace:
     """Load the space in a file; the suffix says the format.
 
-    A large .npy, .safetensors or .arrow file of floating-point numbers stays on disk, and its rows are read when they are used;
-    a large .parquet file is decoded once, into the store. Loading one again costs no look at its values.
+    A large .npy, .safetensors or .arrow file of floating-point numbers stays on disk, and its rows are read
+    when they are used; a large .parquet file is decoded once, into the store. Loading one again costs no look
+    at its values.
 
-    ============================  =======================================================================================
-    .npy                          a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line, else
+    ============================
+    ======================================================================================= .npy
+    a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line, else
                                   "0", "1", …
     .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
-    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata; of a
+    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the
+    metadata; of a
                                   model its token embeddings, with a vocabulary beside it as ids
     .parquet .arrow .feather      number columns, or one column of lists, and a text column of ids
     .csv .tsv                     number columns and a text column of ids
-    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet, .arrow or .feather table
-    .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
-    .kv                           gensim's KeyedVectors, read without unpickling
-    .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
-    .pt .pth                      a tensor of torch.save, or one of a dict, with `ids` and `labels`, read without unpickling
-    .h5ad                         AnnData: a matrix of obsm, X or a layer; ids and labels from obs
-    ============================  =======================================================================================
+    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet, .arrow or
+    .feather table .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe .kv
+    gensim's KeyedVectors, read without unpickling .faiss .index                 a faiss index of whole
+    vectors: Flat, IDMap (with its ids), HNSWFlat .pt .pth                      a tensor of torch.save, or one
+    of a dict, with `ids` and `labels`, read without unpickling .h5ad                         AnnData: a
+    matrix of obsm, X or a layer; ids and labels from obs ============================
+    =======================================================================================
 
     Parameters
     ----------
@@ -87,13 +98,14 @@ def load_space(
     limit : int, optional
         Read only the first rows of the file; what follows is not read where the format allows it.
     ids : sequence of str or "rows", optional
-        One per row of the file, instead of those in it; "rows": the row numbers, so that two files pair by row order. The
-        ids of the file then are the payload.
+        One per row of the file, instead of those in it; "rows": the row numbers, so that two files pair by
+        row order. The ids of the file then are the payload.
     metadata : str or Path, optional
         A .csv, .tsv or .parquet file with one row per vector, which gives ids, labels and counts; see
         `relcore.files.metadata`.
     id_column, label_column, count_column : str, optional
-        Columns of a table, else found by name or kind; see `relcore.files.columns`. With `metadata`, columns of that.
+        Columns of a table, else found by name or kind; see `relcore.files.columns`. With `metadata`, columns
+        of that.
     text_column, picture_column : str, optional
         Columns of texts and pictures that the app shows; they are not loaded.
     ignore : sequence of str
@@ -105,12 +117,13 @@ def load_space(
     duplicates : "error" or "first"
         What becomes of rows with an id seen before; rows left out are counted in a warning.
     max_bytes : int, optional
-        The most memory that the vectors, as float32, and their ids may take; checked before they are read. Default: 8 GiB, or
-        60 % of the free memory where that is less. Vectors that stay on disk do not count.
+        The most memory that the vectors, as float32, and their ids may take; checked before they are read.
+        Default: 8 GiB, or 60 % of the free memory where that is less. Vectors that stay on disk do not count.
     map_from : int
         The size of a file in bytes from which its vectors stay on disk. A smaller file is read into memory.
     store : Store, optional
-        Keeps what is known of a file on disk until it changes: lengths, digests, decoded vectors. Default: the environment's.
+        Keeps what is known of a file on disk until it changes: lengths, digests, decoded vectors. Default:
+        the environment's.
 
     Raises
     ------
@@ -133,7 +146,9 @@ def load_space(
     parts = parts_of(path) if path.is_dir() else []
     folder, path = path, parts[0] if parts else path
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
-    suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates)
+    suffix = _check_choices(
+        path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates
+    )
     chosen: dict[str, Any] = {} if matrix is None else {"matrix": matrix}
     if suffix in WITH_COLUMNS:
         chosen["choices"] = _only_vectors(path) if metadata is not None else choices
@@ -147,21 +162,38 @@ def load_space(
     try:
         rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit=limit)
     except MemoryError as error:
-        raise SpaceError(f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer") from error
+        raise SpaceError(
+            f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer"
+        ) from error
     except PermissionError as error:
-        raise SpaceError(f"{path}: expected a file that can be read, got {error.strerror}; change its permissions") from error
+        raise SpaceError(
+            f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
+        ) from error
     n = len(rows.vectors)
     if metadata is not None:
         about = read_metadata(
-            regular_file(expanded(metadata)), n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices
+            regular_file(expanded(metadata)),
+            n,
+            of=path.name,
+            limit=limit,
+            max_bytes=max_bytes,
+            choices=choices,
         )
         rows = _described(rows, about)
-    own_ids = _ids(path, suffix, rows, limit) if ids is None or ids == "rows" else _as_many(path, "ids", ids, n, limit)
+    own_ids = (
+        _ids(path, suffix, rows, limit)
+        if ids is None or ids == "rows"
+        else _as_many(path, "ids", ids, n, limit)
+    )
     found = {
         "vectors": rows.vectors,
         "ids": own_ids,
         "labels": _labels(path, suffix, rows, limit),
-        "counts": None if rows.counts is None else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name),
+        "counts": (
+            None
+            if rows.counts is None
+            else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name)
+        ),
     }
     if isinstance(ids, str) and ids == "rows":
         numbers = RowNumbers(n)
@@ -175,33 +207,44 @@ def _only_vectors(path: Path) -> Choices:
     """The choices that leave out the texts of a table whose ids and labels are in another file."""
     if suffix_of(path) not in TABLES:
         return NO_CHOICES
-    return Choices(ignore=tuple(column.name for column in column_roles(path).columns if column.reason == TEXT_OR))
+    return Choices(
+        ignore=tuple(column.name for column in column_roles(path).columns if column.reason == TEXT_OR)
+    )
 
 
 def _described(rows: Rows, about: Metadata) -> Rows:
     """The rows with what a table tells about them, and else with what their own file does."""
-    told = {name: found for name in ("ids", "labels", "counts") if (found := getattr(about, name)) is not None}
+    told = {
+        name: found for name in ("ids", "labels", "counts") if (found := getattr(about, name)) is not None
+    }
     return replace(rows, **told)
 
 
-def _check_choices(path: Path, limit: int | None, choices: Choices, matrix: str | None, invalid: str, duplicates: str) -> str:
+def _check_choices(
+    path: Path, limit: int | None, choices: Choices, matrix: str | None, invalid: str, duplicates: str
+) -> str:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
-    for option, value, allowed in (("invalid", invalid, ("error", "drop")), ("duplicates", duplicates, ("error", "first"))):
+    for option, value, allowed in (
+        ("invalid", invalid, ("error", "drop")),
+        ("duplicates", duplicates, ("error", "first")),
+    ):
         if value not in allowed:
             raise SpaceError(f"{option}: expected one of {quote(allowed)}, got {value!r}")
     regular_file(path)
     suffix = known_suffix(path)
     if choices != NO_CHOICES and suffix not in WITH_COLUMNS:
-        column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(choices.ignore)
+        column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(
+            choices.ignore
+        )
         raise SpaceError(
-            f"{path.name}: expected columns to be chosen only for {', '.join(WITH_COLUMNS)}, got {column!r:.80} for {suffix}; "
-            "leave them out"
+            f"{path.name}: expected columns to be chosen only for {', '.join(WITH_COLUMNS)}, got"
+            f" {column!r:.80} for {suffix}; leave them out"
         )
     if matrix is not None and suffix not in WITH_MATRICES:
         raise SpaceError(
-            f"{path.name}: expected a matrix to be chosen only for {', '.join(WITH_MATRICES)}, got {matrix!r:.80} for {suffix}"
-            "; leave it out"
+            f"{path.name}: expected a matrix to be chosen only for {', '.join(WITH_MATRICES)}, got"
+            f" {matrix!r:.80} for {suffix}; leave it out"
         )
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
@@ -234,7 +277,8 @@ def _as_many(path: Path, what: str, items: Sequence[Any], n: int, limit: int | N
     if limit == n < len(items):
         return items[:n]
     raise SpaceError(
-        f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors from the same rows"
+        f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors from the"
+        " same rows"
     )
 
 
@@ -251,7 +295,8 @@ def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> 
         keep = distinct
     if not keep.any():
         raise SpaceError(
-            f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file was written"
+            f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file"
+            " was written"
         )
     if keep.all():
         return columns
@@ -260,7 +305,9 @@ def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> 
 
 def _finite(vectors: np.ndarray | MappedRows) -> np.ndarray:
     """Which rows hold neither NaN nor infinite values, (n,) bool."""
-    return np.isfinite(vectors.lengths) if isinstance(vectors, MappedRows) else np.isfinite(vectors).all(axis=1)
+    return (
+        np.isfinite(vectors.lengths) if isinstance(vectors, MappedRows) else np.isfinite(vectors).all(axis=1)
+    )
 
 
 def _taken(column: np.ndarray | Sequence[str], keep: np.ndarray) -> np.ndarray:
@@ -313,7 +360,9 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
 
 
 def matrices_of(path: Path) -> dict[str, tuple[int, int]]:
-    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes; else {}."""
+    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes;
+    else {}.
+    """
     try:
         match suffix_of(path):
             case ".h5ad":
@@ -359,7 +408,9 @@ def _typed_shape(path: Path) -> tuple[int, int | None] | None:
     try:
         file = ArrowTable(path) if path.suffix.lower() in ARROW else parquet.ParquetFile(path)
         floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
-        lists = [field.type for field in file.schema_arrow if holds_vectors(field.type, of=pa.types.is_floating)]
+        lists = [
+            field.type for field in file.schema_arrow if holds_vectors(field.type, of=pa.types.is_floating)
+        ]
         n = file.metadata.num_rows
     except pa.ArrowException:
         return None

@@ -24,7 +24,9 @@ _ROW_BYTES = 128  # of an id, its place in the list and in the index; measured o
 
 @dataclass(frozen=True)
 class Rows:
-    """Vectors (n, d) of a file, and its columns, n items each or None, as the file holds them; `row_values` checks them."""
+    """Vectors (n, d) of a file, and its columns, n items each or None, as the file holds them;
+    `row_values` checks them.
+    """
 
     vectors: np.ndarray
     ids: Sequence[Any] | None = None
@@ -57,7 +59,9 @@ class GrowingMatrix:
         if n > len(self._values):
             # The system moves the pages of a large block of memory, so nothing is copied.
             self._values.resize((n + n // 8, self.dimension), refcheck=False)
-        with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
+        with np.errstate(
+            over="ignore"
+        ):  # too large for float32 becomes infinite, and is reported as such later
             self._values[self._n : n] = block
         self._n = n
 
@@ -69,9 +73,11 @@ class GrowingMatrix:
 
 
 def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
-    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids, before reading.
+    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids,
+    before reading.
 
-    What counts is what is used: float32, in whatever form the file holds them, and a Python string for each row.
+    What counts is what is used: float32, in whatever form the file holds them, and a Python string for each
+    row.
     """
     check_width(path, n, d)
     values, ids = 4 * n * d, _ROW_BYTES * n
@@ -87,13 +93,17 @@ def check_width(path: Path, n: int, d: int) -> None:
     """Refuse vectors (n, d) without columns."""
     if d < 1:
         raise SpaceError(
-            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors again"
+            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
+            " again"
         )
 
 
 def cut_short(path: Path) -> SpaceError:
     """The error of a file that is shorter than its header promises."""
-    return SpaceError(f"{path.name}: expected all the values that its header promises, got the end of the file; copy it again")
+    return SpaceError(
+        f"{path.name}: expected all the values that its header promises, got the end of the file; copy it"
+        " again"
+    )
 
 
 def as_float32(array: np.ndarray, what: str) -> np.ndarray:
@@ -109,7 +119,9 @@ def as_float32(array: np.ndarray, what: str) -> np.ndarray:
 def rows_to_read(path: Path, n: int, limit: int | None) -> int:
     """The number of rows to read of the n in the file."""
     if n == 0:
-        raise SpaceError(f"{path.name}: expected at least one row of numbers, got none; save the vectors again")
+        raise SpaceError(
+            f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
+        )
     return n if limit is None else min(n, limit)
 
 
@@ -124,8 +136,9 @@ def readable(n_bytes: int) -> str:
 
 # Ids, labels and counts of rows, as any file may hold them, checked and made strings and whole numbers.
 #
-# Files hold ids as text, bytes or numbers, and numbers change their look on the way: a table with a gap turns 7 into 7.0. So
-# that spaces pair by what was meant, 7 and 7.0 are one id; what is no text or whole number is an error with its row.
+# Files hold ids as text, bytes or numbers, and numbers change their look on the way: a table with a gap turns
+# 7 into 7.0. So that spaces pair by what was meant, 7 and 7.0 are one id; what is no text or whole number is
+# an error with its row.
 
 _MOST = 2**63 - 1
 _EXACT = 2.0**53  # up to here a float64 holds every whole number
@@ -146,9 +159,13 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
     ids = _plain(values)
     if set(map(type, ids)) != {str}:
         ids = [_text(value, where, row, "an id") for row, value in enumerate(ids)]
-    if not all(map(str.strip, ids)) and not all(one.strip(" \t\r\n") for one in ids):  # the former is three times as fast
+    if not all(map(str.strip, ids)) and not all(
+        one.strip(" \t\r\n") for one in ids
+    ):  # the former is three times as fast
         row = next(row for row, one in enumerate(ids) if not one.strip(" \t\r\n"))
-        raise SpaceError(f"{where}, row {row + 1}: expected an id, got an empty one; fill it, or take ids from elsewhere")
+        raise SpaceError(
+            f"{where}, row {row + 1}: expected an id, got an empty one; fill it, or take ids from elsewhere"
+        )
     _check_unicode(ids, where)
     return ids
 
@@ -171,7 +188,9 @@ def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
         A negative number, a fraction, NaN, a number beyond 2⁶³ − 1, no number; with its row, counted from 1.
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise SpaceError(f"{where}: expected a list of counts (n,), got shape {values.shape}; save one count per row")
+        raise SpaceError(
+            f"{where}: expected a list of counts (n,), got shape {values.shape}; save one count per row"
+        )
     if (
         isinstance(values, np.ndarray)
         and values.dtype.kind in "iu"
@@ -183,14 +202,15 @@ def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
     if None in counts:
         row = counts.index(None)
         raise SpaceError(
-            f"{where}, row {row + 1}: expected whole numbers as counts, 0 to 2⁶³ − 1, got {_shown(_plain(values)[row])}; mend "
-            "the cell, or leave the column out"
+            f"{where}, row {row + 1}: expected whole numbers as counts, 0 to 2⁶³ − 1, got"
+            f" {_shown(_plain(values)[row])}; mend the cell, or leave the column out"
         )
     return np.array(counts, dtype=np.int64)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
-    """Ids of texts that may repeat or be blank: "yes", "yes (2)", "row 3". The same list gives the same ids in every space.
+    """Ids of texts that may repeat or be blank: "yes", "yes (2)", "row 3". The same list gives the same ids
+    in every space.
 
     Examples
     --------
@@ -213,9 +233,11 @@ def distinct(texts: Sequence[str]) -> list[str]:
 
 
 def lines_beside(path: Path, suffix: str, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt` for the n rows that were read, where there is such a file.
+    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt` for the n rows that were read, where there is such
+    a file.
 
-    UTF-8; the byte order mark, the line ends of other systems and empty lines after the last row belong to no line.
+    UTF-8; the byte order mark, the line ends of other systems and empty lines after the last row belong to no
+    line.
     """
     beside = path.with_name(f"{path.name[: -len(suffix)]}.{what}.txt")
     if beside == path or not access.beside(path, beside) or not beside.is_file():
@@ -239,14 +261,16 @@ def lines_beside(path: Path, suffix: str, what: str, n: int, limit: int | None) 
     if len(lines) != n:
         got = "more" if len(lines) > n else f"{len(lines):,}"
         raise SpaceError(
-            f"{beside.name}: expected {n:,} {what}, one per row of {path.name}, got {got}; write {what} and vectors from the "
-            "same rows"
+            f"{beside.name}: expected {n:,} {what}, one per row of {path.name}, got {got}; write {what} and"
+            " vectors from the same rows"
         )
     return lines
 
 
 def _usual_lines(content: bytes, first: bool) -> list[str] | None:
-    """The lines of a block, a hundred times as fast as one by one; None where one of them needs a closer look."""
+    """The lines of a block, a hundred times as fast as one by one; None where one of them needs a closer
+    look.
+    """
     if b"\r" in content or b"\0" in content:
         return None
     try:
@@ -259,7 +283,9 @@ def _usual_lines(content: bytes, first: bool) -> list[str] | None:
 def _lines_of(line: bytes, place: str, what: str, first: bool) -> list[str]:
     """A line with the end it may have; several where a carriage return ends each."""
     if len(line) > _LONGEST_LINE:
-        raise SpaceError(f"{place}: expected at most {_LONGEST_LINE:,} bytes per line, got more; are these {what}?")
+        raise SpaceError(
+            f"{place}: expected at most {_LONGEST_LINE:,} bytes per line, got more; are these {what}?"
+        )
     if b"\0" in line or line[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SpaceError(f"{place}: expected UTF-8 text, got a zero byte or UTF-16; save it as UTF-8")
     try:
@@ -270,7 +296,13 @@ def _lines_of(line: bytes, place: str, what: str, first: bool) -> list[str]:
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:
-    return values if isinstance(values, list) else values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return (
+        values
+        if isinstance(values, list)
+        else values.tolist()
+        if isinstance(values, np.ndarray)
+        else list(values)
+    )
 
 
 def _text(value: Any, where: str, row: int, what: str) -> str:
@@ -297,7 +329,9 @@ def _text(value: Any, where: str, row: int, what: str) -> str:
     elif isinstance(value, _TEXTS):
         return str(value)
     expected = "text" if what == "a label" else "text or a whole number"
-    raise SpaceError(f"{where}, row {row + 1}: expected {what} as {expected}, got {_shown(value)}; save the column as text")
+    raise SpaceError(
+        f"{where}, row {row + 1}: expected {what} as {expected}, got {_shown(value)}; save the column as text"
+    )
 
 
 def _count(value: Any) -> int | None:
@@ -313,17 +347,25 @@ def _check_unicode(texts: list[str], where: str) -> None:
     try:
         "\n".join(texts).encode()
     except UnicodeEncodeError:
-        row = next(row for row, text in enumerate(texts) if any("\ud800" <= character <= "\udfff" for character in text))
+        row = next(
+            row
+            for row, text in enumerate(texts)
+            if any("\ud800" <= character <= "\udfff" for character in text)
+        )
         raise SpaceError(
-            f"{where}, row {row + 1}: expected Unicode text, got {_shown(texts[row])} with half a character; save it as UTF-8"
+            f"{where}, row {row + 1}: expected Unicode text, got {_shown(texts[row])} with half a character;"
+            " save it as UTF-8"
         ) from None
 
 
 def _shown(value: Any) -> str:
-    return "an empty cell" if value is None else quote([value]) if isinstance(value, str) else f"{value!r:.40}"
+    return (
+        "an empty cell" if value is None else quote([value]) if isinstance(value, str) else f"{value!r:.40}"
+    )
 
 
-# How much memory a file's vectors may take on this machine; a clear error before that is better than the system's kill.
+# How much memory a file's vectors may take on this machine; a clear error before that is better than the
+# system's kill.
 
 MOST = 8 << 30
 _SHARE = 0.6  # of what is free: pages, jobs and the results of both need the rest
@@ -331,7 +373,9 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def usable_bytes() -> int:
-    """8 GiB, or 60 % of the memory that is free where that is less: of the machine, and of the container that runs this."""
+    """8 GiB, or 60 % of the memory that is free where that is less: of the machine, and of the container
+    that runs this.
+    """
     free = [MOST / _SHARE, *_of_machine(), *_of_container()]
     return int(_SHARE * max(0, min(free)))
 
@@ -347,9 +391,13 @@ def _of_machine() -> list[float]:
 
 
 def _of_container() -> list[float]:
-    """Its limit less what it holds; files that it has read do not count, since the system gives their pages back."""
+    """Its limit less what it holds; files that it has read do not count, since the system gives their
+    pages back.
+    """
     with suppress(OSError, ValueError):
         limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is none
-        facts = dict(line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+        facts = dict(
+            line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+        )
         return [limit - int(facts["anon"])] if "anon" in facts else [limit]
     return []

@@ -1,4 +1,6 @@
-"""Folders of vector files: one space in several parts, as `datasets` saves it, or a series of spaces, as checkpoints are."""
+"""Folders of vector files: one space in several parts, as `datasets` saves it, or a series of spaces, as
+checkpoints are.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def natural(path: Path) -> list[tuple[int, str, int]]:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The files that make one space of a folder, in their order: of `datasets.save_to_disk`, or shards of one table; else [].
+    """The files that make one space of a folder, in their order: of `datasets.save_to_disk`, or shards of one
+    table; else [].
 
     Raises
     ------
@@ -60,7 +63,8 @@ def is_one_space(folder: Path) -> bool:
 
 
 def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The spaces in a folder, in natural order: its vector files, and its sub-folders that hold one space each.
+    """The spaces in a folder, in natural order: its vector files, and its sub-folders that hold one space
+    each.
 
     Parameters
     ----------
@@ -84,8 +88,8 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
             found += inner if len(inner) == 1 else []
     if not found or len(found) > MOST_SPACES:
         raise SpaceError(
-            f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got {len(found) or 'none'}; "
-            "name one of the files, or another folder"
+            f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got"
+            f" {len(found) or 'none'}; name one of the files, or another folder"
         )
     return found
 
@@ -105,7 +109,9 @@ def vector_places(folder: Path) -> Iterator[Path]:
 
 
 def series_around(path: Path, known: Collection[Path], within: Path) -> list[Path]:
-    """The known spaces of the series that one of them belongs to, in its folder or the one around it, `within` one; else []."""
+    """The known spaces of the series that one of them belongs to, in its folder or the one around it,
+    `within` one; else [].
+    """
     for folder in (path.parent, path.parent.parent):
         if not folder.is_relative_to(within):
             continue
@@ -119,7 +125,9 @@ def series_around(path: Path, known: Collection[Path], within: Path) -> list[Pat
 
 
 def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_bytes: int) -> Rows:
-    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them: on disk where all are."""
+    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them: on disk
+    where all are.
+    """
     mapped: list[MappedRows] = []
     vectors, columns = GrowingMatrix(folder, max_bytes), {name: [] for name in _COLUMNS}
     n = width = 0
@@ -130,15 +138,17 @@ def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_b
         width = width or rows.vectors.shape[1]
         if rows.vectors.shape[1] != width:
             raise SpaceError(
-                f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it, got "
-                f"{rows.vectors.shape[1]}; write the parts again"
+                f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it,"
+                f" got {rows.vectors.shape[1]}; write the parts again"
             )
         for name, items in columns.items():
             found = getattr(rows, name)
             if found is not None:
                 items += list(found)
             if len(items) != (0 if found is None else n + len(found)):
-                raise SpaceError(f"{folder.name}, {part.name}: expected {name} in all parts or none; write the parts again")
+                raise SpaceError(
+                    f"{folder.name}, {part.name}: expected {name} in all parts or none; write the parts again"
+                )
         n += len(rows.vectors)
         if isinstance(rows.vectors, MappedRows) and not len(vectors):
             mapped.append(rows.vectors)
@@ -154,13 +164,22 @@ def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_b
 def _saved_parts(folder: Path) -> list[Path]:
     state = read_file(folder / STATE, "the state of a dataset")
     listed = state.get("_data_files") if isinstance(state, dict) else None
-    names = [one.get("filename") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
-    paths = [folder / name for name in names if isinstance(name, str) and name == Path(name).name and name.endswith(".arrow")]
+    names = (
+        [one.get("filename") if isinstance(one, dict) else None for one in listed]
+        if isinstance(listed, list)
+        else []
+    )
+    paths = [
+        folder / name
+        for name in names
+        if isinstance(name, str) and name == Path(name).name and name.endswith(".arrow")
+    ]
     missing = [path.name for path in paths if not (_open(folder, path) and path.is_file())]
     if not names or len(paths) < len(names) or missing:
         got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
         raise SpaceError(
-            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got}; save it again"
+            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
+            " save it again"
         )
     return paths
 
@@ -174,7 +193,9 @@ def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
 
 def _files(folder: Path) -> list[Path]:
     children = sorted(folder.iterdir(), key=natural)
-    return [path for path in children if not path.name.startswith(".") and _open(folder, path) and path.is_file()]
+    return [
+        path for path in children if not path.name.startswith(".") and _open(folder, path) and path.is_file()
+    ]
 
 
 def _open(folder: Path, path: Path) -> bool:

@@ -14,18 +14,28 @@ from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.files.arrow import ARROW, ArrowTable, check_account
 from relcore.files.columns import EMPTY, NO_CHOICES, Choices, Columns
-from relcore.files.delimited import MISSING, NUMBER, batches, delimited_columns, fault, line_of, number_in_text
+from relcore.files.delimited import (
+    MISSING,
+    NUMBER,
+    batches,
+    delimited_columns,
+    fault,
+    line_of,
+    number_in_text,
+)
 from relcore.files.on_disk import OnDisk
 from relcore.files.parquet import check_stored, floats, holds_vectors, parquet_columns, stored
 from relcore.files.rows import GrowingMatrix, Rows
 from relcore.runs.digest import StoreError
 from relcore.spaces.rows import MappedRows
 
-# Vectors of large tables on disk: of an .arrow file where they lie, of a .parquet file decoded once into the store.
+# Vectors of large tables on disk: of an .arrow file where they lie, of a .parquet file decoded once into the
+# store.
 
 
 def mapped_column(table: ArrowTable, name: str, n: int, on_disk: OnDisk) -> MappedRows | None:
-    """The first n vectors of a column of lists as maps, one per batch; None where they are no such floats, or some are missing.
+    """The first n vectors of a column of lists as maps, one per batch; None where they are no such floats, or
+    some are missing.
 
     Raises
     ------
@@ -47,7 +57,8 @@ def mapped_column(table: ArrowTable, name: str, n: int, on_disk: OnDisk) -> Mapp
 def decoded(
     path: Path, names: tuple[str, ...], shape: tuple[int, int], blocks: Iterable[np.ndarray], on_disk: OnDisk
 ) -> MappedRows | None:
-    """The vectors (n, d) of these columns as a map of an entry of the store, which is written from `blocks` the first time.
+    """The vectors (n, d) of these columns as a map of an entry of the store, which is written from `blocks`
+    the first time.
 
     None where the store cannot keep them. An error of the blocks is raised; then nothing is kept.
     """
@@ -65,7 +76,9 @@ def decoded(
 
 
 def _matrix(column: Any) -> np.ndarray | None:
-    """The lists of an Arrow array as a matrix (m, d) in its own memory, where all have one length and nothing is missing."""
+    """The lists of an Arrow array as a matrix (m, d) in its own memory, where all have one length and
+    nothing is missing.
+    """
     import pyarrow as pa
 
     kind = column.type
@@ -73,7 +86,11 @@ def _matrix(column: Any) -> np.ndarray | None:
     if not lists or not pa.types.is_floating(kind.value_type) or column.null_count or not len(column):
         return None
     values = column.flatten()
-    lengths = {kind.list_size} if pa.types.is_fixed_size_list(kind) else set(np.diff(column.offsets.to_numpy()).tolist())
+    lengths = (
+        {kind.list_size}
+        if pa.types.is_fixed_size_list(kind)
+        else set(np.diff(column.offsets.to_numpy()).tolist())
+    )
     if values.null_count or len(lengths) > 1 or lengths == {0}:
         return None
     found = values.to_numpy(zero_copy_only=True).reshape(len(column), lengths.pop())
@@ -95,7 +112,8 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     path : Path
         A .csv, .tsv, .parquet, .arrow or .feather file.
     choices : Choices
-        What the user chose already; the rest is found by name or kind. A column that this leaves open has the role "unclear".
+        What the user chose already; the rest is found by name or kind. A column that this leaves open has the
+        role "unclear".
 
     Raises
     ------
@@ -122,8 +140,11 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
         ) from error
 
 
-def read_delimited(path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES) -> Rows:
-    """A .csv or .tsv file. The first hundred rows tell the roles; what breaks them later is an error with its line.
+def read_delimited(
+    path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES
+) -> Rows:
+    """A .csv or .tsv file. The first hundred rows tell the roles; what breaks them later is an error with its
+    line.
 
     An empty cell or NA in a number column is NaN, in a label no label.
     """
@@ -147,14 +168,18 @@ def read_delimited(path: Path, *, limit: int | None = None, max_bytes: int, choi
     try:
         rows = _collect(path, watched(), columns, limit, max_bytes)
     except pa.ArrowInvalid as error:
-        raise fault(path, columns) or SpaceError(f"{path.name}: expected a table, got {error!s:.200}; mend the row") from error
+        raise fault(path, columns) or SpaceError(
+            f"{path.name}: expected a table, got {error!s:.200}; mend the row"
+        ) from error
     ids = columns.place("ids")
     if ids in seen and 2 * seen[ids] >= len(rows.vectors):
         reason = f"expected text, got numbers in {seen[ids]:,} of {len(rows.vectors):,} rows"
         raise SpaceError(f"{path.name}, {replace(columns.columns[ids], reason=reason).fault}")
     labels = rows.labels
     return (
-        rows if labels is None else Rows(rows.vectors, rows.ids, ["" if one in MISSING else one for one in labels], rows.counts)
+        rows
+        if labels is None
+        else Rows(rows.vectors, rows.ids, ["" if one in MISSING else one for one in labels], rows.counts)
     )
 
 
@@ -168,7 +193,8 @@ def read_typed(
 ) -> Rows:
     """A .parquet or .arrow file. Number columns, or one column of lists of equal length, are the vectors.
 
-    With `on_disk` the lists of an .arrow file are mapped, and the vectors of a .parquet file are decoded once into the store.
+    With `on_disk` the lists of an .arrow file are mapped, and the vectors of a .parquet file are decoded once
+    into the store.
     """
     with opened_table(path) as file:
         columns = parquet_columns(path.name, file, choices)
@@ -181,7 +207,10 @@ def read_typed(
         def batches_of(places: Sequence[int]) -> Iterator[dict[int, Any]]:
             names = [columns.columns[place].name for place in places]
             for batch in file.iter_batches(at_once, columns=names, use_threads=False) if names else ():
-                yield {place_of[one]: column for one, column in zip(batch.schema.names, batch.columns, strict=True)}
+                yield {
+                    place_of[one]: column
+                    for one, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
 
         dimensions, texts = columns.places("dimension"), _texts(columns)
         if on_disk is not None:
@@ -209,7 +238,9 @@ def opened_table(path: Path) -> Iterator[Any]:
         if arrow:
             yield ArrowTable(path)
         else:
-            with parquet.ParquetFile(path, pre_buffer=False) as file:  # else it holds every row group that was read
+            with parquet.ParquetFile(
+                path, pre_buffer=False
+            ) as file:  # else it holds every row group that was read
                 yield file
     except SpaceError:
         raise
@@ -224,13 +255,17 @@ def _texts(columns: Columns) -> tuple[int, ...]:
     return tuple(place for role in _TEXTS if (place := columns.place(role)) is not None)
 
 
-def _collect(path: Path, found: Iterator[dict[int, Any]], columns: Columns, limit: int | None, max_bytes: int) -> Rows:
+def _collect(
+    path: Path, found: Iterator[dict[int, Any]], columns: Columns, limit: int | None, max_bytes: int
+) -> Rows:
     """Rows of the batches, each a dict from column number to Arrow array, until the limit."""
     vectors, texts = GrowingMatrix(path, max_bytes), {place: [] for place in _texts(columns)}
     for block in _blocks(path, found, columns, limit, texts):
         vectors.append(block)
     if not len(vectors):
-        raise SpaceError(f"{path.name}: expected at least one row below the column names, got none; add the rows")
+        raise SpaceError(
+            f"{path.name}: expected at least one row below the column names, got none; add the rows"
+        )
     return Rows(vectors.matrix(), *(texts.get(columns.place(role)) for role in _TEXTS))
 
 
@@ -255,7 +290,9 @@ def _blocks(
             break
 
 
-def _text_columns(found: Iterator[dict[int, Any]], columns: Columns, limit: int | None) -> dict[int, list[Any]]:
+def _text_columns(
+    found: Iterator[dict[int, Any]], columns: Columns, limit: int | None
+) -> dict[int, list[Any]]:
     """The cells of the columns of ids, labels and counts, until the limit."""
     texts: dict[int, list[Any]] = {place: [] for place in _texts(columns)}
     rows = 0
@@ -269,7 +306,9 @@ def _text_columns(found: Iterator[dict[int, Any]], columns: Columns, limit: int 
 
 
 def vectors_of(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndarray:
-    """Arrow columns as a matrix (m, d): side by side, or the one column of lists unfolded; missing numbers are NaN."""
+    """Arrow columns as a matrix (m, d): side by side, or the one column of lists unfolded; missing numbers
+    are NaN.
+    """
     import pyarrow.compute as compute
 
     first = stored(columns[0])
@@ -281,8 +320,8 @@ def vectors_of(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndar
     if len(odd) or d == 0:
         row, got = (odd[0], lengths[odd[0]]) if len(odd) else (0, 0)
         raise SpaceError(
-            f"{path.name}, row {n_before + row + 1}: expected a vector of {d or 'some'} numbers, got {got}; mend or remove the "
-            "row"
+            f"{path.name}, row {n_before + row + 1}: expected a vector of {d or 'some'} numbers, got {got};"
+            " mend or remove the row"
         )
     return floats(first.flatten()).reshape(-1, d)
 
@@ -293,9 +332,13 @@ def _check_text(path: Path, columns: Columns, place: int, cells: Any, before: in
 
     column = columns.columns[place]
     numbers = (
-        compute.not_equal(cells, "") if column.reason == EMPTY else compute.match_substring_regex(cells, rf"^\s*({NUMBER})\s*$")
+        compute.not_equal(cells, "")
+        if column.reason == EMPTY
+        else compute.match_substring_regex(cells, rf"^\s*({NUMBER})\s*$")
     )
     if column.role == "left out" and (row := compute.index(numbers, True).as_py()) >= 0:
         where = f"line {line_of(path, before + row)}"
-        raise SpaceError(f"{path.name}, {replace(column, reason=number_in_text(cells[row].as_py()), where=where).fault}")
+        raise SpaceError(
+            f"{path.name}, {replace(column, reason=number_in_text(cells[row].as_py()), where=where).fault}"
+        )
     return compute.sum(numbers).as_py() or 0

@@ -14,7 +14,15 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.files.arrays import bfloat16_rows, check_length, check_texts, fill, tensor_begin, the_matrix, token_ids
+from relcore.files.arrays import (
+    bfloat16_rows,
+    check_length,
+    check_texts,
+    fill,
+    tensor_begin,
+    the_matrix,
+    token_ids,
+)
 from relcore.files.on_disk import OnDisk
 from relcore.files.pickled import PERSISTENT, Kind, Made, Name, read_pickle_as_data
 from relcore.files.rows import Rows, check_size, check_width, readable, rows_to_read
@@ -24,14 +32,21 @@ _KINDS = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat1
 
 
 def read_safetensors(
-    path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None, on_disk: OnDisk | None = None
+    path: Path,
+    *,
+    limit: int | None = None,
+    max_bytes: int,
+    matrix: str | None = None,
+    on_disk: OnDisk | None = None,
 ) -> Rows:
-    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix; texts and counts of its rows.
+    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix; texts and counts of
+    its rows.
 
     With `on_disk` it is mapped, where it is one of floating-point numbers.
 
-    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are integers. The ids of
-    token embeddings come from a vocabulary beside the file. With a limit only the first rows are read.
+    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are
+    integers. The ids of token embeddings come from a vocabulary beside the file. With a limit only the first
+    rows are read.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -68,8 +83,9 @@ def read_safetensors(
             return Rows(vectors, ids, lines("labels"), counts)
     except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise SpaceError(
-            f"{path.name}: expected a safetensors file of bfloat16, float16, float32 or float64 vectors and UTF-8 ids, got one "
-            f"that cannot be read ({visible(error, 200)}); write it again, or save the vectors as float32"
+            f"{path.name}: expected a safetensors file of bfloat16, float16, float32 or float64 vectors and"
+            f" UTF-8 ids, got one that cannot be read ({visible(error, 200)}); write it again, or save the"
+            " vectors as float32"
         ) from error
 
 
@@ -113,9 +129,11 @@ def _read(path: Path, tensor: str, rows: Any, n: int, d: int) -> np.ndarray:
     return vectors
 
 
-# Tensors that torch.save wrote, .pt and .pth: a zip of a pickle, which is read as data, and of numbers, without torch.
+# Tensors that torch.save wrote, .pt and .pth: a zip of a pickle, which is read as data, and of numbers,
+# without torch.
 #
-# See `pickled` for how a pickle is read without unpickling. Whatever is not a tensor, a dict, a list or text is refused.
+# See `pickled` for how a pickle is read without unpickling. Whatever is not a tensor, a dict, a list or text
+# is refused.
 
 _SAVE = 'where you trust the file, save the tensor alone: torch.save(tensor.contiguous().cpu(), "vectors.pt")'
 _KIND = Kind(
@@ -144,7 +162,9 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class _Tensor:
-    """Where the numbers of a tensor are: the member of the zip, its type, the first number, and the steps between numbers."""
+    """Where the numbers of a tensor are: the member of the zip, its type, the first number, and the steps
+    between numbers.
+    """
 
     member: str
     storage: str
@@ -154,7 +174,8 @@ class _Tensor:
 
 
 def read_torch(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
-    """A tensor (n, d), or that of a dict: `matrix`, else `vectors`, else the only one; `ids` and `labels` are lists beside it.
+    """A tensor (n, d), or that of a dict: `matrix`, else `vectors`, else the only one; `ids` and `labels` are
+    lists beside it.
 
     Raises
     ------
@@ -204,11 +225,17 @@ def _contents(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, _Tensor],
         raise SpaceError(f"{path.name}: expected little-endian numbers, got others; {_SAVE}")
     whole = read_pickle_as_data(archive.read(pickles[0]), path, _KIND)
     items = whole if isinstance(whole, dict) else {"vectors": whole}
-    tensors = {name: found for name, value in items.items() if isinstance(name, str) and (found := _tensor(value, root))}
+    tensors = {
+        name: found
+        for name, value in items.items()
+        if isinstance(name, str) and (found := _tensor(value, root))
+    }
     texts = {
         name: value
         for name, value in items.items()
-        if name in ("ids", "labels") and isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+        if name in ("ids", "labels")
+        and isinstance(value, list)
+        and all(isinstance(one, str | int) for one in value)
     }
     return tensors, texts
 
@@ -225,22 +252,26 @@ def _tensor(value: Any, root: str) -> _Tensor | None:
     numbers = (offset, *shape, *strides)
     if any(type(one) is not int or one < 0 for one in numbers) or len(shape) != len(strides):
         return None
-    return _Tensor(f"{root}/data/{stored.arguments[2]}", stored.arguments[1].name, offset, tuple(shape), tuple(strides))
+    return _Tensor(
+        f"{root}/data/{stored.arguments[2]}", stored.arguments[1].name, offset, tuple(shape), tuple(strides)
+    )
 
 
 def _numbers(path: Path, archive: zipfile.ZipFile, tensor: _Tensor, n: int) -> np.ndarray:
     """The first n rows of a tensor (m, d) as float32."""
     d, what = tensor.shape[1], f"{path.name}, tensor of shape {tensor.shape}"
     if tensor.storage not in _TYPES:
-        raise SpaceError(f"{what}: expected real numbers, got {tensor.storage!s:.40}; save it with tensor.float()")
+        raise SpaceError(
+            f"{what}: expected real numbers, got {tensor.storage!s:.40}; save it with tensor.float()"
+        )
     if tensor.strides[0] != d or (tensor.strides[1] != 1 and d > 1):
         raise SpaceError(f"{what}: expected rows that follow each other, got another layout; {_SAVE}")
     dtype, member = np.dtype(_TYPES[tensor.storage]), archive.getinfo(tensor.member)
     needed = (tensor.offset + tensor.shape[0] * d) * dtype.itemsize
     if needed > member.file_size or member.compress_type != zipfile.ZIP_STORED:
         raise SpaceError(
-            f"{what}: expected {readable(needed)} of numbers that are not compressed, got {readable(member.file_size)}; copy "
-            "or save it again"
+            f"{what}: expected {readable(needed)} of numbers that are not compressed, got"
+            f" {readable(member.file_size)}; copy or save it again"
         )
     vectors = np.empty((n, d), dtype=np.float32)
     step = max(1, _TORCH_FILE_BLOCK // (8 * d))
@@ -251,7 +282,9 @@ def _numbers(path: Path, archive: zipfile.ZipFile, tensor: _Tensor, n: int) -> n
             block = vectors[start : start + step]
             found = np.frombuffer(stream.read(block.size * dtype.itemsize), dtype).reshape(block.shape)
             halves = tensor.storage == "BFloat16Storage"
-            with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
+            with np.errstate(
+                over="ignore"
+            ):  # too large for float32 becomes infinite, and is reported as such later
                 block[...] = (found.astype(np.uint32) << 16).view(np.float32) if halves else found
     vectors.flags.writeable = False
     return vectors

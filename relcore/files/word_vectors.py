@@ -1,4 +1,6 @@
-"""Word vectors as word2vec, fastText and GloVe write them: .bin, .vec and .txt, plain or gzipped, read row by row."""
+"""Word vectors as word2vec, fastText and GloVe write them: .bin, .vec and .txt, plain or gzipped, read row
+by row.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ _COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
 
 
 def read_word2vec_binary(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """A word2vec .bin: a line "n d", then a word, a space and d little-endian float32 a row; stops reading at the limit."""
+    """A word2vec .bin: a line "n d", then a word, a space and d little-endian float32 a row; stops reading
+    at the limit.
+    """
     with _opened(path) as stream:
         if stream.peek(4)[:4] == _FASTTEXT_MODEL:
             raise SpaceError(
@@ -94,7 +98,9 @@ def read_word2vec_binary(path: Path, *, limit: int | None = None, max_bytes: int
                     raise _cut_short(path, row, n)
                 buffer, at = buffer[at:] + chunk, 0
             if row == 1:
-                ends = buffer.startswith(b"\n", at)  # word2vec ends every row so, gensim none: a lost byte shows in the next
+                ends = buffer.startswith(
+                    b"\n", at
+                )  # word2vec ends every row so, gensim none: a lost byte shows in the next
             if row and buffer.startswith(b"\n", at) != ends:
                 raise _no_word(path, row, n, d, buffer[at:space])
             ids.append(_word(buffer[at:space], path, row, n, d))
@@ -115,10 +121,12 @@ def read_word2vec_binary(path: Path, *, limit: int | None = None, max_bytes: int
 
 
 def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe); stops at the limit.
+    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe); stops at
+    the limit.
 
-    Fields are separated by ASCII spaces or tabs, so a word may hold any other space. GloVe's 840B has words with ASCII spaces
-    (". . ."): a word may hold them, too, unless what follows one is a number, as it is where a row has a number too many.
+    Fields are separated by ASCII spaces or tabs, so a word may hold any other space. GloVe's 840B has words
+    with ASCII spaces (". . ."): a word may hold them, too, unless what follows one is a number, as it is
+    where a row has a number too many.
     """
     with _opened(path) as stream:
         lines = _numbered(stream, path)
@@ -131,7 +139,9 @@ def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) 
             lines = chain([(number, first)], lines)
         ids, vectors = [], GrowingMatrix(path, max_bytes)
         wanted = n if limit is None else min(limit, n or limit)
-        while batch := _batch(lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))):
+        while batch := _batch(
+            lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))
+        ):
             words, block = _parse(batch, d, path)
             ids += words
             vectors.append(block)
@@ -143,7 +153,9 @@ def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) 
 
 
 def read_word2vec(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """Either form, told apart by what follows the first line, for names that do not say (gensim-data's .gz)."""
+    """Either form, told apart by what follows the first line, for names that do not say (gensim-data's
+    .gz).
+    """
     with _opened(path) as stream:
         stream.readline(_LONGEST_LINE)
         sample = stream.read(4096)
@@ -188,7 +200,8 @@ def _numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
         line = stream.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
             raise SpaceError(
-                f"{path.name}, line {number}: expected at most {_LONGEST_LINE:,} bytes per line, got more; is it word2vec text?"
+                f"{path.name}, line {number}: expected at most {_LONGEST_LINE:,} bytes per line, got more; is"
+                " it word2vec text?"
             )
         if not line:
             return
@@ -201,7 +214,8 @@ def _numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
         elif (n_blank := n_blank + 1) > _MOST_BLANK:
             raise SpaceError(
-                f"{path.name}, line {number}: expected a word and its numbers, got {_MOST_BLANK:,} blank lines; remove them"
+                f"{path.name}, line {number}: expected a word and its numbers, got {_MOST_BLANK:,} blank"
+                " lines; remove them"
             )
 
 
@@ -212,7 +226,8 @@ def _dimension(number: int, first: bytes, path: Path) -> int:
     if d < 1 or not all(map(_NUMBER.fullmatch, fields[1:])):
         _check_text(number, first, path)
         raise SpaceError(
-            f"{path.name}, line {number}: expected 'n d' or a word and its numbers, got {_shown(first)}; is it word2vec text?"
+            f"{path.name}, line {number}: expected 'n d' or a word and its numbers, got {_shown(first)}; is"
+            " it word2vec text?"
         )
     return d
 
@@ -228,7 +243,9 @@ def _batch(lines: Iterator[tuple[int, bytes]], most: int) -> list[tuple[int, byt
 
 
 def _parse(batch: list[tuple[int, bytes]], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    """Words and vectors (m, d) of m lines: all at once where words hold no spaces, else line by line, which finds the fault."""
+    """Words and vectors (m, d) of m lines: all at once where words hold no spaces, else line by line,
+    which finds the fault.
+    """
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
@@ -257,7 +274,9 @@ def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
             io.BytesIO(numbers),
             read_options=csv.ReadOptions(column_names=names, use_threads=False, block_size=len(numbers) + 1),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
-            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[]),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.float32()), null_values=[]
+            ),
         )
     except pa.ArrowInvalid:
         return None
@@ -277,8 +296,8 @@ def _parse_line(number: int, line: bytes, d: int, path: Path) -> tuple[bytes, np
         with suppress(ValueError), np.errstate(over="ignore"):
             return word, np.array(numbers, dtype=np.float32)
     raise SpaceError(
-        f"{path.name}, line {number}: expected a word and {d:,} number{'s' * (d > 1)}, got {_shown(line)}; mend or remove the "
-        "line, or mend line 1, which says how many numbers there are"
+        f"{path.name}, line {number}: expected a word and {d:,} number{'s' * (d > 1)}, got {_shown(line)};"
+        " mend or remove the line, or mend line 1, which says how many numbers there are"
     )
 
 
@@ -287,7 +306,8 @@ def _check_text(number: int, line: bytes, path: Path) -> None:
     for byte, fault in found.items():
         if byte in line.rstrip(b"\r\n"):
             raise SpaceError(
-                f"{path.name}, line {number}: expected {fault} in {_shown(line)}; save it as UTF-8 with line feeds"
+                f"{path.name}, line {number}: expected {fault} in {_shown(line)}; save it as UTF-8 with line"
+                " feeds"
             )
 
 
@@ -296,8 +316,8 @@ def _check_utf8(number: int, line: bytes, word: bytes, path: Path) -> None:
         word.decode()
     except UnicodeDecodeError as error:
         raise SpaceError(
-            f"{path.name}, line {number}: expected UTF-8 text, got byte 0x{word[error.start]:02x} in {_shown(line)}; "
-            "save it as UTF-8"
+            f"{path.name}, line {number}: expected UTF-8 text, got byte 0x{word[error.start]:02x} in"
+            f" {_shown(line)}; save it as UTF-8"
         ) from None
 
 
@@ -312,8 +332,8 @@ def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
 
 def _no_word(path: Path, row: int, n: int, d: int, got: bytes) -> SpaceError:
     return SpaceError(
-        f"{path.name}: expected a word at row {row + 1} of {n:,}, got {got[:20]!r}, which is not UTF-8 text; is it a word2vec "
-        f".bin, and are there {d:,} dimensions, as its first line says?"
+        f"{path.name}: expected a word at row {row + 1} of {n:,}, got {got[:20]!r}, which is not UTF-8 text;"
+        f" is it a word2vec .bin, and are there {d:,} dimensions, as its first line says?"
     )
 
 
@@ -327,7 +347,8 @@ def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
 
 def _goes_on(path: Path, n: int) -> SpaceError:
     return SpaceError(
-        f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take those"
+        f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take"
+        " those"
     )
 
 

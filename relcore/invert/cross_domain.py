@@ -1,7 +1,7 @@
 """Cross-domain matrix: rows of one domain and encoder, classified by heads of another domain and encoder.
 
-Fig. 7 of Maiorca et al. 2024: there the domains are the texts and the pictures of the same articles, and the anchors articles.
-The domains share only the labels, and a few anchors that every encoder has encoded.
+Fig. 7 of Maiorca et al. 2024: there the domains are the texts and the pictures of the same articles, and the
+anchors articles. The domains share only the labels, and a few anchors that every encoder has encoded.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class CrossDomainResult:
     domains, encoders : s strings each
         Part i is encoder i on domain i.
     accuracy : method → random states × s × s
-        Rows are parts whose test rows are classified, columns the heads; None where the method needs equal widths. The
-        diagonal is not stitched.
+        Rows are parts whose test rows are classified, columns the heads; None where the method needs equal
+        widths. The diagonal is not stitched.
     chance : s shares
         Of a part's test rows, those of the class that is most frequent in the part.
     n_test : s counts
@@ -121,7 +121,9 @@ class CrossDomainResult:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{encoder} · {domain}" for encoder, domain in zip(self.encoders, self.domains, strict=True))
+        return tuple(
+            f"{encoder} · {domain}" for encoder, domain in zip(self.encoders, self.domains, strict=True)
+        )
 
     def matrix(self, method: str) -> np.ndarray:
         """Mean over the random states, (s, s), NaN where there is none."""
@@ -133,12 +135,16 @@ class CrossDomainResult:
         return found.std(axis=0, ddof=1) if len(found) > 1 else np.zeros(found.shape[1:])
 
     def margins(self, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Means without the diagonal, (s,) each: of the rows (encoding from) and of the columns (decoding into)."""
+        """Means without the diagonal, (s,) each: of the rows (encoding from) and of the columns (decoding
+        into).
+        """
         stitched = np.where(np.eye(len(self.domains), dtype=bool), np.nan, self.matrix(method))
         return _means(stitched, axis=1), _means(stitched, axis=0)
 
     def summary(self) -> pd.DataFrame:
-        """A row per method: mean accuracy not stitched, between encoders of one domain, between domains; pairs, chance."""
+        """A row per method: mean accuracy not stitched, between encoders of one domain, between domains;
+        pairs, chance.
+        """
         own = np.eye(len(self.domains), dtype=bool)
         same = np.equal.outer(np.array(self.domains), np.array(self.domains))
         rows = []
@@ -146,20 +152,41 @@ class CrossDomainResult:
             found = self.matrix(method)
             within, across = found[same & ~own], found[~same]
             able = int((~np.isnan(across)).sum())
-            means = [float(np.nanmean(part)) if (~np.isnan(part)).any() else np.nan for part in (found[own], within, across)]
+            means = [
+                float(np.nanmean(part)) if (~np.isnan(part)).any() else np.nan
+                for part in (found[own], within, across)
+            ]
             rows.append((METHODS[method].title, *means, able, across.size, float(np.mean(self.chance))))
         columns = ["method", "not stitched", "same domain", "other domain", "pairs across", "of", "chance"]
         return pd.DataFrame(rows, columns=columns)
 
     def table(self) -> pd.DataFrame:
-        """A row per method and cell: method, encoder, domain, head's two, accuracy, deviation, chance, test rows."""
+        """A row per method and cell: method, encoder, domain, head's two, accuracy, deviation, chance,
+        test rows.
+        """
         rows = []
         for method in self.spec.methods:
             means, deviations = self.matrix(method), self.deviation(method)
             for i, j in np.ndindex(means.shape):
-                names = METHODS[method].title, self.encoders[i], self.domains[i], self.encoders[j], self.domains[j]
+                names = (
+                    METHODS[method].title,
+                    self.encoders[i],
+                    self.domains[i],
+                    self.encoders[j],
+                    self.domains[j],
+                )
                 rows.append((*names, means[i, j], deviations[i, j], self.chance[i], self.n_test[i]))
-        columns = ["method", "encoder", "domain", "head of", "trained on", "accuracy", "deviation", "chance", "test rows"]
+        columns = [
+            "method",
+            "encoder",
+            "domain",
+            "head of",
+            "trained on",
+            "accuracy",
+            "deviation",
+            "chance",
+            "test rows",
+        ]
         return pd.DataFrame(rows, columns=columns)
 
 
@@ -171,8 +198,8 @@ def cross_domain_matrix(
     Raises
     ------
     SpaceError
-        Fewer than two parts, labels that are absent or of other classes, anchors that are not parallel, a part without
-        training rows of a class; what a method cannot do with these anchors.
+        Fewer than two parts, labels that are absent or of other classes, anchors that are not parallel, a
+        part without training rows of a class; what a method cannot do with these anchors.
     """
     spec = spec or CrossDomainSpec()
     classes = _classes(parts)
@@ -201,7 +228,10 @@ def cross_domain_matrix(
             heads = absolute_heads  # logistic regression has no randomness, and the rows are the same
         accuracy[method].append(_ask(parts, sides, targets, represent, heads, method, spec, state))
     report(len(steps), len(steps), "")
-    chances = (np.mean(target[part.test] == np.bincount(target).argmax()) for part, target in zip(parts, targets, strict=True))
+    chances = (
+        np.mean(target[part.test] == np.bincount(target).argmax())
+        for part, target in zip(parts, targets, strict=True)
+    )
     return CrossDomainResult(
         spec,
         tuple(part.domain for part in parts),
@@ -232,7 +262,9 @@ def _ask(
             if METHODS[method].heads == "absolute" and i != j:
                 carry = carrier(method, sides[i], sides[j], spec.settings, state)
                 found = carry(rows) if carry else None
-            right = None if found is None else float(np.mean(head.probabilities(found).argmax(axis=1) == truth))
+            right = (
+                None if found is None else float(np.mean(head.probabilities(found).argmax(axis=1) == truth))
+            )
             line.append(right)
         square.append(tuple(line))
     return tuple(square)
@@ -245,7 +277,8 @@ def _classes(parts: Sequence[Part]) -> np.ndarray:
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise SpaceError(
-            f"expected each encoder once per domain, got {quote(sorted({n for n in names if names.count(n) > 1}))} twice"
+            "expected each encoder once per domain, got"
+            f" {quote(sorted({n for n in names if names.count(n) > 1}))} twice"
         )
     if len({len(part.anchors) for part in parts}) > 1:
         counts = ", ".join(str(len(part.anchors)) for part in parts)
@@ -253,13 +286,16 @@ def _classes(parts: Sequence[Part]) -> np.ndarray:
     first: np.ndarray | None = None
     for part in parts:
         if part.space.labels is None or "" in set(part.space.labels):
-            raise SpaceError(f"{part.name!r}: expected a label for every row, got rows without; choose a labelled dataset")
+            raise SpaceError(
+                f"{part.name!r}: expected a label for every row, got rows without; choose a labelled dataset"
+            )
         known = np.unique(part.space.labels.astype(str))
         first = known if first is None else first
         if not np.array_equal(known, first):
             raise SpaceError(
-                f"{parts[0].name!r} and {part.name!r} have different classes ({quote(first[:3])} … and {quote(known[:3])} …): "
-                "a head can only predict labels that it was trained on; choose domains with the same labels"
+                f"{parts[0].name!r} and {part.name!r} have different classes ({quote(first[:3])} … and"
+                f" {quote(known[:3])} …): a head can only predict labels that it was trained on; choose"
+                " domains with the same labels"
             )
     return first
 
@@ -271,7 +307,8 @@ def _means(values: np.ndarray, axis: int) -> np.ndarray:
     return np.where(counts, np.where(there, values, 0).sum(axis=axis) / np.maximum(counts, 1), np.nan)
 
 
-# Parts of a cross-domain matrix: spaces of the session over the same ids, or encoders trained on each of several datasets.
+# Parts of a cross-domain matrix: spaces of the session over the same ids, or encoders trained on each of
+# several datasets.
 
 
 @dataclass(frozen=True)
@@ -284,8 +321,9 @@ class DomainsSpec:
     encoders : tuple of Encoder
         On the second dataset with the next random state, and so on: no two begin with the same weights.
     anchor_dataset : int or None
-        All encoders see the same anchors: items of this one of the datasets, whatever each was trained on. None: each sees the
-        same ids in its own dataset, which must then be parallel, row for row the same thing.
+        All encoders see the same anchors: items of this one of the datasets, whatever each was trained on.
+        None: each sees the same ids in its own dataset, which must then be parallel, row for row the same
+        thing.
     """
 
     datasets: tuple[DatasetSpec, ...]
@@ -299,7 +337,10 @@ class DomainsSpec:
                 f"{len(self.encoders)} encoders of {len(self.datasets)} datasets"
             )
         if self.anchor_dataset is not None and not 0 <= self.anchor_dataset < len(self.datasets):
-            raise SpaceError(f"anchor_dataset: expected 0 to {len(self.datasets) - 1}, or none, got {self.anchor_dataset!r}")
+            raise SpaceError(
+                f"anchor_dataset: expected 0 to {len(self.datasets) - 1}, or none, got"
+                f" {self.anchor_dataset!r}"
+            )
 
 
 def session_parts(
@@ -310,7 +351,8 @@ def session_parts(
     random_state: int = 0,
     test_ids: Sequence[str] = (),
 ) -> list[Part]:
-    """Parts of spaces over the same ids: labelled rows that all have; about a fifth of them, never anchors, are test rows.
+    """Parts of spaces over the same ids: labelled rows that all have; about a fifth of them, never anchors,
+    are test rows.
 
     `test_ids`, if given, are the test rows instead, without anchors: rows whose labels no encoder has seen.
 
@@ -324,18 +366,29 @@ def session_parts(
     labels = next((space.labels[space.rows(ids)] for space in spaces if space.labels is not None), None)
     if labels is None or not len(ids):
         what = "labels" if len(ids) else "rows that all of them share"
-        raise SpaceError(f"expected {what} in {quote([space.name for space in spaces])}, got none; choose other spaces")
+        raise SpaceError(
+            f"expected {what} in {quote([space.name for space in spaces])}, got none; choose other spaces"
+        )
     ids = ids[labels != ""]
     taken = [space.take(space.rows(ids)) for space in spaces]
     labels = labels[labels != ""]
     chosen = shared_anchors(anchors, *taken)
     if len(ids) - len(chosen) < 5:
-        raise SpaceError(f"expected five rows or more that are not anchors, got {len(ids) - len(chosen)}; choose fewer anchors")
+        raise SpaceError(
+            f"expected five rows or more that are not anchors, got {len(ids) - len(chosen)}; choose fewer"
+            " anchors"
+        )
     told = sorted(set(test_ids) & set(ids) - set(chosen))
-    test = Split.draw(ids, anchors=taken[0].rows(chosen), test_ids=told, labels=labels, random_state=random_state).test
+    test = Split.draw(
+        ids, anchors=taken[0].rows(chosen), test_ids=told, labels=labels, random_state=random_state
+    ).test
     parts = []
     for space, domain, encoder in zip(taken, domains, encoders, strict=True):
-        labelled = space if space.labels is not None else LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
+        labelled = (
+            space
+            if space.labels is not None
+            else LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
+        )
         parts.append(Part(domain, encoder, labelled, test, space.vectors[space.rows(chosen)]))
     return parts
 
@@ -343,9 +396,9 @@ def session_parts(
 def trained_parts(domains: DomainsSpec, store: Store, report: Report = silent) -> list[Part]:
     """Encode every dataset with every encoder, from the store where that is done, and the anchors with each.
 
-    Anchors of one domain for all are centred apart: shifted so that their mean is that of the encoder's own training rows.
-    Test rows are the fifth of each dataset that no small network is trained on, without those that another dataset has and
-    trains on; anchors are drawn from the other rows.
+    Anchors of one domain for all are centred apart: shifted so that their mean is that of the encoder's own
+    training rows. Test rows are the fifth of each dataset that no small network is trained on, without those
+    that another dataset has and trains on; anchors are drawn from the other rows.
     """
     datasets = [load_dataset(spec, store) for spec in domains.datasets]
     _need_parallel(datasets, domains)
@@ -378,8 +431,9 @@ def _need_parallel(datasets: Sequence[Dataset], domains: DomainsSpec) -> None:
         for other in datasets[1:]:
             if not np.array_equal(other.ids, datasets[0].ids):
                 raise SpaceError(
-                    f"{datasets[0].name!r} and {other.name!r} are not parallel: expected the same ids, row for row, for "
-                    "anchors in each domain's own look; take the anchors from one domain for all"
+                    f"{datasets[0].name!r} and {other.name!r} are not parallel: expected the same ids, row"
+                    " for row, for anchors in each domain's own look; take the anchors from one domain"
+                    " for all"
                 )
 
 
@@ -393,13 +447,17 @@ def _anchor_rows(encoder: Encoder, own: Dataset, other: Dataset, store: Store) -
 
 
 def restored(encoder: Encoder, dataset: Dataset, store: Store, report: Report = silent) -> Callable:
-    """The function that encodes items by an encoder trained on the dataset; its weights from the store, or trained again."""
+    """The function that encodes items by an encoder trained on the dataset; its weights from the store, or
+    trained again.
+    """
     if not isinstance(encoder, TrainedEncoder):
         return encoder.prepare(dataset, report)
     return encoder.restore(trained_weights(encoder, dataset, store, report), dataset)
 
 
-def trained_weights(encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report = silent) -> Trained:
+def trained_weights(
+    encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report = silent
+) -> Trained:
     """The weights under the key by which `encode` keeps them; trained, and kept, where they are gone."""
     key = key_of("trained", dataset.digest, encoder)
     entry = store.get(key)
@@ -435,7 +493,9 @@ class TrainedDomains(Task[CrossDomainResult]):
             total += sum(encoder.seconds(len(data), pixels) or 5.0 for encoder in self.domains.encoders)
         return total
 
-    def run(self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent) -> CrossDomainResult:
+    def run(
+        self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent
+    ) -> CrossDomainResult:
         return cross_domain_matrix(trained_parts(self.domains, store or Store(), report), self.spec, report)
 
 
@@ -459,6 +519,10 @@ class SessionDomains(Task[CrossDomainResult]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         return 1.0 + 0.03 * len(spaces) ** 2 * len(self.spec.methods) * len(self.spec.random_states)
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> CrossDomainResult:
-        parts = session_parts(spaces, self.domain_names, self.encoder_names, self.anchors, test_ids=self.test_ids)
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> CrossDomainResult:
+        parts = session_parts(
+            spaces, self.domain_names, self.encoder_names, self.anchors, test_ids=self.test_ids
+        )
         return cross_domain_matrix(parts, self.spec, report)

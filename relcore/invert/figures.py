@@ -1,4 +1,6 @@
-"""Figures of inversion from their recipes: the panes, the errors, δ × ω, and the lengths that inversion loses."""
+"""Figures of inversion from their recipes: the panes, the errors, δ × ω, and the lengths that inversion
+loses.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74"
 MEASURES = {"recovered": "Recovered rows", "condition": "Condition number", "kept": "Anchors kept"}
 
 
-def inversion_scene(pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None) -> Scene:
+def inversion_scene(
+    pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
+) -> Scene:
     """Original and recovered rows in the target's space, both by the PCA that was fitted on the original.
 
     `color_by` "pivots" and "labels" colour as `view` says, "error" by 1 − cosine in fixed steps.
@@ -61,10 +65,11 @@ def inversion_scene(pair: Match, found: Inversion, color_by: str = "error", view
     origin = f"through {counted(found.n_anchors, 'anchor')}" if source == target else f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
-        f"{len(found.rows):,} of the {counted(found.n, 'row')}; both panes by the PCA of the original. Recovered through "
-        f"{counted(found.n_anchors, 'anchor')}, {found.spec.title}, {found.spec.settings()}: mean cosine to the true rows "
-        f"{short(found.scores[found.spec.title])} over {counted(found.n_scored, 'held-out row')}. "
-        f"Coloured by {'error, 1 − cosine' if color_by == 'error' else color_by}."
+        f"{len(found.rows):,} of the {counted(found.n, 'row')}; both panes by the PCA of the original."
+        f" Recovered through {counted(found.n_anchors, 'anchor')}, {found.spec.title},"
+        f" {found.spec.settings()}: mean cosine to the true rows {short(found.scores[found.spec.title])} over"
+        f" {counted(found.n_scored, 'held-out row')}. Coloured by"
+        f" {'error, 1 − cosine' if color_by == 'error' else color_by}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()
     return Scene(panes, pair.ids[found.rows], categories, names, caption=caption, category_colors=colors)
@@ -96,7 +101,9 @@ def _with_errors(table: pd.DataFrame, found: Inversion) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class RecoveryErrors(Recipe, ComparisonRecipe):
-    """Histogram of 1 − cosine of the held-out rows by each method; as LaTeX the mean cosines with their chance levels."""
+    """Histogram of 1 − cosine of the held-out rows by each method; as LaTeX the mean cosines with their
+    chance levels.
+    """
 
     figure: ClassVar[str] = "inversion-errors"
 
@@ -105,13 +112,17 @@ class RecoveryErrors(Recipe, ComparisonRecipe):
     def draw(self, result: Inversion | None = None) -> Exportable:
         found = result or invert_pair(load_pair(self), self.anchors, self.inversion)
         title = "1 − cosine of recovered and true row, held-out rows"
-        drawn = histogram_exportable(found.held_out_errors, title, self.to_json(), name="relscope-inversion-errors")
+        drawn = histogram_exportable(
+            found.held_out_errors, title, self.to_json(), name="relscope-inversion-errors"
+        )
         return replace(drawn, latex=found.summary)
 
 
 @dataclass(frozen=True)
 class InversionGrid(Recipe, ComparisonRecipe):
-    """δ × ω as heat maps of one measure; the CSV has all of them. The result comes with the names of both sides."""
+    """δ × ω as heat maps of one measure; the CSV has all of them. The result comes with the names of both
+    sides.
+    """
 
     figure: ClassVar[str] = "inversion-grid"
 
@@ -133,22 +144,37 @@ class InversionGrid(Recipe, ComparisonRecipe):
 
 
 def sweep_matrices(sweep: Sweep, measure: str, names: tuple[str, str]) -> Matrices:
-    """The heat maps of one measure, ω by row, δ by column; `names` are those of the source's and the target's side."""
+    """The heat maps of one measure, ω by row, δ by column; `names` are those of the source's and the
+    target's side.
+    """
     source, target = names
     table = sweep.table()
     axes = {"row_title": "ω", "column_title": "δ"}
     best = table.loc[table["cosine"].idxmax()] if table["cosine"].notna().any() else None
-    told = f" Best cosine {short(best.cosine)} at δ {general(best.delta)}, ω {best.omega:g}." if best is not None else ""
+    told = (
+        f" Best cosine {short(best.cosine)} at δ {general(best.delta)}, ω {best.omega:g}."
+        if best is not None
+        else ""
+    )
     chance = sweep.best_chance
     by_chance = f"; best cell by chance {band(chance.low, chance.high)}" if chance else ""
     told += f" Chance level of the best cell {band(chance.low, chance.high)}." if chance else ""
     if measure == "condition":
         panel = _panel(
-            table, "condition", "Condition number", f"of what is inverted in {target}; colour by its logarithm", digits=1
+            table,
+            "condition",
+            "Condition number",
+            f"of what is inverted in {target}; colour by its logarithm",
+            digits=1,
         )
         top = max(10.0, float(np.nanmax(panel.values, initial=10.0)))
         return Matrices(
-            (panel,), (1.0, top), "condition number", f"Heat map of condition numbers over δ × ω.{told}", log=True, **axes
+            (panel,),
+            (1.0, top),
+            "condition number",
+            f"Heat map of condition numbers over δ × ω.{told}",
+            log=True,
+            **axes,
         )
     if measure == "kept":
         panel = _panel(
@@ -181,7 +207,11 @@ def _panel(table: pd.DataFrame, column: str, title: str, note: str, digits: int 
     wide = table.pivot(index="omega", columns="delta", values=column)
     texts = None
     if digits is not None:
-        shown = wide.map(lambda value: general(value, 2) if value >= 100 else "" if np.isnan(value) else short(value, digits))
+        shown = wide.map(
+            lambda value: (
+                general(value, 2) if value >= 100 else "" if np.isnan(value) else short(value, digits)
+            )
+        )
         texts = tuple(map(tuple, shown.to_numpy()))
     cells = {(row.omega, row.delta): row for row in table.itertuples()}
     hover = tuple(tuple(_explain(cells[omega, delta]) for delta in wide.columns) for omega in wide.index)
@@ -224,7 +254,9 @@ def variation(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Lengths(Recipe):
-    """Lengths of centred rows over their average, one curve or panel per space (Fig. 5): no relative space contains them."""
+    """Lengths of centred rows over their average, one curve or panel per space (Fig. 5): no relative space
+    contains them.
+    """
 
     figure: ClassVar[str] = "inversion-lengths"
     newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
@@ -239,6 +271,10 @@ class Lengths(Recipe):
         spaces = result or load_all(self.spaces, self.digests, self.figure)
         found = {name: lengths(space) for name, space in zip(distinct_names(spaces), spaces, strict=True)}
         title = "length from the mean / its average"
-        drawn = histogram_exportable(found, title, self.to_json(), name="relscope-lengths", panels=self.panels)
-        table = pd.DataFrame([{"space": n, "rows": len(v), "varies by": variation(v)} for n, v in found.items()])
+        drawn = histogram_exportable(
+            found, title, self.to_json(), name="relscope-lengths", panels=self.panels
+        )
+        table = pd.DataFrame(
+            [{"space": n, "rows": len(v), "varies by": variation(v)} for n, v in found.items()]
+        )
         return replace(drawn, latex=lambda: table)

@@ -1,7 +1,8 @@
-"""Inversion between the two spaces of a pair: the recovered rows, compared with direct maps and the chance level.
+"""Inversion between the two spaces of a pair: the recovered rows, compared with direct maps and the chance
+level.
 
-Scores are means over held-out rows: every method is fitted on the anchors, and would reproduce them even between unrelated
-spaces.
+Scores are means over held-out rows: every method is fitted on the anchors, and would reproduce them even
+between unrelated spaces.
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ class Choice:
 def choose_numbers(
     source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
 ) -> Choice | None:
-    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others; those of the spec for what is not chosen.
+    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others; those of the spec for
+    what is not chosen.
 
-    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. The best on the held-out
-    anchors is to be fitted on all of them. None with fewer than `FEWEST` anchors.
+    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. The best on
+    the held-out anchors is to be fitted on all of them. None with fewer than `FEWEST` anchors.
     """
     k = len(source)
     if k < FEWEST:
@@ -87,15 +89,20 @@ def choose_numbers(
     return Choice(*best, scores[best], len(scores), len(parts[0]))
 
 
-def _tried(A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec) -> Iterator:
-    """(δ, ω, λ) and the held-out anchors as that inverse translates them, for each setting of the method's grid."""
+def _tried(
+    A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
+) -> Iterator:
+    """(δ, ω, λ) and the held-out anchors as that inverse translates them, for each setting of the method's
+    grid.
+    """
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # With A = U S Vᵀ, A's K = A Aᵀ has the eigenvectors U: each λ costs one product of small matrices, not an inverse.
+    # With A = U S Vᵀ, A's K = A Aᵀ has the eigenvectors U: each λ costs one product of small matrices, not an
+    # inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -157,7 +164,11 @@ class InversionSpec:
 
     def settings(self) -> str:
         """What the method depends on: ``"ω = 8, δ = .7"`` or ``"λ = 1"``."""
-        return f"ω = {self.omega}, δ = {general(self.delta)}" if self.method == "pruned" else f"λ = {general(self.ridge)}"
+        return (
+            f"ω = {self.omega}, δ = {general(self.delta)}"
+            if self.method == "pruned"
+            else f"λ = {general(self.ridge)}"
+        )
 
 
 def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
@@ -180,7 +191,8 @@ class Inversion:
     Attributes
     ----------
     spec : InversionSpec
-        With the numbers that were used; `choice` tells how they were chosen where held-out anchors chose them.
+        With the numbers that were used; `choice` tells how they were chosen where held-out anchors chose
+        them.
     n : int
         Rows of the pair.
     rows : array (m,)
@@ -190,8 +202,8 @@ class Inversion:
     true, found : arrays (m, d)
         In the target's absolute space.
     errors : {method: array (m,)}
-        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps fitted on both
-        spaces.
+        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps
+        fitted on both spaces.
     distance : array (m,)
         ‖found − true‖ over the true row's length from the mean, of the inverse.
     scores : {method: Score}
@@ -249,22 +261,30 @@ class Inversion:
         )
 
 
-def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS) -> Inversion:
-    """Translate the pair's rows through the relative space of these anchors, and score those that are not anchors.
+def invert_pair(
+    pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS
+) -> Inversion:
+    """Translate the pair's rows through the relative space of these anchors, and score those that are not
+    anchors.
 
     Means are those of all rows of each space: they need no pairs.
 
     Raises
     ------
     SpaceError
-        Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves one.
+        Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves
+        one.
     """
     source, target = sides(pair, spec.route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
     means = mean_row(source.vectors), mean_row(target.vectors)
-    choice = choose_numbers(source.vectors[chosen], target.vectors[chosen], means, spec) if spec.tuned else None
+    choice = (
+        choose_numbers(source.vectors[chosen], target.vectors[chosen], means, spec) if spec.tuned else None
+    )
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    inverse = spec.inverse().fit(source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1])
+    inverse = spec.inverse().fit(
+        source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1]
+    )
     held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
     rows = np.union1d(held_out, chosen)
     scored = np.isin(rows, held_out)
@@ -297,7 +317,9 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
 
 
 def _direct(X: np.ndarray, source: np.ndarray, target: np.ndarray, within: bool) -> dict[str, np.ndarray]:
-    """X by maps fitted on both spaces' anchors; within a space only the one that is not trivially the identity."""
+    """X by maps fitted on both spaces' anchors; within a space only the one that is not trivially the
+    identity.
+    """
     found = {"least squares": LeastSquares().fit(source, target).transform(X)}
     if within:
         return found

@@ -1,4 +1,6 @@
-"""Rescale injection: measures how an answer depends on the length of vectors, which a relative space does not hold."""
+"""Rescale injection: measures how an answer depends on the length of vectors, which a relative space does
+not hold.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ _LEARNING_RATE = 1e-3
 Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
 
 
-def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0) -> Answer:
+def fit_plain_mlp(
+    X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0
+) -> Answer:
     """Train two hidden layers without normalisation, as in Fig. 4 of Maiorca et al. 2024; AdamW, 30 epochs.
 
     Takes rows X (n, d) and their classes (n,), numbers from 0; returns a function from rows to classes.
@@ -97,8 +101,12 @@ def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", 
     return answer
 
 
-def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]) -> pd.DataFrame:
-    """Accuracy with every row rescaled to length α. Columns: alpha, accuracy; α is NaN in the first row, without rescaling."""
+def rescale_curve(
+    answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]
+) -> pd.DataFrame:
+    """Accuracy with every row rescaled to length α. Columns: alpha, accuracy; α is NaN in the first row,
+    without rescaling.
+    """
     _check_alphas(alphas)
     units = unit_rows(X)
     curve = [(np.nan, float(np.mean(answer(X) == classes)))]
@@ -113,19 +121,22 @@ def rescale_layers(
     classes: np.ndarray,
     alphas: Sequence[float],
 ) -> pd.DataFrame:
-    """The same inside a network (Fig. 2): the output of one layer at a time is rescaled, and the layers after it run unchanged.
+    """The same inside a network (Fig. 2): the output of one layer at a time is rescaled, and the layers after
+    it run unchanged.
 
     Parameters
     ----------
     layers : name → module
-        Modules whose output is vectors (…, d), or a tuple that begins with them, such as the layers of a transformer.
+        Modules whose output is vectors (…, d), or a tuple that begins with them, such as the layers of a
+        transformer.
     encode : function () → rows
         Encodes the items of the classes; `answer` classifies its rows.
 
     Returns
     -------
-    table with columns layer, alpha, accuracy and changed, the share of items whose answer is right here and wrong without
-    rescaling, or wrong here and right without. The first row, with layer "" and α NaN, is the network without rescaling.
+    table with columns layer, alpha, accuracy and changed, the share of items whose answer is right here and
+    wrong without rescaling, or wrong here and right without. The first row, with layer "" and α NaN, is the
+    network without rescaling.
     """
     _check_alphas(alphas)
     own = answer(encode()) == classes
@@ -160,7 +171,8 @@ def _check_alphas(alphas: Sequence[float]) -> None:
         raise SpaceError(f"alphas: expected lengths above 0, got {list(alphas)}")
 
 
-# Rescale injection at the input (Fig. 4 of Maiorca et al. 2024): accuracy of small networks by the length of the rows.
+# Rescale injection at the input (Fig. 4 of Maiorca et al. 2024): accuracy of small networks by the length of
+# the rows.
 
 NETWORKS = {"relu": "ReLU", "tanh": "tanh", "cosine": "cosine", "layernorm": "normalised first"}
 
@@ -172,9 +184,11 @@ class InputRescaleSpec(Task["InputRescaleResult"]):
     Attributes
     ----------
     networks : tuple of str
-        Some of `NETWORKS`; the first three have no normalisation, "layernorm" begins with one, so it ignores lengths.
+        Some of `NETWORKS`; the first three have no normalisation, "layernorm" begins with one, so it ignores
+        lengths.
     span, n_alphas : float, int
-        Lengths α from the mean length of the rows divided by `span` to the mean times `span`, evenly on a logarithmic axis.
+        Lengths α from the mean length of the rows divided by `span` to the mean times `span`, evenly on a
+        logarithmic axis.
     random_states : tuple of int
         Each draws rows, split and first weights.
     n_rows : int
@@ -211,17 +225,24 @@ class InputRescaleSpec(Task["InputRescaleResult"]):
         return "Rescale, at the input"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On one thread: 30 epochs of each network, measured on 1,437 rows × 64, and 3 s to load the library."""
+        """On one thread: 30 epochs of each network, measured on 1,437 rows × 64, and 3 s to load the
+        library.
+        """
         rows = min(len(spaces[0]), self.n_rows) * (1 - self.test_fraction)
         each = rows * (3.5e-4 + 3e-7 * spaces[0].dimension)
         return 3.0 + len(self.networks) * len(self.random_states) * each
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> InputRescaleResult:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> InputRescaleResult:
         return rescale_input(*spaces, self, report)
 
     def alphas(self, mean_length: float) -> tuple[float, ...]:
         """The lengths, with 5 digits; the middle one of an odd number is the mean length itself."""
-        return tuple(float(f"{alpha:.5g}") for alpha in mean_length * np.geomspace(1 / self.span, self.span, self.n_alphas))
+        return tuple(
+            float(f"{alpha:.5g}")
+            for alpha in mean_length * np.geomspace(1 / self.span, self.span, self.n_alphas)
+        )
 
 
 @dataclass(frozen=True)
@@ -259,7 +280,9 @@ class InputRescaleResult:
         return mean, mean - deviation, mean + deviation
 
     def table(self) -> pd.DataFrame:
-        """One row per network: accuracy as it is, at the mean length, the least from ⅛ to 8 times it and of all; chance, n."""
+        """One row per network: accuracy as it is, at the mean length, the least from ⅛ to 8 times it and
+        of all; chance, n.
+        """
         near = np.abs(np.log(np.array(self.alphas) / self.mean_length)) <= np.log(8) + 1e-6
         middle = int(np.abs(np.log(np.array(self.alphas) / self.mean_length)).argmin())
         rows = []
@@ -268,7 +291,14 @@ class InputRescaleResult:
             least = mean[near].min() if near.any() else np.nan
             own = float(np.mean(self.own[network]))
             rows.append((NETWORKS[network], own, mean[middle], least, mean.min(), self.chance, self.n_test))
-        columns = ["network", "as it is", "all at the mean length", "least from 1/8 to 8 times", "least of all", "chance"]
+        columns = [
+            "network",
+            "as it is",
+            "all at the mean length",
+            "least from 1/8 to 8 times",
+            "least of all",
+            "chance",
+        ]
         return pd.DataFrame(rows, columns=[*columns, "test rows"])
 
 
@@ -288,7 +318,11 @@ def rescale_input(
     alphas = spec.alphas(mean_length)
     held_out = np.isin(space.ids[rows], spec.test_ids)
     steps = [(state, network) for state in spec.random_states for network in spec.networks]
-    accuracy, own, chances = {network: [] for network in spec.networks}, {network: [] for network in spec.networks}, []
+    accuracy, own, chances = (
+        {network: [] for network in spec.networks},
+        {network: [] for network in spec.networks},
+        [],
+    )
     for done, (state, network) in enumerate(steps):
         report(done, len(steps), f"{NETWORKS[network]}, random state {state}")
         train, test = _split(held_out, targets, spec, state)
@@ -315,21 +349,29 @@ def rescale_input(
 
 
 def _labelled(space: LatentSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that have a label and are not zero, the names of the classes, and the class of each of these rows."""
+    """Rows that have a label and are not zero, the names of the classes, and the class of each of these
+    rows.
+    """
     if space.labels is None:
-        raise SpaceError(f"{space.name!r}: expected labels to train networks on, got none; choose a space with labels")
+        raise SpaceError(
+            f"{space.name!r}: expected labels to train networks on, got none; choose a space with labels"
+        )
     rows = np.flatnonzero((space.labels != "") & (space.norms > 0))
     classes, targets = np.unique(space.labels[rows].astype(str), return_inverse=True)
     if len(classes) < 2 or len(classes) > len(rows) / 2:
         raise SpaceError(
-            f"{space.name!r}: expected labels of two or more classes, each with several rows, got {len(classes)} different "
-            f"ones for {len(rows)} rows; choose another space"
+            f"{space.name!r}: expected labels of two or more classes, each with several rows, got"
+            f" {len(classes)} different ones for {len(rows)} rows; choose another space"
         )
     return rows, classes, targets
 
 
-def _split(held_out: np.ndarray, targets: np.ndarray, spec: InputRescaleSpec, random_state: int) -> tuple[np.ndarray, ...]:
-    """Training and held-out rows, at most `n_rows` together; held-out rows are the given ones, or else a share of all."""
+def _split(
+    held_out: np.ndarray, targets: np.ndarray, spec: InputRescaleSpec, random_state: int
+) -> tuple[np.ndarray, ...]:
+    """Training and held-out rows, at most `n_rows` together; held-out rows are the given ones, or else a
+    share of all.
+    """
     order = np.random.default_rng(random_state).permutation(len(targets))
     n_test = max(1, round(spec.test_fraction * min(len(order), spec.n_rows)))
     if held_out.any():
@@ -338,7 +380,9 @@ def _split(held_out: np.ndarray, targets: np.ndarray, spec: InputRescaleSpec, ra
         order = np.concatenate([order[:n_test], order[held_out.sum() :]])
     test, train = order[:n_test], order[n_test : spec.n_rows]
     if len(np.unique(targets[train])) < 2:
-        raise SpaceError(f"expected training rows of two classes or more, got {len(train)} rows; take more rows")
+        raise SpaceError(
+            f"expected training rows of two classes or more, got {len(train)} rows; take more rows"
+        )
     return np.sort(train), np.sort(test)
 
 
@@ -360,11 +404,12 @@ class LayerRescaleSpec:
     Attributes
     ----------
     n_train, n_test : int
-        Number of items to train the head on, and of held-out items, each of which runs through the network once per layer
-        and length. Classes are balanced. Training items are those that a small network may be trained on.
+        Number of items to train the head on, and of held-out items, each of which runs through the network
+        once per layer and length. Classes are balanced. Training items are those that a small network may be
+        trained on.
     span, n_alphas : float, int
-        Lengths from the geometric mean over the layers divided by `span` to the mean times `span`, evenly on a logarithmic
-        axis.
+        Lengths from the geometric mean over the layers divided by `span` to the mean times `span`, evenly on
+        a logarithmic axis.
     random_state : int
         Draws the head's first weights.
     """
@@ -383,7 +428,9 @@ class LayerRescaleSpec:
 
 @dataclass(frozen=True)
 class LayerRescale(Task["LayerRescaleResult"]):
-    """`rescale_network` of this dataset and encoder; `dataset_digest` tells the content of the dataset, for the key."""
+    """`rescale_network` of this dataset and encoder; `dataset_digest` tells the content of the dataset,
+    for the key.
+    """
 
     kind: ClassVar[str] = "rescale-layers"
     result: ClassVar[str] = "relcore.invert.rescale:LayerRescaleResult"
@@ -402,7 +449,9 @@ class LayerRescale(Task["LayerRescaleResult"]):
         return self.encoder.content()
 
     def seconds(self, spaces: Sequence[LatentSpace] = ()) -> float:
-        """One pass of the held-out items per layer and length, the head's items once, and the training of the encoder."""
+        """One pass of the held-out items per layer and length, the head's items once, and the training of
+        the encoder.
+        """
         data, small = load_dataset(self.dataset), isinstance(self.encoder, TrainedEncoder)
         pixels = int(np.prod(data.item(0).size)) if data.kind == "images" else 64
         each = 1e-4 * pixels / 64 if small else 54 / 2000  # measured: digits, and sentences through MiniLM
@@ -427,9 +476,11 @@ class LayerRescaleResult:
     alphas : a lengths
     accuracy : l × a
     changed : l × a
-        Share of items whose answer is right here and wrong without rescaling, or wrong here and right without.
+        Share of items whose answer is right here and wrong without rescaling, or wrong here and right
+        without.
     own, chance : float
-        Accuracy without rescaling; accuracy of always answering the most frequent class of the head's training items.
+        Accuracy without rescaling; accuracy of always answering the most frequent class of the head's
+        training items.
     """
 
     spec: LayerRescaleSpec
@@ -451,12 +502,22 @@ class LayerRescaleResult:
         return self.accuracy[row][at], self.changed[row][at]
 
     def table(self) -> pd.DataFrame:
-        """A row per layer: its mean length, accuracy nearest to it, least accuracy, not rescaled, chance, test items."""
+        """A row per layer: its mean length, accuracy nearest to it, least accuracy, not rescaled, chance,
+        test items.
+        """
         rows = []
         for layer, length, line in zip(self.layers, self.lengths, self.accuracy, strict=True):
             nearest = int(np.abs(np.log(np.array(self.alphas) / length)).argmin())
             rows.append((layer, length, line[nearest], min(line), self.own, self.chance, self.n_test))
-        columns = ["layer", "mean length", "at about its mean", "least of all", "as it is", "chance", "test items"]
+        columns = [
+            "layer",
+            "mean length",
+            "at about its mean",
+            "least of all",
+            "as it is",
+            "chance",
+            "test items",
+        ]
         return pd.DataFrame(rows, columns=columns)
 
 
@@ -476,7 +537,9 @@ def rescale_network(
     """
     data = load_dataset(dataset, store)
     if data.labels is None:
-        raise SpaceError(f"{data.name!r}: expected labels to train a head on, got none; choose a labelled dataset")
+        raise SpaceError(
+            f"{data.name!r}: expected labels to train a head on, got none; choose a labelled dataset"
+        )
     train, test = _rows(data.labels, spec)
     report(0, 1, f"opening {encoder.title}")
     weights = trained_weights(encoder, data, store, report) if isinstance(encoder, TrainedEncoder) else None
@@ -484,11 +547,15 @@ def rescale_network(
     _, targets = np.unique(data.labels[np.concatenate([train, test])].astype(str), return_inverse=True)
     truth = targets[len(train) :]
     report(0, 1, f"a head on {len(train):,} items")
-    answer = fit_plain_mlp(network.encode([data.item(row) for row in train]), targets[: len(train)], "relu", spec.random_state)
+    answer = fit_plain_mlp(
+        network.encode([data.item(row) for row in train]), targets[: len(train)], "relu", spec.random_state
+    )
     items = [data.item(row) for row in test]
     lengths = _mean_lengths(network, items)
     center = np.exp(np.mean(np.log(list(lengths.values()))))
-    alphas = tuple(float(f"{alpha:.5g}") for alpha in center * np.geomspace(1 / spec.span, spec.span, spec.n_alphas))
+    alphas = tuple(
+        float(f"{alpha:.5g}") for alpha in center * np.geomspace(1 / spec.span, spec.span, spec.n_alphas)
+    )
     done, total = iter(range(10**9)), len(lengths) * len(alphas) + 1
 
     def encode() -> np.ndarray:
@@ -523,7 +590,9 @@ def _rows(labels: np.ndarray, spec: LayerRescaleSpec) -> tuple[np.ndarray, np.nd
     train, test = parts
     test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
     if len(np.unique(labels[train].astype(str))) < 2 or not len(test):
-        raise SpaceError(f"expected labelled items of two classes or more, got {len(train)} to train on; take more items")
+        raise SpaceError(
+            f"expected labelled items of two classes or more, got {len(train)} to train on; take more items"
+        )
     return train, test
 
 
@@ -550,7 +619,9 @@ def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float
 
 @dataclass(frozen=True, kw_only=True)
 class RescaleInput(Recipe):
-    """Accuracy by the length of the rows, one line per network (Fig. 4 of Maiorca et al. 2024); `spaces` is one space."""
+    """Accuracy by the length of the rows, one line per network (Fig. 4 of Maiorca et al. 2024); `spaces`
+    is one space.
+    """
 
     figure: ClassVar[str] = "rescale-input"
 
@@ -590,7 +661,11 @@ def _curves(result: InputRescaleResult) -> Lines:
     lines = []
     for network in result.spec.networks:
         mean, low, high = result.curve(network)
-        band = {"low": np.maximum(low, 0), "high": np.minimum(high, 1)} if len(result.spec.random_states) > 1 else {}
+        band = (
+            {"low": np.maximum(low, 0), "high": np.minimum(high, 1)}
+            if len(result.spec.random_states) > 1
+            else {}
+        )
         lines.append(Line(NETWORKS[network], result.alphas, mean, **band))
     own = float(np.mean([result.own[network] for network in result.spec.networks]))
     n_states = len(result.spec.random_states)
@@ -609,10 +684,14 @@ def _curves(result: InputRescaleResult) -> Lines:
 
 def _layers(result: LayerRescaleResult) -> Matrices:
     values = np.array(result.accuracy)
-    rows = tuple(f"{layer}  ({general(length)})" for layer, length in zip(result.layers, result.lengths, strict=True))
+    rows = tuple(
+        f"{layer}  ({general(length)})" for layer, length in zip(result.layers, result.lengths, strict=True)
+    )
     nearest = [int(np.abs(np.log(np.array(result.alphas) / length)).argmin()) for length in result.lengths]
     columns = tuple(float(f"{alpha:.3g}") for alpha in result.alphas)
-    note = f"not rescaled {short(result.own)}, chance {short(result.chance)}; {result.n_test:,} held-out items"
+    note = (
+        f"not rescaled {short(result.own)}, chance {short(result.chance)}; {result.n_test:,} held-out items"
+    )
     marked = tuple(enumerate(nearest))
     panel = MatrixPanel(
         result.name,
@@ -622,6 +701,8 @@ def _layers(result: LayerRescaleResult) -> Matrices:
         note=f"{note}; in brackets: the layer's own mean length, dotted: the nearest α",
         marked=marked,
     )
-    least = ", ".join(f"{layer} {short(min(line), 2)}" for layer, line in zip(result.layers, result.accuracy, strict=True))
+    least = ", ".join(
+        f"{layer} {short(min(line), 2)}" for layer, line in zip(result.layers, result.accuracy, strict=True)
+    )
     alt = f"Heat map of accuracy, layer by length, of {result.name}; {note}. Least of each layer: {least}."
     return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")

@@ -34,11 +34,12 @@ _AT_ONCE = 16  # permutations of the true rows in memory
 
 
 class BestCellChance:
-    """Collects the cells' rows, one array (m, d) at a time, and tells the distribution of the best mean cosine by chance.
+    """Collects the cells' rows, one array (m, d) at a time, and tells the distribution of the best mean
+    cosine by chance.
 
-    Each permutation of the true rows is applied to all cells alike, for cells of one grid resemble each other: the best of 50
-    that agree is hardly better by chance than one of them, and permutations of their own would widen the band. The
-    permutations are single cycles, so no row stays with its own partner.
+    Each permutation of the true rows is applied to all cells alike, for cells of one grid resemble each
+    other: the best of 50 that agree is hardly better by chance than one of them, and permutations of their
+    own would widen the band. The permutations are single cycles, so no row stays with its own partner.
 
     Parameters
     ----------
@@ -76,12 +77,17 @@ class BestCellChance:
         for start in range(0, len(self._partners), _AT_ONCE):
             permuted = self._true[np.stack(self._partners[start : start + _AT_ONCE])]
             cosines = permuted.reshape(len(permuted), -1) @ cells.T / len(self._true)
-            self._best[start : start + _AT_ONCE] = np.maximum(self._best[start : start + _AT_ONCE], cosines.max(axis=1))
+            self._best[start : start + _AT_ONCE] = np.maximum(
+                self._best[start : start + _AT_ONCE], cosines.max(axis=1)
+            )
 
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows that are translated in each cell, rows that the head is trained on
+MOST_ROWS, MOST_TRAIN = (
+    2000,
+    4000,
+)  # held-out rows that are translated in each cell, rows that the head is trained on
 
 
 @dataclass(frozen=True)
@@ -91,15 +97,16 @@ class Sweep:
     Attributes
     ----------
     cells : tuple of dict
-        One per cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over permuted rows),
-        within (the cosine from the target through its own relative space), condition and kept (means over the prunings),
-        accuracy; None if missing.
+        One per cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over
+        permuted rows), within (the cosine from the target through its own relative space), condition and kept
+        (means over the prunings), accuracy; None if missing.
     n, n_rows, n_anchors, dimension : int
         Rows of the pair, held-out rows translated, anchors, width of the target.
     procrustes : float
         Mean cosine by a rotation fitted on the same anchors; 1 within a space.
     not_stitched, chance : float or None
-        Accuracy of the target's head on its own test rows, and that of always predicting the most frequent class.
+        Accuracy of the target's head on its own test rows, and that of always predicting the most frequent
+        class.
     n_classes, n_train, n_test : int
         0 where the spaces have no labels.
     why_none : str
@@ -124,7 +131,12 @@ class Sweep:
 
     def table(self) -> pd.DataFrame:
         """One row per cell; columns as in `cells`, NaN for missing values."""
-        return pd.DataFrame(list(self.cells)).astype({"delta": float, "omega": int}).astype(float).astype({"omega": int})
+        return (
+            pd.DataFrame(list(self.cells))
+            .astype({"delta": float, "omega": int})
+            .astype(float)
+            .astype({"omega": int})
+        )
 
 
 @dataclass(frozen=True)
@@ -157,8 +169,14 @@ class SweepSpec:
         deltas, omegas = self.deltas, self.omegas
         if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
             raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")
-        if not omegas or not all(1 <= omega <= MOST_OMEGA for omega in omegas) or list(omegas) != sorted(set(omegas)):
-            raise SpaceError(f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}")
+        if (
+            not omegas
+            or not all(1 <= omega <= MOST_OMEGA for omega in omegas)
+            or list(omegas) != sorted(set(omegas))
+        ):
+            raise SpaceError(
+                f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -182,18 +200,26 @@ class InversionSweep(Task[Sweep]):
         ordering = most * k * (2e-5 + 2e-9 * k)
         translating = deltas * len(spec.omegas) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
         chance = 200 * m * d * (4e-9 + deltas * len(spec.omegas) * 5e-11)
-        training = 5e-7 * min(len(pair), MOST_TRAIN) * d if all(space.labels is not None for space in spaces) else 0.0
+        training = (
+            5e-7 * min(len(pair), MOST_TRAIN) * d
+            if all(space.labels is not None for space in spaces)
+            else 0.0
+        )
         return float(inverting + ordering + translating + chance + training)
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Sweep:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Sweep:
         return inversion_sweep(match(*spaces), self.anchors, self.spec, report)
 
 
-def inversion_sweep(pair: Match, anchors: Sequence[str], spec: SweepSpec | None = None, report: Report = silent) -> Sweep:
+def inversion_sweep(
+    pair: Match, anchors: Sequence[str], spec: SweepSpec | None = None, report: Report = silent
+) -> Sweep:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
-    The rows are a random sample of those that are not anchors. If both spaces have the same labels, a logistic head trained on
-    rows of the target classifies translated test rows, none of them an anchor.
+    The rows are a random sample of those that are not anchors. If both spaces have the same labels, a
+    logistic head trained on rows of the target classifies translated test rows, none of them an anchor.
 
     Raises
     ------
@@ -208,7 +234,9 @@ def inversion_sweep(pair: Match, anchors: Sequence[str], spec: SweepSpec | None 
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
-    InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])  # refuses bad anchors
+    InverseRelativeProjection(omega=1, delta=0).fit(
+        *pairs, source_mean=means[0], target_mean=means[1]
+    )  # refuses bad anchors
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])
     inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
@@ -227,7 +255,9 @@ def inversion_sweep(pair: Match, anchors: Sequence[str], spec: SweepSpec | None 
             for name, relative in inputs.items():
                 found = unit_rows(relative @ decoder)
                 cell[name] = float(np.einsum("ij,ij->i", found, true).mean(dtype=np.float64))
-                if name == "cosine":  # over all permutations of the rows the mean is the product of the two means
+                if (
+                    name == "cosine"
+                ):  # over all permutations of the rows the mean is the product of the two means
                     cell["chance"] = float(mean_row(found) @ mean_row(true))
                     by_chance.add(found)
             if judge.head is not None:
@@ -291,7 +321,10 @@ class _Judge:
             keys = row_keys(shared.ids[train], "head", random_state)
             train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
         if len(np.unique(shared.targets[train])) < len(shared.classes):
-            return cls(nobody, why_none=f"No accuracy: the training sample lacks some of the {len(shared.classes)} classes.")
+            return cls(
+                nobody,
+                why_none=f"No accuracy: the training sample lacks some of the {len(shared.classes)} classes.",
+            )
         head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
         rows, targets = target.rows(shared.ids[test]), shared.targets[test]
         chance = float((targets == np.bincount(shared.targets).argmax()).mean())

@@ -1,7 +1,7 @@
 """Translation of every space into every other, by each method, with chance levels.
 
-Tables 1 and 2 of Maiorca et al. 2024: every ordered pair of spaces over the same ids, anchors that are paired by id, scored on
-the rows that are not anchors.
+Tables 1 and 2 of Maiorca et al. 2024: every ordered pair of spaces over the same ids, anchors that are paired
+by id, scored on the rows that are not anchors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Margins, Matrices, MatrixPanel, margins_exportable, matrices_exportable
-from relcore.invert.cross_domain import CrossDomainResult, CrossDomainSpec, DomainsSpec, SessionDomains, TrainedDomains
+from relcore.invert.cross_domain import (
+    CrossDomainResult,
+    CrossDomainSpec,
+    DomainsSpec,
+    SessionDomains,
+    TrainedDomains,
+)
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
@@ -61,11 +67,13 @@ class TranslationSpec:
     methods : tuple of str
         Some of `METHODS`.
     k, n_queries : int
-        Number of neighbours, and of queries, drawn at random from the rows that are not anchors; None takes all.
+        Number of neighbours, and of queries, drawn at random from the rows that are not anchors; None takes
+        all.
     head : str
         Of `heads.HEADS`, trained on the target's rows where there are labels.
     test_fraction : float
-        Share of the rows that the head is tested on, drawn by their ids, never anchors; it is trained on all others.
+        Share of the rows that the head is tested on, drawn by their ids, never anchors; it is trained on all
+        others.
     test_ids : tuple of str
         Test rows instead, such as those that no encoder was trained on; anchors among them are left out.
     settings : MethodSettings
@@ -73,7 +81,14 @@ class TranslationSpec:
         Draws test rows, queries, prunings.
     """
 
-    methods: tuple[str, ...] = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
+    methods: tuple[str, ...] = (
+        "absolute",
+        "irp-pruned",
+        "irp-ridge",
+        "irp-whitened",
+        "procrustes",
+        "least-squares",
+    )
     k: int = 10
     n_queries: int | None = 300
     head: str = "logistic"
@@ -84,7 +99,11 @@ class TranslationSpec:
 
     def __post_init__(self) -> None:
         need_strings("test_ids", self.test_ids)
-        if not isinstance(self.methods, tuple) or not self.methods or len(set(self.methods)) < len(self.methods):
+        if (
+            not isinstance(self.methods, tuple)
+            or not self.methods
+            or len(set(self.methods)) < len(self.methods)
+        ):
             raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
         for method in self.methods:
             need_one_of("methods", method, METHODS)
@@ -134,7 +153,9 @@ class TranslationResult:
         return self.scores[method][metric][..., 0]
 
     def chance(self, method: str, metric: str) -> float:
-        """The mean chance level over the pairs of two spaces: of permuted rows; for accuracy, of the most frequent class."""
+        """The mean chance level over the pairs of two spaces: of permuted rows; for accuracy, of the most
+        frequent class.
+        """
         return self._mean(method, metric, 1)
 
     def table(self) -> pd.DataFrame:
@@ -145,22 +166,41 @@ class TranslationResult:
                 score, chance = self.scores[method][metric][i, j]
                 if not np.isnan(score):
                     n = self.n_test if metric == "accuracy" else self.n
-                    rows.append((source, target, METHODS[method], self.title(metric), score, chance, n, self.n_anchors))
-        return pd.DataFrame(rows, columns=["source", "target", "method", "metric", "score", "chance", "n", "anchors"])
+                    rows.append(
+                        (
+                            source,
+                            target,
+                            METHODS[method],
+                            self.title(metric),
+                            score,
+                            chance,
+                            n,
+                            self.n_anchors,
+                        )
+                    )
+        return pd.DataFrame(
+            rows, columns=["source", "target", "method", "metric", "score", "chance", "n", "anchors"]
+        )
 
     def wide(self, metric: str) -> pd.DataFrame:
-        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the methods."""
+        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the
+        methods.
+        """
         methods = self.spec.methods
-        found = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(-1, len(methods), 2)
+        found = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(
+            -1, len(methods), 2
+        )
         names = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
         scores = pd.DataFrame(found[..., 0], columns=[METHODS[method] for method in methods])
         chance = pd.DataFrame(found[..., 1]).mean(axis=1)
         return pd.concat([names, scores], axis=1).assign(chance=chance)
 
     def summary(self) -> pd.DataFrame:
-        """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it can translate.
+        """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it
+        can translate.
 
-        Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own spaces) and chance.
+        Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own
+        spaces) and chance.
         """
         others = ~np.eye(len(self.names), dtype=bool)
         rows = []
@@ -201,23 +241,30 @@ class Translation(Task[TranslationResult]):
         heads = 2e-6 * rows * width**0.5 * n if any(space.labels is not None for space in spaces) else 0
         return n * n * len(self.spec.methods) * each + heads
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> TranslationResult:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> TranslationResult:
         return translate_all(spaces, self.anchors, self.spec, report)
 
 
 def translate_all(
-    spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec | None = None, report: Report = silent
+    spaces: Sequence[LatentSpace],
+    anchors: Sequence[str],
+    spec: TranslationSpec | None = None,
+    report: Report = silent,
 ) -> TranslationResult:
-    """Translate every space into every other through the same anchors, and score the rows that are not anchors.
+    """Translate every space into every other through the same anchors, and score the rows that are not
+    anchors.
 
-    Rows are compared after centring at the target's mean: their cosine, and their neighbours among the target's rows
-    (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean is that of all shared rows.
+    Rows are compared after centring at the target's mean: their cosine, and their neighbours among the
+    target's rows (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean
+    is that of all shared rows.
 
     Raises
     ------
     SpaceError
-        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels that differ, or
-        anchors that a method cannot use.
+        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels
+        that differ, or anchors that a method cannot use.
     """
     spec = spec or TranslationSpec()
     study = _Study(spaces, anchors, spec)
@@ -230,8 +277,14 @@ def translate_all(
             for metric, found in study.score(i, j, method).items():
                 scores[method][metric][i, j] = found
     report(n * n, n * n, "")
-    own = tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces)) if n_test else ()
-    return TranslationResult(spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own)
+    own = (
+        tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces))
+        if n_test
+        else ()
+    )
+    return TranslationResult(
+        spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own
+    )
 
 
 class _Study:
@@ -252,7 +305,8 @@ class _Study:
         self.sides = [_side(space.vectors, self.anchors) for space in self.spaces]
         self.asked = np.searchsorted(self.rest, split.queries(spec.n_queries))
         self.true = [
-            unit_rows(space.vectors[self.rest], side.mean) for space, side in zip(self.spaces, self.sides, strict=True)
+            unit_rows(space.vectors[self.rest], side.mean)
+            for space, side in zip(self.spaces, self.sides, strict=True)
         ]
         self.near = [nearest(rows[self.asked], rows, spec.k) for rows in self.true]
         self.test = self.rest[:0]
@@ -264,7 +318,13 @@ class _Study:
             return {}
         found = carry(self.spaces[i].vectors[self.rest])
         units = unit_rows(found, self.sides[j].mean)
-        pair = (units, self.true[j], self.asked, self.near[j], nearest(units[self.asked], self.true[j], self.spec.k))
+        pair = (
+            units,
+            self.true[j],
+            self.asked,
+            self.near[j],
+            nearest(units[self.asked], self.true[j], self.spec.k),
+        )
         neighbours = Neighbours(*pair, "paper", "cpu")
         scores = {
             "cosine": mean_cosine(units, self.true[j], of_unit_length=True),
@@ -274,7 +334,10 @@ class _Study:
         }
         found_scores = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
         if self.heads:
-            found_scores["accuracy"] = self.accuracy(j, carry(self.spaces[i].vectors[self.test])), self.majority
+            found_scores["accuracy"] = (
+                self.accuracy(j, carry(self.spaces[i].vectors[self.test])),
+                self.majority,
+            )
         return found_scores
 
     def accuracy(self, j: int, rows: np.ndarray) -> float:
@@ -283,7 +346,9 @@ class _Study:
 
     def _fit_heads(self) -> list:
         labels = _labels(self.spaces)
-        classes, self.targets = np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
+        classes, self.targets = (
+            np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
+        )
         if len(classes) < 2:
             return []
         ids = self.spaces[0].ids
@@ -300,7 +365,10 @@ class _Study:
             return []  # a class without training rows
         self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
         fitted = (space.vectors[train] for space in self.spaces)
-        return [fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state) for X in fitted]
+        return [
+            fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state)
+            for X in fitted
+        ]
 
 
 def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -310,8 +378,8 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     ids = shared_ids(spaces)
     if not len(ids):
         raise SpaceError(
-            f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none; encode the same items, "
-            "or their translations, with each"
+            f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none;"
+            " encode the same items, or their translations, with each"
         )
     alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
     return [space.take(space.rows(ids[alive])) for space in spaces]
@@ -330,8 +398,8 @@ def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
         differ = np.count_nonzero(space.labels != labelled[0].labels)
         if differ:
             raise SpaceError(
-                f"{labelled[0].name!r} and {space.name!r} have different labels for {differ} shared rows; choose the same "
-                "label column for both"
+                f"{labelled[0].name!r} and {space.name!r} have different labels for {differ} shared rows;"
+                " choose the same label column for both"
             )
     return labelled[0].labels.astype(str)
 
@@ -341,7 +409,9 @@ def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationTable(Recipe):
-    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row per pair."""
+    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row
+    per pair.
+    """
 
     figure: ClassVar[str] = "translation-table"
 
@@ -353,7 +423,9 @@ class TranslationTable(Recipe):
 
     def draw(self, result: TranslationResult | None = None) -> Exportable:
         need_one_of("metric", self.metric, METRICS)
-        result = result or translate_all(load_all(self.spaces, self.digests, self.figure), self.anchors, self.spec)
+        result = result or translate_all(
+            load_all(self.spaces, self.digests, self.figure), self.anchors, self.spec
+        )
         need_one_of("metric", self.metric, result.metrics)
 
         def table() -> pd.DataFrame:
@@ -365,7 +437,8 @@ class TranslationTable(Recipe):
 
 
 class CrossDomain(Recipe):
-    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its summary.
+    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its
+    summary.
 
     Either of networks that are trained (`TrainedCrossDomain`), or of spaces (`SessionCrossDomain`).
     """
@@ -434,13 +507,17 @@ class SessionCrossDomain(CrossDomain):
         counts = [len(self.spaces), len(self.domain_names), len(self.encoder_names)]
         if len(set(counts)) > 1:
             raise SpaceError(
-                f"recipe of {self.figure}: expected a domain and an encoder for each of {counts[0]} spaces, got {counts[1]} "
-                f"and {counts[2]}"
+                f"recipe of {self.figure}: expected a domain and an encoder for each of {counts[0]} spaces,"
+                f" got {counts[1]} and {counts[2]}"
             )
 
     def to_record(self) -> dict[str, Any]:
         """Without test ids where there are none."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) or one.name != "test_ids"}
+        return {
+            one.name: value
+            for one in fields(self)
+            if (value := getattr(self, one.name)) or one.name != "test_ids"
+        }
 
     def _computed(self) -> CrossDomainResult:
         task = SessionDomains(self.domain_names, self.encoder_names, self.anchors, self.spec, self.test_ids)
@@ -454,12 +531,27 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
         values = result.matrix(method, metric)
         hover = tuple(tuple(_told(result, i, j, method, metric) for j in range(n)) for i in range(n))
         others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
-        note = f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}" if len(others) else ""
-        panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked))
-    count = counted(result.n_test, "test row") if metric == "accuracy" else f"{counted(result.n, 'row')} that are not anchors"
+        note = (
+            f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}"
+            if len(others)
+            else ""
+        )
+        panels.append(
+            MatrixPanel(
+                METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked
+            )
+        )
+    count = (
+        counted(result.n_test, "test row")
+        if metric == "accuracy"
+        else f"{counted(result.n, 'row')} that are not anchors"
+    )
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     scored = f"{count}, {counted(result.n_anchors, 'anchor')}"
-    alt = f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {scored}. {told}."
+    alt = (
+        f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {scored}."
+        f" {told}."
+    )
     return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
 
 
@@ -489,11 +581,22 @@ def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
         return f"accuracy {short(values[i, j])}{spread}\n{beside}\n{tested}"
 
     hover = tuple(tuple(told_of(i, j) for j in range(n)) for i in range(n))
-    panel = MatrixPanel("", result.names, result.names, values, hover=hover, marked=tuple((i, i) for i in range(n)))
+    panel = MatrixPanel(
+        "", result.names, result.names, values, hover=hover, marked=tuple((i, i) for i in range(n))
+    )
     summary = result.summary().set_index("method").loc[ALL_METHODS[method].title]
-    told = f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
+    told = (
+        f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
+    )
     told += f"other domain {short(summary['other domain'], 2)}, chance {short(summary['chance'], 2)}"
-    alt = f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {counted(n, 'encoder')} of domains. Means: {told}."
+    alt = (
+        f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {counted(n, 'encoder')} of domains."
+        f" Means: {told}."
+    )
     matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
-    titles = {"row_title": "encoding from, mean", "column_title": "decoding into, mean", "mark_title": "not stitched"}
+    titles = {
+        "row_title": "encoding from, mean",
+        "column_title": "decoding into, mean",
+        "mark_title": "not stitched",
+    }
     return Margins(matrices, rows, columns, own, own, **titles)

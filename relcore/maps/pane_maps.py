@@ -1,4 +1,6 @@
-"""Maps of a pair in one representation, of many rows in blocks: neither space's matrix (n, k) of similarities is formed."""
+"""Maps of a pair in one representation, of many rows in blocks: neither space's matrix (n, k) of
+similarities is formed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import numpy as np
 from relcore.base.magnitude import brought, scaled
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
-from relcore.maps.pca import SAMPLED_ROWS, Moments, blocks_of, direction_moments, direction_scores, facing, fitted_rows
+from relcore.maps.pca import (
+    SAMPLED_ROWS,
+    Moments,
+    blocks_of,
+    direction_moments,
+    direction_scores,
+    facing,
+    fitted_rows,
+)
 from relcore.maps.reduction import ReductionSpec, aligned, n_fitted, need_drawable, reduce_spaces
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.projection import RelativeProjection
@@ -26,8 +36,8 @@ Picture = tuple[list[np.ndarray], str]
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What the maps of all anchors share: the mean of a space (d,), the moments of the directions of its drawn rows, and these
-    directions (m, d) themselves where they are few."""
+    """What the maps of all anchors share: the mean of a space (d,), the moments of the directions of its
+    drawn rows, and these directions (m, d) themselves where they are few."""
 
     mean: np.ndarray
     moments: Moments
@@ -47,12 +57,15 @@ DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, but each space fitted apart where the widths differ: the first one's map cannot take the second."""
+    """`spec`, but each space fitted apart where the widths differ: the first one's map cannot take the
+    second.
+    """
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """How the coordinates of a pane came about, in a few words; `n_sampled` where a sample of the rows was fitted for PCA.
+    """How the coordinates of a pane came about, in a few words; `n_sampled` where a sample of the rows was
+    fitted for PCA.
 
     Of `n_rows` rows UMAP may be fitted on a part only, see `relcore.maps.reduction.n_fitted`.
     """
@@ -68,17 +81,23 @@ def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) 
     fitting = fitting_reduction([matrix.shape[1] for matrix in matrices], spec)
     n_rows = len(matrices[0])
     n_sampled = len(fitted_rows(*matrices[0].shape)) if spec.method == "pca" else n_rows
-    return reduce_spaces(matrices, fitting), reduction_note(fitting, n_sampled if n_sampled < n_rows else 0, n_rows)
+    return reduce_spaces(matrices, fitting), reduction_note(
+        fitting, n_sampled if n_sampled < n_rows else 0, n_rows
+    )
 
 
 def pane_matrices(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[np.ndarray]:
-    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]; the other rows are not made."""
+    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]; the other rows
+    are not made.
+    """
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
     maps = representation_maps(matched, pane, anchors, spec)
-    return [each(space.vectors[rows]) for each, space in zip(maps, (matched.source, matched.target), strict=True)]
+    return [
+        each(space.vectors[rows]) for each, space in zip(maps, (matched.source, matched.target), strict=True)
+    ]
 
 
 def pane_blocks(
@@ -101,8 +120,9 @@ def pca_pair(
 ) -> Picture:
     """Coordinates (m, c) of the drawn rows of both spaces by PCA, and a note on how they came about.
 
-    Similarities that are linear in the directions of the rows go by the moments of these; `directions_of` may keep them. Others
-    are reduced as a matrix up to `SAMPLED_ROWS` rows. Above, their axes come from a sample, and their scores by block.
+    Similarities that are linear in the directions of the rows go by the moments of these; `directions_of` may
+    keep them. Others are reduced as a matrix up to `SAMPLED_ROWS` rows. Above, their axes come from a sample,
+    and their scores by block.
 
     Raises
     ------
@@ -137,7 +157,12 @@ def pca_pair(
 
 
 def map_pair(
-    matched: Match, rows: np.ndarray, pane: str, anchors: Sequence[str], projection: ProjectionSpec, spec: ReductionSpec
+    matched: Match,
+    rows: np.ndarray,
+    pane: str,
+    anchors: Sequence[str],
+    projection: ProjectionSpec,
+    spec: ReductionSpec,
 ) -> Picture:
     """Coordinates (m, c) of the drawn rows of both spaces by any method, and a note; errors as in `pca_pair`.
 
@@ -148,12 +173,17 @@ def map_pair(
     if n_fitted(len(rows), spec) == len(rows):
         return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, projection)
-    made = [MadeRows(space.vectors, partial(_by_block, each), rows) for each, space in zip(maps, spaces, strict=True)]
+    made = [
+        MadeRows(space.vectors, partial(_by_block, each), rows)
+        for each, space in zip(maps, spaces, strict=True)
+    ]
     return reduce_pair(made, spec)
 
 
 def _by_block(made: RowMap, X: np.ndarray) -> np.ndarray:
-    """`made(X)` in the blocks of `pane_blocks`: larger ones take machine code that rounds otherwise, and UMAP shows it."""
+    """`made(X)` in the blocks of `pane_blocks`: larger ones take machine code that rounds otherwise, and
+    UMAP shows it.
+    """
     return np.concatenate([made(X[block]) for block in row_blocks(len(X))])
 
 
@@ -188,7 +218,9 @@ class _Linear:
 
 @dataclass(frozen=True, eq=False)
 class _Blocked:
-    """The same by any similarity. It is computed by block, twice for the sample that the axes are fitted on."""
+    """The same by any similarity. It is computed by block, twice for the sample that the axes are fitted
+    on.
+    """
 
     X: np.ndarray
     rows: np.ndarray
@@ -214,31 +246,38 @@ class _Blocked:
 
     @cached_property
     def _exponent(self) -> int:
-        """Of two, by which products of the similarities stay within float32: distances may be as long as the rows."""
+        """Of two, by which products of the similarities stay within float32: distances may be as long as
+        the rows.
+        """
         return brought(next(self._blocks(self.rows)))[1]
 
 
 # Orientation: turn and mirror the maps of a scene so that they agree, for display only.
 #
-# The axes of a map have no meaning: PCA's signs, and any turn of UMAP and t-SNE, change with one more anchor. Each map is
-# therefore turned or mirrored onto one reference, the PCA map of the same rows in the absolute source space. That does not depend
-# on the anchors, so maps before and after a change of anchors agree, and a recipe needs no history to draw them again.
+# The axes of a map have no meaning: PCA's signs, and any turn of UMAP and t-SNE, change with one more anchor.
+# Each map is therefore turned or mirrored onto one reference, the PCA map of the same rows in the absolute
+# source space. That does not depend on the anchors, so maps before and after a change of anchors agree, and a
+# recipe needs no history to draw them again.
 #
-# Measured on PCA maps of the bundled words: of 440 steps, each adding one anchor to the relative or ten to the whitened form, 42
-# mirror the map, and 9 others turn it by more than 20°. Turned onto the reference, no map is mirrored; one is turned by 23°.
+# Measured on PCA maps of the bundled words: of 440 steps, each adding one anchor to the relative or ten to
+# the whitened form, 42 mirror the map, and 9 others turn it by more than 20°. Turned onto the reference, no
+# map is mirrored; one is turned by 23°.
 
 NOTE = "turned for display"
 
 
 def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c) of the same rows.
+    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c) of the
+    same rows.
 
     Orthogonal Procrustes without scaling. Rows that are NaN in either map are ignored.
     """
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     which = slice(None) if known.all() else known
     ours, theirs = (one[which].astype(np.float64) for one in (coordinates, reference))
-    product = (ours - ours.mean(axis=0)).T @ (theirs - theirs.mean(axis=0)) if known.any() else np.zeros((0, 0))
+    product = (
+        (ours - ours.mean(axis=0)).T @ (theirs - theirs.mean(axis=0)) if known.any() else np.zeros((0, 0))
+    )
     if not product.any():
         return np.eye(coordinates.shape[1])
     left, _, right = np.linalg.svd(product)
@@ -246,12 +285,15 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def orient_pairs(
-    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]], reference: np.ndarray, pair: Match, spec: ReductionSpec
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
+    reference: np.ndarray,
+    pair: Match,
+    spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
     """The maps of both spaces by representation, each turned; the notes say so.
 
-    The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one map, so that equal
-    coordinates stay equal; otherwise it is turned onto the source's.
+    The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
+    map, so that equal coordinates stay equal; otherwise it is turned onto the source's.
     """
     oriented = {}
     for form, ((source, target), note) in pairs.items():
@@ -271,4 +313,6 @@ def _turned(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
 
 def _on_one_map(form: str, pair: Match, spec: ReductionSpec) -> bool:
     """Whether the coordinates of both spaces can be compared: fitted on the first, or aligned already."""
-    return spec.align or (spec.fit == "first" and (form != "absolute" or pair.source.dimension == pair.target.dimension))
+    return spec.align or (
+        spec.fit == "first" and (form != "absolute" or pair.source.dimension == pair.target.dimension)
+    )

@@ -1,8 +1,10 @@
-"""PCA in blocks of rows: moments in one pass, axes from the moments, scores in another pass. No copy of the rows is made.
+"""PCA in blocks of rows: moments in one pass, axes from the moments, scores in another pass. No copy of the
+rows is made.
 
-The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the anchors, whitened
-or not. The moments of R follow from those of U, which do not depend on the anchors, and its scores are U (B V) with the axes V.
-So one more anchor costs eigenvectors of a (d, d) or (k, k) matrix and a product of (n, d) with (d, c); R is never formed.
+The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the
+anchors, whitened or not. The moments of R follow from those of U, which do not depend on the anchors, and its
+scores are U (B V) with the axes V. So one more anchor costs eigenvectors of a (d, d) or (k, k) matrix and a
+product of (n, d) with (d, c); R is never formed.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Moments:
     def of(cls, blocks: Iterator[np.ndarray], origin: np.ndarray | None = None) -> Moments:
         """Of the rows of one or more blocks (m, d) float32, each multiplied as float32 and summed as float64.
 
-        Products of rows less `origin`, by default the mean of the first block, keep digits where the rows lie far from zero.
+        Products of rows less `origin`, by default the mean of the first block, keep digits where the rows lie
+        far from zero.
         """
         n, total, scatter = 0, 0.0, 0.0
         for block in blocks:
@@ -44,7 +47,8 @@ class Moments:
         return cls(n, origin + offset, scatter - n * np.outer(offset, offset))
 
     def axes(self, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-        """The leading axes of the rows (d, c), of length 1; zero where there are no more columns, or beyond the rank.
+        """The leading axes of the rows (d, c), of length 1; zero where there are no more columns, or beyond
+        the rank.
 
         With a `basis` B (d, k) those of the rows times B, (k, c).
         """
@@ -61,9 +65,12 @@ class Moments:
 
 def leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
     """The eigenvectors (d, c) of the largest eigenvalues of a symmetric matrix (d, d), largest first."""
-    # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.
+    # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to
+    # import than both.
     leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
-    return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))  # fewer columns than components: zeros
+    return np.pad(
+        leading, ((0, 0), (0, n_components - leading.shape[1]))
+    )  # fewer columns than components: zeros
 
 
 def unit_axes(axes: np.ndarray) -> np.ndarray:
@@ -73,12 +80,16 @@ def unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def facing(scores: np.ndarray) -> np.ndarray:
-    """A sign per column (c,) that makes its score farthest from zero positive: this survives a rotation of the space."""
+    """A sign per column (c,) that makes its score farthest from zero positive: this survives a rotation of
+    the space.
+    """
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows of n that axes are fitted on, ascending: all, or a random sample where their products would take long."""
+    """The rows of n that axes are fitted on, ascending: all, or a random sample where their products would
+    take long.
+    """
     if n <= SAMPLED_ROWS or float(n) * width * width <= MOST_PRODUCTS:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, SAMPLED_ROWS, replace=False))
@@ -90,7 +101,9 @@ def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield X[block] if len(rows) == len(X) else X[rows[block]]
 
 
-def direction_moments(X: np.ndarray, rows: np.ndarray, mean: np.ndarray | None, random_state: int = 0) -> Moments:
+def direction_moments(
+    X: np.ndarray, rows: np.ndarray, mean: np.ndarray | None, random_state: int = 0
+) -> Moments:
     """Moments of the directions of X − mean, of these rows or of a sample of them, see `fitted_rows`."""
     fitted = rows[fitted_rows(len(rows), X.shape[1], random_state)]
     return Moments.of(unit_rows(block, mean) for block in blocks_of(X, fitted))

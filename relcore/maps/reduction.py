@@ -1,4 +1,6 @@
-"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted alone or all on the first."""
+"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted alone or
+all on the first.
+"""
 
 from __future__ import annotations
 
@@ -41,17 +43,20 @@ _AXES = "axes"
 
 @dataclass(frozen=True)
 class ReductionSpec:
-    """How to draw spaces: every field is plain, so ``ReductionSpec(**json.loads(json.dumps(asdict(spec))))`` is the same.
+    """How to draw spaces: every field is plain, so ``ReductionSpec(**json.loads(json.dumps(asdict(spec))))``
+    is the same.
 
     Attributes
     ----------
     method : "pca", "umap" or "tsne"
     n_components : 2 or 3
     fit : "apart" or "first"
-        Each space its own map, or all on the map of the first: only then is distance *between* pictures meaningful (Fig. 5
-        of "Relative representations enable zero-shot latent space communication", ICLR 2023).
+        Each space its own map, or all on the map of the first: only then is distance *between* pictures
+        meaningful (Fig. 5 of "Relative representations enable zero-shot latent space communication", ICLR
+        2023).
     align : bool
-        Rotate, mirror and scale the other pictures onto the first, for display only (`relcore.represent.translation.align`).
+        Rotate, mirror and scale the other pictures onto the first, for display only
+        (`relcore.represent.translation.align`).
     n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
     perplexity : t-SNE's; cut to (n - 1) / 3.
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
@@ -72,17 +77,30 @@ class ReductionSpec:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        allowed = {"method": REDUCTIONS, "n_components": (2, 3), "fit": ("apart", "first"), "metric": ("cosine", "euclidean")}
+        allowed = {
+            "method": REDUCTIONS,
+            "n_components": (2, 3),
+            "fit": ("apart", "first"),
+            "metric": ("cosine", "euclidean"),
+        }
         for name, values in allowed.items():
             if getattr(self, name) not in values:
-                raise SpaceError(f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r:.80}")
+                raise SpaceError(
+                    f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r:.80}"
+                )
         need_whole(self, random_state=0)
         if self.random_state >= 2**32:
             raise SpaceError(f"random_state: expected at most {2**32 - 1:,}, got {self.random_state:,}")
-        if self.n_neighbors < 2 or not 0 < self.perplexity < np.inf or not 0 <= self.min_dist <= 1 or self.max_points < 3:
+        if (
+            self.n_neighbors < 2
+            or not 0 < self.perplexity < np.inf
+            or not 0 <= self.min_dist <= 1
+            or self.max_points < 3
+        ):
             raise SpaceError(
-                "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points of 3 or more, got "
-                f"{self.n_neighbors}, {self.perplexity}, {self.min_dist} and {self.max_points}"
+                "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points"
+                f" of 3 or more, got {self.n_neighbors}, {self.perplexity}, {self.min_dist} and"
+                f" {self.max_points}"
             )
 
 
@@ -90,31 +108,38 @@ class ReductionSpec:
 def reduce_spaces(
     matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Report | None = None
 ) -> list[np.ndarray]:
-    """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a `random_state`.
+    """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a
+    `random_state`.
 
     UMAP takes `MadeRows` of more rows than it is fitted on (`n_fitted`), too, and never has them all.
 
     PCA keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two.
 
-    `report` is called as ``report(done, total, message)`` by `Stages`, whose last counts UMAP's epochs or t-SNE's iterations.
+    `report` is called as ``report(done, total, message)`` by `Stages`, whose last counts UMAP's epochs or
+    t-SNE's iterations.
 
     Raises
     ------
     SpaceError
-        Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero; widths that differ
-        with fit="first"; rows that differ with align.
+        Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero;
+        widths that differ with fit="first"; rows that differ with align.
     """
-    matrices = [one if isinstance(one, MadeRows) else np.ascontiguousarray(one, dtype=np.float32) for one in matrices]
+    matrices = [
+        one if isinstance(one, MadeRows) else np.ascontiguousarray(one, dtype=np.float32) for one in matrices
+    ]
     need_drawable([matrix.shape for matrix in matrices], spec)
     exponents = [exponent_of(matrix) for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
-    matrices = [rows_scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)]
+    matrices = [
+        rows_scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)
+    ]
     reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
     stages = Stages(report or silent, _plan([matrix.shape for matrix in matrices], spec))
     if spec.fit == "first":
         pictures = reduce(matrices, spec, _Run(stages))
     else:
         pictures = [
-            reduce([matrix], spec, _Run(stages, part))[0] for matrix, part in zip(matrices, _parts(matrices), strict=True)
+            reduce([matrix], spec, _Run(stages, part))[0]
+            for matrix, part in zip(matrices, _parts(matrices), strict=True)
         ]
     if spec.method == "pca":
         units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
@@ -189,13 +214,17 @@ class _Run:
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
-    """The pictures, the others moved onto the first where `spec` says so: a display step that computes no map again."""
+    """The pictures, the others moved onto the first where `spec` says so: a display step that computes no
+    map again.
+    """
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`. The same for all spaces of n rows."""
+    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`. The same for all
+    spaces of n rows.
+    """
     if spec.method != "tsne" or n <= spec.max_points:
         return np.arange(n)
     return np.sort(np.random.default_rng(spec.random_state).choice(n, spec.max_points, replace=False))
@@ -207,7 +236,9 @@ def n_fitted(n: int, spec: ReductionSpec) -> int:
 
 
 def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
-    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of their content."""
+    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of
+    their content.
+    """
     keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
     for key, matrix in zip(keys, matrices, strict=True):
         if not store.has(key):
@@ -216,17 +247,24 @@ def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Put a matrix (n, d) of blocks (m, d) where workers find it, unless it is there, with the memory of one block."""
+    """Put a matrix (n, d) of blocks (m, d) where workers find it, unless it is there, with the memory of
+    one block.
+    """
     if not store.has(key):
         store.put_matrix(key, blocks, shape, {})
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many rows were drawn."""
+    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many
+    rows were drawn.
+    """
     found = [_matrix(context.store, key) for key in inputs]
     matrices = [matrix for matrix in found if matrix is not None]
     if gone := len(found) - len(matrices):
-        raise SpaceError(f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction again")
+        raise SpaceError(
+            f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction"
+            " again"
+        )
     pictures = reduce_spaces(matrices, spec, context.report)
     metadata = {
         "spec": asdict(spec),
@@ -253,20 +291,22 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
             raise SpaceError(
-                f"space {i}: expected at least 3 rows, and {n_columns} or more columns for {spec.n_components} components by "
-                f"{REDUCTIONS[spec.method].title}, got shape {shape}; take more rows or anchors"
-                + (", or method 'pca'" if n_columns > 1 else "")
+                f"space {i}: expected at least 3 rows, and {n_columns} or more columns for"
+                f" {spec.n_components} components by {REDUCTIONS[spec.method].title}, got shape {shape}; take"
+                " more rows or anchors" + (", or method 'pca'" if n_columns > 1 else "")
             )
     widths = [width for _, width in shapes]
     if spec.fit == "first" and len(set(widths)) > 1:
         raise SpaceError(
-            f"fit='first': expected spaces of equal width, got {', '.join(map(str, widths))}; use fit='apart', or the relative "
-            "spaces, whose width is the number of anchors"
+            f"fit='first': expected spaces of equal width, got {', '.join(map(str, widths))}; use"
+            " fit='apart', or the relative spaces, whose width is the number of anchors"
         )
 
 
 def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run | None = None) -> list[np.ndarray]:
-    """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the space cannot flip."""
+    """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the
+    space cannot flip.
+    """
     if run:
         run.begin(_AXES)
     first, mean = matrices[0], mean_row(matrices[0])
@@ -306,7 +346,9 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> lis
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
     [start] = _pca([first], spec)
     begin = partial(run.begin, EPOCHS)
-    tsne_map = TsneMap(spec.n_components, spec.perplexity, spec.metric, spec.random_state, run.count("iteration"), begin)
+    tsne_map = TsneMap(
+        spec.n_components, spec.perplexity, spec.metric, spec.random_state, run.count("iteration"), begin
+    )
     found = [tsne_map.fit(first, start).embedding_]
     for number, other in enumerate(others, 2):
         run.begin(_placing(number))

@@ -1,4 +1,6 @@
-"""t-SNE with what this project needs of it: exact neighbours from faiss, progress by iterations, and maps for other spaces."""
+"""t-SNE with what this project needs of it: exact neighbours from faiss, progress by iterations, and maps
+for other spaces.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ _REPORTED = 50  # iterations between two reports
 
 
 class TsneMap:
-    """t-SNE fitted on the rows of one space; `transform` places other rows, of the same width, on the same map.
+    """t-SNE fitted on the rows of one space; `transform` places other rows, of the same width, on the same
+    map.
 
-    openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE: 1,000 iterations, 250 of them with an early
-    exaggeration of 12, the learning rate n / 12 and then n, and neighbours by exact search.
+    openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE: 1,000 iterations, 250 of them with
+    an early exaggeration of 12, the learning rate n / 12 and then n, and neighbours by exact search.
 
-    Placing a row looks at its neighbours among the rows of the fit alone (perplexity 5), so it depends on no other new row:
-    Poličar, Stražar and Zupan, "Embedding to reference t-SNE space addresses batch effects in single-cell classification"
-    (Machine Learning, 2021).
+    Placing a row looks at its neighbours among the rows of the fit alone (perplexity 5), so it depends on no
+    other new row: Poličar, Stražar and Zupan, "Embedding to reference t-SNE space addresses batch effects in
+    single-cell classification" (Machine Learning, 2021).
 
     Parameters
     ----------
@@ -75,7 +78,9 @@ class TsneMap:
             random_state=self.random_state,
         )
         start = start / max(start[:, 0].std(), np.finfo(float).tiny)
-        noise = np.random.default_rng(self.random_state).normal(size=start.shape)  # equal rows, and zero columns, must part
+        noise = np.random.default_rng(self.random_state).normal(
+            size=start.shape
+        )  # equal rows, and zero columns, must part
         affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
         if self.on_descent:
             self.on_descent()

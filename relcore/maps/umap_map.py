@@ -12,19 +12,28 @@ import numpy as np
 from relcore.base.magnitude import lengths
 
 EXACT_ROWS = 100_000  # up to here exact search takes less time than UMAP's layout, and no compiling
-FITTED_ROWS = 50_000  # above, a sample is fitted and the other rows are placed: to fit 250,000 would take minutes
+FITTED_ROWS = (
+    50_000  # above, a sample is fitted and the other rows are placed: to fit 250,000 would take minutes
+)
 PLACED_AT_ONCE = 20_000
 
-COMPILING, NEIGHBOURS, GRAPH, EPOCHS = "compiling UMAP, once in a process", "nearest neighbours", "neighbour graph", "layout"
+COMPILING, NEIGHBOURS, GRAPH, EPOCHS = (
+    "compiling UMAP, once in a process",
+    "nearest neighbours",
+    "neighbour graph",
+    "layout",
+)
 OTHERS = "placing the other rows"
 _MANY_EPOCHS, _FEW_EPOCHS, _MANY_ROWS = 500, 200, 10_000  # umap-learn's: fewer for more than that many rows
 
 
 class UmapMap:
-    """UMAP fitted on the rows of one space; `transform` places other rows, of the same width, on the same map.
+    """UMAP fitted on the rows of one space; `transform` places other rows, of the same width, on the same
+    map.
 
-    The neighbours are exact (faiss) up to 100,000 rows: at 20,000 × 100 they take about a second, where umap-learn's own
-    search spends most of a minute, chiefly compiling. Reproducible: a `random_state` runs the layout on one thread.
+    The neighbours are exact (faiss) up to 100,000 rows: at 20,000 × 100 they take about a second, where
+    umap-learn's own search spends most of a minute, chiefly compiling. Reproducible: a `random_state` runs
+    the layout on one thread.
 
     Parameters
     ----------
@@ -33,7 +42,8 @@ class UmapMap:
     on_epoch : callable (done, total), optional
         Called a few times per second during the optimisation.
     on_stage : callable (name), optional
-        Called with `COMPILING`, `NEIGHBOURS`, `GRAPH` and `EPOCHS` when these begin; compiled is once in a process.
+        Called with `COMPILING`, `NEIGHBOURS`, `GRAPH` and `EPOCHS` when these begin; compiled is once in a
+        process.
     """
 
     def __init__(
@@ -66,7 +76,11 @@ class UmapMap:
         index = NeighbourIndex(X, self.metric) if len(X) <= EXACT_ROWS else None
         # The spectral start asks for more eigenvectors than a handful of rows has.
         start = "spectral" if len(X) > 4 * (self.n_components + 1) else "random"
-        progress = {"disable": True} if self.on_epoch is None else _tqdm_settings(self.on_epoch, partial(begin, EPOCHS))
+        progress = (
+            {"disable": True}
+            if self.on_epoch is None
+            else _tqdm_settings(self.on_epoch, partial(begin, EPOCHS))
+        )
         known = (None, None, None) if index is None else index.query(X, n_neighbors)
         begin(GRAPH)
         self.model_ = umap.UMAP(
@@ -82,7 +96,9 @@ class UmapMap:
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
-            warnings.filterwarnings("ignore", message="Graph is not fully connected")  # told from the picture itself
+            warnings.filterwarnings(
+                "ignore", message="Graph is not fully connected"
+            )  # told from the picture itself
             self.model_.fit(X)
         if index is not None:
             self.model_._knn_search_index = index  # umap-learn accepts only its own index as an argument
@@ -93,7 +109,8 @@ class UmapMap:
         return np.ascontiguousarray(self.model_.transform(X), dtype=np.float32)
 
     def draw(self, X: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
-        """Fit on the rows of X (n, d), or on a sample of many, see `rows_fitted`, and place the others: (n, c).
+        """Fit on the rows of X (n, d), or on a sample of many, see `rows_fitted`, and place the others: (n,
+        c).
 
         `on_row` is called with the number of the others that are placed, and their number.
         """
@@ -110,11 +127,18 @@ class UmapMap:
 
     def draw_on(self, X: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
         """`transform` of X, with the memory of one block where its rows are many; `on_row` as in `draw`."""
-        return self.transform(X) if most_fitted(len(X)) == len(X) else self._placed(X, np.arange(len(X)), on_row)
+        return (
+            self.transform(X) if most_fitted(len(X)) == len(X) else self._placed(X, np.arange(len(X)), on_row)
+        )
 
     def _placed(self, X: np.ndarray, rows: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
-        """These rows of X on the map, (m, c), in blocks of equal size: umap-learn chooses the epochs by it."""
-        told, self.model_.tqdm_kwds = self.model_.tqdm_kwds, {"disable": True}  # the rows placed are counted, not epochs
+        """These rows of X on the map, (m, c), in blocks of equal size: umap-learn chooses the epochs by
+        it.
+        """
+        told, self.model_.tqdm_kwds = (
+            self.model_.tqdm_kwds,
+            {"disable": True},
+        )  # the rows placed are counted, not epochs
         placed, done = np.empty((len(rows), self.n_components), dtype=np.float32), 0
         for block in np.array_split(rows, -(-len(rows) // PLACED_AT_ONCE)):
             placed[done : done + len(block)] = self.transform(X[block])
@@ -157,7 +181,9 @@ def is_compiled() -> bool:
 
 @cache
 def _compile() -> None:
-    """Fit and place a few rows, so that the epochs of the first map are not preceded by compiling that nobody sees."""
+    """Fit and place a few rows, so that the epochs of the first map are not preceded by compiling that
+    nobody sees.
+    """
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -170,9 +196,15 @@ def _compile() -> None:
 
 
 def stage_seconds(n: int, d: int, n_neighbors: int) -> dict[str, float]:
-    """What the stages of n rows of d numbers take on a core of a server's processor of 2026; compiling not included."""
+    """What the stages of n rows of d numbers take on a core of a server's processor of 2026; compiling not
+    included.
+    """
     epochs = _MANY_EPOCHS if n <= _MANY_ROWS else _FEW_EPOCHS
-    return {NEIGHBOURS: 0.1 + 2.5e-11 * n * n * d, GRAPH: 0.1 + 3e-5 * n, EPOCHS: 1.3e-7 * n * n_neighbors * epochs}
+    return {
+        NEIGHBOURS: 0.1 + 2.5e-11 * n * n * d,
+        GRAPH: 0.1 + 3e-5 * n,
+        EPOCHS: 1.3e-7 * n * n_neighbors * epochs,
+    }
 
 
 def placing_seconds(m: int, n: int, d: int) -> float:
@@ -186,7 +218,9 @@ def most_fitted(n: int) -> int:
 
 
 def rows_fitted(n: int, random_state: int) -> np.ndarray:
-    """The rows of n that a map is fitted on, ascending: all, or a random sample. The same for all spaces of n rows."""
+    """The rows of n that a map is fitted on, ascending: all, or a random sample. The same for all spaces
+    of n rows.
+    """
     if most_fitted(n) == n:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most_fitted(n), replace=False))
@@ -197,7 +231,12 @@ PLACING = 0.3  # of a layout: the epochs that placing other rows takes
 
 
 def _tqdm_settings(on_epoch: Callable[[int, int], None], on_first: Callable[[], None]) -> dict[str, Any]:
-    return {"disable": False, "file": _EpochReader(on_epoch, on_first), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+    return {
+        "disable": False,
+        "file": _EpochReader(on_epoch, on_first),
+        "bar_format": "{n_fmt}/{total_fmt}",
+        "mininterval": 0.2,
+    }
 
 
 class _EpochReader:

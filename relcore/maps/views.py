@@ -1,4 +1,6 @@
-"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or all rows."""
+"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or all
+rows.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ class ViewSpec:
     everything : bool
         Also draw all other rows, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
-        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, by a number, or by a column of the table
-        that came with a space; the last two need both spaces, see `compare.columns.colored`.
+        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, by a number, or by a
+        column of the table that came with a space; the last two need both spaces, see
+        `compare.columns.colored`.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -50,7 +53,8 @@ class ViewSpec:
         need_strings("pivots", self.pivots)
         if len(self.pivots) > MOST_PIVOTS:
             raise SpaceError(
-                f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take some out"
+                f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take"
+                " some out"
             )
         if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
             raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
@@ -65,7 +69,9 @@ def need_color(setting: str, color_by: str) -> None:
 
 @dataclass(frozen=True)
 class View:
-    """Rows to draw (m,), ascending, with a category per row, -1 for none; of a number the `values` (m,) and their scale."""
+    """Rows to draw (m,), ascending, with a category per row, -1 for none; of a number the `values` (m,)
+    and their scale.
+    """
 
     rows: np.ndarray
     categories: np.ndarray
@@ -137,7 +143,9 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows lie in a neighbourhood (n,) and in whose (n,), the nearer pivot's where they lie in two; -1 in none."""
+    """Which rows lie in a neighbourhood (n,) and in whose (n,), the nearer pivot's where they lie in two;
+    -1 in none.
+    """
     drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
     if not spec.pivots:
         return drawn, belongs
@@ -170,7 +178,8 @@ def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
-    """The default view: all rows in the colours of their labels for classes; a few pivots with their neighbours for words.
+    """The default view: all rows in the colours of their labels for classes; a few pivots with their
+    neighbours for words.
 
     Classes are 2 to `MOST_PIVOTS` labels of rows without word counts.
     """

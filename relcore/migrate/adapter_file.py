@@ -1,8 +1,9 @@
 """adapter.safetensors: the steps of an adapter as tensors, and its card as JSON in the file's metadata.
 
-The metadata have one key, ``relscope-adapter``: a JSON object with the version of this layout, the kinds of the steps of
-queries and of the corpus, and the card. Tensors are float32 and named by their place: ``queries.1.matrix``. The file is read
-here, not by the library, which maps it into memory and takes more forms than an adapter has.
+The metadata have one key, ``relscope-adapter``: a JSON object with the version of this layout, the kinds of
+the steps of queries and of the corpus, and the card. Tensors are float32 and named by their place:
+``queries.1.matrix``. The file is read here, not by the library, which maps it into memory and takes more
+forms than an adapter has.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class Card:
     n_pairs : int
         Rows that both models have embedded, and from which it was learned.
     new_digest, old_digest : str
-        Digests of these rows (`relcore.runs.digest.digest_of` of the float32 arrays): equal rows, equal digests.
+        Digests of these rows (`relcore.runs.digest.digest_of` of the float32 arrays): equal rows, equal
+        digests.
     commit, version : str
         Of Relscope; the commit is "" outside a checkout.
     """
@@ -101,8 +103,8 @@ def card_of(
     widths = getattr(adapter, "n_features_in_", None), getattr(adapter, "n_features_old_", None)
     if widths != (new.shape[1], old.shape[1]):
         raise SpaceError(
-            f"card: expected an adapter fitted on these pairs, of widths {new.shape[1]} and {old.shape[1]}, got one of "
-            f"{widths[0]} and {widths[1]}; fit it on them"
+            f"card: expected an adapter fitted on these pairs, of widths {new.shape[1]} and {old.shape[1]},"
+            f" got one of {widths[0]} and {widths[1]}; fit it on them"
         )
     return Card(
         method,
@@ -165,7 +167,10 @@ class LoadedAdapter(Adapter):
         return dict(self.card.settings)
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        raise SpaceError("fit: expected an adapter that learns, got one that was loaded from a file; make one of its method")
+        raise SpaceError(
+            "fit: expected an adapter that learns, got one that was loaded from a file; make one of its"
+            " method"
+        )
 
 
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
@@ -199,22 +204,29 @@ def read_adapter(path: Path) -> LoadedAdapter:
     Raises
     ------
     SpaceError
-        Another file, a damaged one, shapes that do not fit together, numbers that are not finite, a later layout.
+        Another file, a damaged one, shapes that do not fit together, numbers that are not finite, a later
+        layout.
     """
     path = expanded(path)
     path = regular_file(path / FILE if path.is_dir() else path)
     size = path.stat().st_size
     if size > _MOST_BYTES:
-        raise SpaceError(f"{path.name}: expected an adapter of at most {_MOST_BYTES >> 20} MB, got {size >> 20} MB; {_AGAIN}")
+        raise SpaceError(
+            f"{path.name}: expected an adapter of at most {_MOST_BYTES >> 20} MB, got {size >> 20} MB;"
+            f" {_AGAIN}"
+        )
     with path.open("rb") as stream:
         with _described(path.name):
             header = _header(path.name, stream, size)
             plan = _plan(path.name, header.pop("__metadata__", None))
         tensors = _tensors(path.name, header, stream, size - stream.tell())
-    queries, corpus = (_steps(path.name, side, getattr(plan, side), tensors) for side in ("queries", "corpus"))
+    queries, corpus = (
+        _steps(path.name, side, getattr(plan, side), tensors) for side in ("queries", "corpus")
+    )
     if tensors:
         raise SpaceError(
-            f"{path.name}: expected the tensors of its steps only, got also {quote(sorted(tensors)[:3])}; {_AGAIN}"
+            f"{path.name}: expected the tensors of its steps only, got also {quote(sorted(tensors)[:3])};"
+            f" {_AGAIN}"
         )
     _check(path.name, plan.card, queries, corpus)
     return LoadedAdapter(plan.card, queries, corpus)
@@ -237,7 +249,9 @@ def _described(name: str) -> Iterator[None]:
 def _header(name: str, stream: BinaryIO, size: int) -> dict[str, Any]:
     length = int.from_bytes(stream.read(8), "little")
     if not 0 < length <= min(size - 8, _MOST_HEADER):
-        raise SpaceError(f"{name}: expected an adapter as safetensors, got another file or a damaged one; {_AGAIN}")
+        raise SpaceError(
+            f"{name}: expected an adapter as safetensors, got another file or a damaged one; {_AGAIN}"
+        )
     header = parse(stream.read(length), name, "the header of a safetensors file")
     if not isinstance(header, dict):
         raise SpaceError(f"{name}: expected a header as a JSON object, got {type(header).__name__}; {_AGAIN}")
@@ -246,26 +260,35 @@ def _header(name: str, stream: BinaryIO, size: int) -> dict[str, Any]:
 
 def _plan(name: str, metadata: Any) -> Plan:
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get(KEY), str):
-        raise SpaceError(f"{name}: expected an adapter with its card, got a safetensors file without {KEY!r}; {_AGAIN}")
+        raise SpaceError(
+            f"{name}: expected an adapter with its card, got a safetensors file without {KEY!r}; {_AGAIN}"
+        )
     described = parse(metadata[KEY], f"{name}, {KEY}")
     if isinstance(described, dict) and type(layout := described.get("layout")) is int and layout > LAYOUT:
-        raise SpaceError(f"{name}: expected layout {LAYOUT}, got {layout} of a later version; update Relscope")
+        raise SpaceError(
+            f"{name}: expected layout {LAYOUT}, got {layout} of a later version; update Relscope"
+        )
     plan = from_json(Plan, described, name)
     for side in ("queries", "corpus"):
         kinds = getattr(plan, side)
         ends = {kinds[0], kinds[-1]} if kinds else set()
         if unknown := set(kinds) - set(_KINDS):
-            raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {quote(sorted(unknown)[:3])}; update Relscope")
+            raise SpaceError(
+                f"{name}: expected steps among {quote(_KINDS)}, got {quote(sorted(unknown)[:3])}; update"
+                " Relscope"
+            )
         if ends != {"unit"} or len(kinds) > _MOST_STEPS:
             raise SpaceError(
-                f"{name}: expected at most {_MOST_STEPS} steps of the {side}, the first and the last 'unit', got "
-                f"{quote(kinds[:6]) or 'none'}; {_AGAIN}"
+                f"{name}: expected at most {_MOST_STEPS} steps of the {side}, the first and the last 'unit',"
+                f" got {quote(kinds[:6]) or 'none'}; {_AGAIN}"
             )
     return plan
 
 
 def _tensors(name: str, header: Mapping[str, Any], stream: BinaryIO, left: int) -> dict[str, np.ndarray]:
-    """Every tensor of the header, which must cover the rest of the file without gaps; nothing is read before that is known."""
+    """Every tensor of the header, which must cover the rest of the file without gaps; nothing is read
+    before that is known.
+    """
     shapes, end = {}, 0
     try:
         for tensor, part in sorted(header.items(), key=lambda item: tuple(item[1]["data_offsets"])):
@@ -277,8 +300,13 @@ def _tensors(name: str, header: Mapping[str, Any], stream: BinaryIO, left: int) 
         if end != left:
             raise ValueError
     except (KeyError, TypeError, ValueError):
-        raise SpaceError(f"{name}: expected float32 tensors that fill the file, got other sizes; {_AGAIN}") from None
-    return {tensor: np.frombuffer(stream.read(4 * math.prod(shape)), "<f4").reshape(shape) for tensor, shape in shapes.items()}
+        raise SpaceError(
+            f"{name}: expected float32 tensors that fill the file, got other sizes; {_AGAIN}"
+        ) from None
+    return {
+        tensor: np.frombuffer(stream.read(4 * math.prod(shape)), "<f4").reshape(shape)
+        for tensor, shape in shapes.items()
+    }
 
 
 def _steps(name: str, side: str, kinds: tuple[str, ...], tensors: dict[str, np.ndarray]) -> tuple[Step, ...]:
@@ -293,11 +321,17 @@ def _step(name: str, place: str, kind: type[Step], tensors: dict[str, np.ndarray
         array = tensors.pop(f"{place}.{one.name}", None)
         dims = _SHAPES[one.name]
         shape = () if array is None else array.shape
-        if len(shape) != len(dims) or any(lengths.setdefault(dim, n) != n for dim, n in zip(dims, shape, strict=True)):
+        if len(shape) != len(dims) or any(
+            lengths.setdefault(dim, n) != n for dim, n in zip(dims, shape, strict=True)
+        ):
             expected = tuple(lengths.get(dim, dim) for dim in dims)
-            raise SpaceError(f"{name}: expected the tensor {place}.{one.name} of shape {expected}, got {shape}; {_AGAIN}")
+            raise SpaceError(
+                f"{name}: expected the tensor {place}.{one.name} of shape {expected}, got {shape}; {_AGAIN}"
+            )
         if not np.isfinite(array).all():
-            raise SpaceError(f"{name}: expected finite numbers in {place}.{one.name}, got NaN or infinity; {_AGAIN}")
+            raise SpaceError(
+                f"{name}: expected finite numbers in {place}.{one.name}, got NaN or infinity; {_AGAIN}"
+            )
         arrays[one.name] = array
     return kind(**arrays)
 
@@ -307,16 +341,22 @@ def _check(name: str, card: Card, queries: tuple[Step, ...], corpus: tuple[Step,
     for side, width, steps in (("queries", card.new_width, queries), ("corpus", card.old_width, corpus)):
         found = _width_after(name, side, width, steps)
         if found != card.width:
-            raise SpaceError(f"{name}: expected {side} of width {card.width} after all steps, got {found}; {_AGAIN}")
+            raise SpaceError(
+                f"{name}: expected {side} of width {card.width} after all steps, got {found}; {_AGAIN}"
+            )
 
 
 def _width_after(name: str, side: str, width: int, steps: tuple[Step, ...]) -> int:
     for place, step in enumerate(steps):
         if isinstance(step, Unit):
             continue
-        taken, given = step.matrix.shape if isinstance(step, AffineStep) else (len(step.inner), len(step.inner))
+        taken, given = (
+            step.matrix.shape if isinstance(step, AffineStep) else (len(step.inner), len(step.inner))
+        )
         if taken != width:
-            raise SpaceError(f"{name}: expected {side}.{place} to take rows of width {width}, got {taken}; {_AGAIN}")
+            raise SpaceError(
+                f"{name}: expected {side}.{place} to take rows of width {width}, got {taken}; {_AGAIN}"
+            )
         width = given
     return width
 
@@ -331,7 +371,8 @@ _LEAST_LENGTH = 1e-30  # a shorter row is taken for a zero row, which stays zero
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
     """The graph of one side, ``"queries"`` or ``"corpus"``, checked by the package onnx.
 
-    Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1. The opset is `OPSET`.
+    Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1. The opset is
+    `OPSET`.
 
     Raises
     ------
@@ -409,9 +450,10 @@ GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 def write(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) -> tuple[Path, ...]:
     """Write what people take away, and return the paths.
 
-    ``adapter.safetensors`` holds the steps and the card; ``apply.py`` maps rows with NumPy alone; ``adapter.onnx`` maps
-    queries, and ``corpus.onnx`` the corpus where the adapter projects it. The graphs are left out where the package onnx
-    (extra ``onnx``) is not installed. For faiss see `faiss_map.index_with_map`.
+    ``adapter.safetensors`` holds the steps and the card; ``apply.py`` maps rows with NumPy alone;
+    ``adapter.onnx`` maps queries, and ``corpus.onnx`` the corpus where the adapter projects it. The graphs
+    are left out where the package onnx (extra ``onnx``) is not installed. For faiss see
+    `faiss_map.index_with_map`.
 
     Raises
     ------
@@ -420,7 +462,9 @@ def write(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) 
     """
     folder = expanded(folder)
     if (folder / FILE).exists() and not replace:
-        raise SpaceError(f"{folder}: expected a folder without an adapter, got one with {FILE}; choose another")
+        raise SpaceError(
+            f"{folder}: expected a folder without an adapter, got one with {FILE}; choose another"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     write_adapter(adapter, card, folder / FILE)
     (folder / SNIPPET).write_bytes(files("relcore.migrate").joinpath(SNIPPET).read_bytes())
@@ -439,22 +483,24 @@ def load(path: Path) -> LoadedAdapter:
     return read_adapter(path)
 
 
-# A faiss index with an adapter in front: programs that search it give it the new model's queries and change nothing else.
+# A faiss index with an adapter in front: programs that search it give it the new model's queries and change
+# nothing else.
 
 
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
     """A `faiss.IndexPreTransform` that maps queries of the new model and searches `index` with them.
 
-    The index keeps its vectors, of any kind and compression; it is not copied. Search by inner product, or by Euclidean
-    distance where its rows have length 1. Add rows to the index inside, ``mapped.index``: the map is for queries, and
-    ``mapped.add`` would apply it to the corpus.
+    The index keeps its vectors, of any kind and compression; it is not copied. Search by inner product, or by
+    Euclidean distance where its rows have length 1. Add rows to the index inside, ``mapped.index``: the map
+    is for queries, and ``mapped.add`` would apply it to the corpus.
 
     Parameters
     ----------
     index : faiss.Index
         Of the old vectors; for an adapter that projects the corpus, of projected ones (`Adapter.corpus`).
     projected : bool
-        Whether the vectors in the index went through `Adapter.corpus`. Adapters that need it are refused without it.
+        Whether the vectors in the index went through `Adapter.corpus`. Adapters that need it are refused
+        without it.
 
     Raises
     ------
@@ -478,13 +524,13 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
 
     if any(isinstance(step, Residual) for step in adapter.query_steps_):
         raise SpaceError(
-            "index: expected steps that are linear, which is all that faiss can hold, got a residual network; map the queries "
-            "with apply.py or adapter.onnx, and search the index with the result"
+            "index: expected steps that are linear, which is all that faiss can hold, got a residual network;"
+            " map the queries with apply.py or adapter.onnx, and search the index with the result"
         )
     if len(adapter.corpus_steps_) > 1 and not projected:
         raise SpaceError(
-            "index: expected vectors projected by this adapter, which searches no vectors as they are; write the index "
-            "again with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
+            "index: expected vectors projected by this adapter, which searches no vectors as they are; write"
+            " the index again with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
         )
     maps, width = [], adapter.n_features_in_
     for step in adapter.query_steps_:
@@ -492,7 +538,9 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
         maps.append(made)
         width = made.d_out
     if index.d != width:
-        raise SpaceError(f"index: expected vectors of width {width}, to which the adapter maps queries, got {index.d}")
+        raise SpaceError(
+            f"index: expected vectors of width {width}, to which the adapter maps queries, got {index.d}"
+        )
     mapped = faiss.IndexPreTransform(index)
     for made in reversed(maps):
         mapped.prepend_transform(made)

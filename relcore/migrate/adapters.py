@@ -45,7 +45,9 @@ class AffineStep:
     @classmethod
     def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> AffineStep:
         """(x − start)·matrix + end, computed in float64 and kept in float32."""
-        return cls(np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32))
+        return cls(
+            np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32)
+        )
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         found = np.asarray(X, dtype=np.float32) @ self.matrix
@@ -100,23 +102,24 @@ def apply_by_block(steps: tuple[Step, ...], X: np.ndarray, out: np.ndarray | Non
 class Adapter(Estimator):
     """New queries and old vectors in one space that is searched by cosine, learned from m paired rows.
 
-    Rows are brought to length 1 first: retrieval is by cosine, and a row's length contains no information about its meaning;
-    pooled word vectors break every centred method otherwise.
+    Rows are brought to length 1 first: retrieval is by cosine, and a row's length contains no information
+    about its meaning; pooled word vectors break every centred method otherwise.
 
     Attributes
     ----------
     query_steps_ : tuple of Step
         From a new model's row to the space that is searched, (d_new,) → (d,), of length 1 at the end.
     corpus_steps_ : tuple of Step
-        From an old model's row to it, (d_old,) → (d,). Only `Unit()` where the old vectors are searched as they are.
+        From an old model's row to it, (d_old,) → (d,). Only `Unit()` where the old vectors are searched as
+        they are.
     """
 
     _needs_target: ClassVar[bool] = True
 
     @abstractmethod
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        """Steps after the first `Unit()` and before the last one, of queries and of the corpus; new (m, d_new) and old
-        (m, d_old) are float32 rows of length 1."""
+        """Steps after the first `Unit()` and before the last one, of queries and of the corpus; new (m,
+        d_new) and old (m, d_old) are float32 rows of length 1."""
 
     def fit(self, new: np.ndarray, old: np.ndarray) -> Adapter:
         """Learn from paired rows, new (m, d_new) and old (m, d_old).
@@ -128,7 +131,10 @@ class Adapter(Estimator):
         """
         new, old = matrix(new, "new"), matrix(old, "old")
         if len(new) != len(old) or len(new) < 2:
-            raise SpaceError(f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and {len(old):,}")
+            raise SpaceError(
+                f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and"
+                f" {len(old):,}"
+            )
         need_finite(new.sum(axis=0), "new")
         need_finite(old.sum(axis=0), "old")
         queries, corpus = self._solve(unit_rows(new), unit_rows(old))
@@ -155,11 +161,13 @@ class Adapter(Estimator):
 
 
 def around_the_mean(matrix: np.ndarray, new: np.ndarray, old: np.ndarray) -> tuple[Step, ...]:
-    """The steps x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix and ‖y‖ the mean length of centred old rows.
+    """The steps x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix and ‖y‖ the mean length of
+    centred old rows.
 
-    A fitted map shrinks: it predicts rows nearer to the mean than true ones are. Added to so short a row, the mean would count
-    for more than in a true old vector, and the same documents, those near the mean, would answer every query. Measured on
-    Cranfield, TF-IDF → MiniLM, three draws, nDCG@10: ridge .276 → .305 at 300 pairs, .354 → .369 at 1,000.
+    A fitted map shrinks: it predicts rows nearer to the mean than true ones are. Added to so short a row, the
+    mean would count for more than in a true old vector, and the same documents, those near the mean, would
+    answer every query. Measured on Cranfield, TF-IDF → MiniLM, three draws, nDCG@10: ridge .276 → .305 at 300
+    pairs, .354 → .369 at 1,000.
 
     Parameters
     ----------
@@ -208,7 +216,8 @@ class AffineAdapter(Adapter):
 class DiagonalAdapter(Adapter):
     """Centred Procrustes with diagonal scaling of the rotated coordinates, as in Drift-Adapter (EMNLP 2025).
 
-    Each factor is the least-squares one and at least 0: a coordinate that the new model does not have adds noise only.
+    Each factor is the least-squares one and at least 0: a coordinate that the new model does not have adds
+    noise only.
 
     Examples
     --------
@@ -228,15 +237,18 @@ class DiagonalAdapter(Adapter):
         return around_the_mean(found.matrix_ * self.factors_, new, old), ()
 
 
-# Procrustes adapters: the rotation that brings centred pairs closest, with the old vectors centred, or as they are.
+# Procrustes adapters: the rotation that brings centred pairs closest, with the old vectors centred, or as
+# they are.
 
 
 @dataclass(eq=False)
 class ProcrustesAdapter(Adapter):
-    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths; the corpus is centred, too.
+    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths; the corpus is
+    centred, too.
 
-    Where the old vectors have a large common mean, searching them centred is worth more than the rest of the method: on
-    Cranfield, TF-IDF → MiniLM, 1,000 pairs, three draws, nDCG@10 is .395, and .375 with the old vectors as they are.
+    Where the old vectors have a large common mean, searching them centred is worth more than the rest of the
+    method: on Cranfield, TF-IDF → MiniLM, 1,000 pairs, three draws, nDCG@10 is .395, and .375 with the old
+    vectors as they are.
 
     Examples
     --------
@@ -280,12 +292,14 @@ PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
 
 @dataclass(eq=False)
 class RidgeAdapter(Adapter):
-    """Ridge regression with an offset, its penalty λ by the closed form of the leave-one-out error (Allen's PRESS).
+    """Ridge regression with an offset, its penalty λ by the closed form of the leave-one-out error (Allen's
+    PRESS).
 
     Attributes
     ----------
     penalty_ : float
-        The λ of the smallest error, summed over all coordinates; rows have length 1, so λ = 1 counts as much as one pair.
+        The λ of the smallest error, summed over all coordinates; rows have length 1, so λ = 1 counts as much
+        as one pair.
 
     Examples
     --------
@@ -306,7 +320,9 @@ class RidgeAdapter(Adapter):
 
 @dataclass(eq=False)
 class LeaveOneOut(Estimator):
-    """Ridge between centred rows; the residual without row i is (y − ŷ)ᵢ / (1 − hᵢ), h the diagonal of the hat matrix."""
+    """Ridge between centred rows; the residual without row i is (y − ŷ)ᵢ / (1 − hᵢ), h the diagonal of the
+    hat matrix.
+    """
 
     penalties: tuple[float, ...] = PENALTIES
 
@@ -340,7 +356,8 @@ def _press(left: np.ndarray, shrunk: np.ndarray, onto: np.ndarray, Y: np.ndarray
 
 @dataclass(eq=False)
 class LowRankAdapter(Adapter):
-    """Reduced-rank regression (Izenman 1975): the ridge map, kept to the principal directions of the rows that it predicts.
+    """Reduced-rank regression (Izenman 1975): the ridge map, kept to the principal directions of the rows
+    that it predicts.
 
     Parameters
     ----------
@@ -368,7 +385,8 @@ class LowRankAdapter(Adapter):
         return around_the_mean(matrix @ directions @ directions.T, new, old), ()
 
 
-# Relative coordinates as adapters: queries and corpus are projected, each by the pairs' vectors of its own model.
+# Relative coordinates as adapters: queries and corpus are projected, each by the pairs' vectors of its own
+# model.
 
 
 class Anchors(NamedTuple):
@@ -383,20 +401,24 @@ class Anchors(NamedTuple):
 def decomposed(rows: np.ndarray, center: bool) -> Anchors:
     """The singular value decomposition of the pairs' rows of one model, in float64."""
     mean = rows.mean(axis=0, dtype=np.float64) if center else np.zeros(rows.shape[1])
-    left, values, right = np.linalg.svd(unit_rows(rows, mean if center else None).astype(np.float64), full_matrices=False)
+    left, values, right = np.linalg.svd(
+        unit_rows(rows, mean if center else None).astype(np.float64), full_matrices=False
+    )
     return Anchors(left, values, right.T, mean)
 
 
 @dataclass(eq=False)
 class RelativeAdapter(Adapter):
-    """Cosines to the anchors, not centred: relative representations as published (Moschella et al. 2023), the baseline.
+    """Cosines to the anchors, not centred: relative representations as published (Moschella et al. 2023), the
+    baseline.
 
-    The anchors are the pairs: a query's coordinates are its similarities to their new vectors, a document's those to their
-    old vectors. Nothing is embedded again; the corpus is projected once.
+    The anchors are the pairs: a query's coordinates are its similarities to their new vectors, a document's
+    those to their old vectors. Nothing is embedded again; the corpus is projected once.
 
-    With A = U S Vᵀ the anchors of the old model, X Aᵀ = X V S Uᵀ has the products of X V S, whose width is at most that of the
-    old model, however many anchors there are. So the corpus is projected to X V S, and the queries to (Q A_newᵀ) U: every
-    score of a query changes by the same factor, and the order of its results is that of the full coordinates.
+    With A = U S Vᵀ the anchors of the old model, X Aᵀ = X V S Uᵀ has the products of X V S, whose width is at
+    most that of the old model, however many anchors there are. So the corpus is projected to X V S, and the
+    queries to (Q A_newᵀ) U: every score of a query changes by the same factor, and the order of its results
+    is that of the full coordinates.
 
     Examples
     --------
@@ -422,10 +444,11 @@ class RelativeAdapter(Adapter):
 
 @dataclass(eq=False)
 class WhitenedRelativeAdapter(RelativeAdapter):
-    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows: ours, the best where pairs are few.
+    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows: ours, the best where
+    pairs are few.
 
-    By the decomposition of the anchors, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ; the rest as in `RelativeAdapter`, and the
-    order of results is that of `RelativeProjection(whiten=True)`.
+    By the decomposition of the anchors, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ; the rest as in
+    `RelativeAdapter`, and the order of results is that of `RelativeProjection(whiten=True)`.
 
     Parameters
     ----------
@@ -456,10 +479,12 @@ class WhitenedRelativeAdapter(RelativeAdapter):
 
 @dataclass(eq=False)
 class WhitenedInverseAdapter(Adapter):
-    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y, the old vectors searched as they are.
+    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y, the old vectors searched as
+    they are.
 
-    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened", lengths="mean")`, by
-    the decompositions of both models' anchors: work grows with the number of pairs, not with its cube.
+    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
+    lengths="mean")`, by the decompositions of both models' anchors: work grows with the number of pairs, not
+    with its cube.
 
     Parameters
     ----------
@@ -482,7 +507,9 @@ class WhitenedInverseAdapter(Adapter):
         if not 0 < self.ridge < np.inf:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
         ours, theirs = (decomposed(rows, center=True) for rows in (new, old))
-        encoder, decoder = (one.right * (one.values / np.sqrt(one.values**2 + self.ridge)) for one in (ours, theirs))
+        encoder, decoder = (
+            one.right * (one.values / np.sqrt(one.values**2 + self.ridge)) for one in (ours, theirs)
+        )
         return around_the_mean(encoder @ (ours.left.T @ theirs.left) @ decoder.T, new, old), ()
 
 
@@ -494,10 +521,12 @@ _PATIENCE = 30
 
 @dataclass(eq=False)
 class ResidualAdapter(Adapter):
-    """A residual MLP with one hidden layer on top of centred Procrustes, trained on 1 − cos (as in Drift-Adapter, EMNLP 2025).
+    """A residual MLP with one hidden layer on top of centred Procrustes, trained on 1 − cos (as in
+    Drift-Adapter, EMNLP 2025).
 
-    It starts as Procrustes exactly, and every fifth pair decides which epoch is kept: where the network learns nothing that
-    holds for these, Procrustes is what is left. Equal settings and pairs give an equal network.
+    It starts as Procrustes exactly, and every fifth pair decides which epoch is kept: where the network
+    learns nothing that holds for these, Procrustes is what is left. Equal settings and pairs give an equal
+    network.
 
     Parameters
     ----------

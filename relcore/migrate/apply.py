@@ -1,6 +1,8 @@
-"""Map rows with an adapter of Relscope; needs NumPy and adapter.safetensors beside this file, and nothing else.
+"""Map rows with an adapter of Relscope; needs NumPy and adapter.safetensors beside this file, and nothing
+else.
 
-queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product: it is their cosine.
+queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product: it
+is their cosine.
 """
 
 import json
@@ -17,7 +19,9 @@ def adapter():
     begin = 8 + int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8:begin])
     plan = json.loads(head.pop("__metadata__")["relscope-adapter"])
-    values = {name: np.frombuffer(raw[begin:][slice(*one["data_offsets"])], "<f4") for name, one in head.items()}
+    values = {
+        name: np.frombuffer(raw[begin:][slice(*one["data_offsets"])], "<f4") for name, one in head.items()
+    }
     return plan, {name: one.reshape(head[name]["shape"]) for name, one in values.items()}
 
 
@@ -25,13 +29,19 @@ def mapped(x, side):
     """Rows (n, d) of one side, "queries" or "corpus", after all steps."""
     (plan, tensors), x = adapter(), np.asarray(x, np.float32)
     for place, kind in enumerate(plan[side]):
-        step = {name.split(".")[2]: one for name, one in tensors.items() if name.startswith(f"{side}.{place}.")}
+        step = {
+            name.split(".")[2]: one for name, one in tensors.items() if name.startswith(f"{side}.{place}.")
+        }
         if kind == "unit":
             x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
         elif kind == "affine":
             x = x @ step["matrix"] + step["offset"]
         else:  # residual
-            x = x + np.maximum(x @ step["inner"] + step["inner_offset"], 0) @ step["outer"] + step["outer_offset"]
+            x = (
+                x
+                + np.maximum(x @ step["inner"] + step["inner_offset"], 0) @ step["outer"]
+                + step["outer_offset"]
+            )
     return x
 
 

@@ -92,8 +92,8 @@ def option_costs(prices: Prices, n_pairs: int, n_embedded: int = 0) -> dict[str,
     """
     if not 0 <= n_embedded <= prices.rows or not 0 <= n_pairs <= prices.rows:
         raise SpaceError(
-            f"costs: expected 0 … {prices.rows:,} pairs, as many as the corpus has rows, got {n_pairs:,} needed and "
-            f"{n_embedded:,} embedded"
+            f"costs: expected 0 … {prices.rows:,} pairs, as many as the corpus has rows, got {n_pairs:,}"
+            f" needed and {n_embedded:,} embedded"
         )
     more = max(n_pairs - n_embedded, 0)
     plan = {
@@ -136,7 +136,9 @@ def cost_table(costs: Mapping[str, Cost], quality: Mapping[str, Any], metric: st
                 "price, once": cost.price,
                 "seconds a month": cost.monthly_seconds,
                 "price a month": cost.monthly_price,
-                "gain per thousand rows": (quality[option].value - keep) / cost.rows * 1000 if cost.rows else np.nan,
+                "gain per thousand rows": (
+                    (quality[option].value - keep) / cost.rows * 1000 if cost.rows else np.nan
+                ),
             }
             for option, cost in costs.items()
             if option in quality
@@ -190,7 +192,9 @@ class EncoderPace(Task[Pace]):
     def seconds(self, spaces: Sequence[LatentSpace] = ()) -> float:
         return 5.0 + (self.encoder.seconds(MEASURED_ROWS) or 0.0)
 
-    def run(self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent) -> Pace:
+    def run(
+        self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent
+    ) -> Pace:
         """
         Raises
         ------

@@ -1,4 +1,6 @@
-"""The four options measured on the same queries: each finds rows of the same corpus, and is scored per query."""
+"""The four options measured on the same queries: each finds rows of the same corpus, and is scored per
+query.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,14 @@ from relcore.spaces.split import drawn_rows, row_keys, smallest_keys
 
 # Asking twice: the scores of an old query and of a bridged new one, added; or their ranks.
 #
-# Scores of two models have different means and spreads, so they are standardised for each query, over the whole corpus: a z-score
-# over the first results only would depend on how many there are, and would have none for a row that one of the searches lacks.
+# Scores of two models have different means and spreads, so they are standardised for each query, over the
+# whole corpus: a z-score over the first results only would depend on how many there are, and would have none
+# for a row that one of the searches lacks.
 #
-# That costs nothing. The scores of a query q have the mean q·c̄ and the variance qᵀ Σ q, with c̄ and Σ the mean and the covariance
-# of the corpus. So the sum of the two z-scores is, up to a number of the query's own, the product of one longer query with one
-# longer corpus row; and where bridged queries search the old vectors as they are, of one query with the old vectors themselves.
+# That costs nothing. The scores of a query q have the mean q·c̄ and the variance qᵀ Σ q, with c̄ and Σ the
+# mean and the covariance of the corpus. So the sum of the two z-scores is, up to a number of the query's own,
+# the product of one longer query with one longer corpus row; and where bridged queries search the old vectors
+# as they are, of one query with the old vectors themselves.
 
 FUSIONS = {"z": "z-scores, added", "reciprocal": "reciprocal ranks, added"}
 DEPTH = 1000  # of the lists whose ranks are added
@@ -62,7 +66,9 @@ class ScoreMoments:
         return cls(mean, products / len(corpus) - np.outer(mean, mean))
 
     def standardised(self, queries: np.ndarray) -> np.ndarray:
-        """Queries (m, d) whose scores over the corpus have variance 1; a query whose scores are all equal becomes zero."""
+        """Queries (m, d) whose scores over the corpus have variance 1; a query whose scores are all equal
+        becomes zero.
+        """
         wide = queries.astype(np.float64)
         spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, self.covariance, wide, optimize=True), 0))
         factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
@@ -70,7 +76,11 @@ class ScoreMoments:
 
 
 def added_scores(
-    old: np.ndarray, new: np.ndarray, corpora: tuple[np.ndarray, np.ndarray], weight: float = 1.0, moments=None
+    old: np.ndarray,
+    new: np.ndarray,
+    corpora: tuple[np.ndarray, np.ndarray],
+    weight: float = 1.0,
+    moments=None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and corpus whose products order rows by z_old + weight · z_new.
 
@@ -93,8 +103,8 @@ def added_scores(
 def added_queries(
     old: np.ndarray, new: np.ndarray, moments: tuple[ScoreMoments, ScoreMoments | None], weight: float = 1.0
 ) -> np.ndarray:
-    """The queries of `added_scores`: (m, d) where both search the old vectors, whose moments then come alone, else
-    (m, d_old + d), for corpus rows side by side."""
+    """The queries of `added_scores`: (m, d) where both search the old vectors, whose moments then come alone,
+    else (m, d_old + d), for corpus rows side by side."""
     first, second = moments
     old = first.standardised(old)
     new = np.float32(weight) * (second or first).standardised(new)
@@ -104,9 +114,11 @@ def added_queries(
 def reciprocal_ranks(
     lists: tuple[np.ndarray, np.ndarray], k: int, weight: float = 1.0, offset: int = _RANK_OFFSET
 ) -> np.ndarray:
-    """The k rows with the largest Σ w / (60 + rank) over two lists of rows (m, depth), (m, k); −1 where both lists end.
+    """The k rows with the largest Σ w / (60 + rank) over two lists of rows (m, depth), (m, k); −1 where both
+    lists end.
 
-    The second list counts `weight` times as much; equal sums in the order of the first list, then of the second.
+    The second list counts `weight` times as much; equal sums in the order of the first list, then of the
+    second.
     """
     m, depth = lists[0].shape
     rows = np.concatenate(lists, axis=1)
@@ -133,13 +145,17 @@ def searched_twice(
     weight: float = 1.0,
     own: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Rows (m, k) that old and bridged queries find together; arguments as in `added_scores`, and `own` as in `search`."""
+    """Rows (m, k) that old and bridged queries find together; arguments as in `added_scores`, and `own` as
+    in `search`.
+    """
     n = len(corpora[0])
     if fusion == "z":
         queries, corpus = added_scores(old, new, corpora, weight)
         found = nearest(queries, corpus, min(k + (own is not None), n))
         return padded(found if own is None else without(found, own), k)
-    lists = tuple(nearest(q, c, min(DEPTH + (own is not None), n)) for q, c in zip((old, new), corpora, strict=True))
+    lists = tuple(
+        nearest(q, c, min(DEPTH + (own is not None), n)) for q, c in zip((old, new), corpora, strict=True)
+    )
     return reciprocal_ranks(lists if own is None else tuple(without(one, own) for one in lists), k, weight)
 
 
@@ -173,9 +189,16 @@ class Trial:
     rows: np.ndarray
 
     def found(
-        self, adapter: Adapter | None, weight: float = 1.0, fusion: str = "z", k: int = K, options: tuple[str, ...] = OPTIONS
+        self,
+        adapter: Adapter | None,
+        weight: float = 1.0,
+        fusion: str = "z",
+        k: int = K,
+        options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """What each option finds: corpus rows (q, k), the best first, −1 for none. Without an adapter, what needs none."""
+        """What each option finds: corpus rows (q, k), the best first, −1 for none. Without an adapter,
+        what needs none.
+        """
         found = {}
         if "keep" in options:
             found["keep"] = search(self.old_queries, self.old_corpus, k, self.own)
@@ -192,11 +215,15 @@ class Trial:
         return found
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
-        """The relevant rows, the queries' own ones, and others drawn at random, `most` together or a little more."""
+        """The relevant rows, the queries' own ones, and others drawn at random, `most` together or a
+        little more.
+        """
         n = len(self.rows)
         if n <= most:
             return self
-        needed = np.unique(np.concatenate([self.relevance.row, self.own if self.own is not None else []])).astype(np.int64)
+        needed = np.unique(
+            np.concatenate([self.relevance.row, self.own if self.own is not None else []])
+        ).astype(np.int64)
         kept = fewer_rows(n, needed, most, random_state)
         return replace(
             self,
@@ -209,7 +236,9 @@ class Trial:
 
 
 def fewer_rows(n: int, needed: np.ndarray, most: int, random_state: int = 0) -> np.ndarray:
-    """The rows `needed` of a corpus of n rows, and others drawn at random, `most` together or a little more; ascending."""
+    """The rows `needed` of a corpus of n rows, and others drawn at random, `most` together or a little
+    more; ascending.
+    """
     others = smallest_keys(n, most - len(needed), "corpus", random_state, needed)
     return np.sort(np.concatenate([needed, others]))
 
@@ -243,7 +272,9 @@ class Bootstrap:
     def __init__(self, n_queries: int, draws: int = 2000, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
         shares = np.full(n_queries, 1 / n_queries)
-        self._weights = rng.multinomial(n_queries, shares, size=draws).astype(np.float32) / np.float32(n_queries)
+        self._weights = rng.multinomial(n_queries, shares, size=draws).astype(np.float32) / np.float32(
+            n_queries
+        )
 
     def mean(self, values: np.ndarray) -> Interval:
         """Of one number per query, (q,)."""
@@ -260,32 +291,43 @@ class Bootstrap:
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = (self._weights @ now.astype(np.float32)) / (self._weights @ before.astype(np.float32))
             low, high = np.quantile(np.nan_to_num(drawn, nan=1.0, posinf=1e9), [0.025, 0.975])
-            return Interval(float(now.mean() / before.mean()) if before.any() else np.inf, float(low), float(high))
+            return Interval(
+                float(now.mean() / before.mean()) if before.any() else np.inf, float(low), float(high)
+            )
 
 
 def differences(scores: Mapping[str, np.ndarray], to: str, bootstrap: Bootstrap) -> dict[str, Interval]:
     """Of each other option to this one."""
-    return {name: bootstrap.difference(one, scores[to]) for name, one in scores.items() if name != to and to in scores}
+    return {
+        name: bootstrap.difference(one, scores[to])
+        for name, one in scores.items()
+        if name != to and to in scores
+    }
 
 
-# What a search should find where nobody has judged it: neighbours in the new model, in the old one, or in both together.
+# What a search should find where nobody has judged it: neighbours in the new model, in the old one, or in
+# both together.
 #
-# Whose neighbours are the truth decides the verdict, and no measurement on vectors alone can say which model serves users better.
-# What can be measured is which of the two contains the other's information. The information imbalance (Glielmo, Zeni, Cheng,
-# Csányi and Laio 2022) is the mean rank, in one space, of a row's nearest neighbours in the other: near 0 where they are nearest
-# there, too, 1 where they are any rows. Where it is clearly smaller from the new model to the old one, the new one contains what
-# the old one knows, and more, so its neighbours are the truth; and the reverse. Else both count alike. Noise that a model adds
-# looks like knowledge that the other one lacks: no vectors can tell the two apart, and judged queries are worth more.
+# Whose neighbours are the truth decides the verdict, and no measurement on vectors alone can say which model
+# serves users better. What can be measured is which of the two contains the other's information. The
+# information imbalance (Glielmo, Zeni, Cheng, Csányi and Laio 2022) is the mean rank, in one space, of a
+# row's nearest neighbours in the other: near 0 where they are nearest there, too, 1 where they are any rows.
+# Where it is clearly smaller from the new model to the old one, the new one contains what the old one knows,
+# and more, so its neighbours are the truth; and the reverse. Else both count alike. Noise that a model adds
+# looks like knowledge that the other one lacks: no vectors can tell the two apart, and judged queries are
+# worth more.
 
 MOST_ROWS = 2_000
-# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models on Cranfield and Wikipedia sentences: it
-# sorts eight of these as judgements or labels do, and leaves one undecided. They are few, and it was tried on no others.
+# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models on Cranfield and
+# Wikipedia sentences: it sorts eight of these as judgements or labels do, and leaves one undecided. They are
+# few, and it was tried on no others.
 CLEAR = 1.02
 _NEAR = 0.03  # share of the rows whose ranks are looked at; few of them are noisy, many are mostly alike
 
 
 def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mean rank in `second` of the 3 % of the rows nearest to each row in `first`, (n,), over half of n; 1 by chance.
+    """Mean rank in `second` of the 3 % of the rows nearest to each row in `first`, (n,), over half of n; 1 by
+    chance.
 
     Parameters
     ----------
@@ -308,7 +350,8 @@ def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str, Interval]:
-    """ "new", "old" or "both": which of the models contains what the other one knows; and the ratio of the imbalances.
+    """ "new", "old" or "both": which of the models contains what the other one knows; and the ratio of the
+    imbalances.
 
     Parameters
     ----------
@@ -326,7 +369,8 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
 def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> Relevance:
     """The k nearest rows of each query, a row of the corpus itself, by the new model, the old one, or both.
 
-    Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more than the other.
+    Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more than
+    the other.
 
     Parameters
     ----------
@@ -354,7 +398,8 @@ def judged_trial(
 ) -> tuple[Trial, tuple[str, ...], list[str]]:
     """Queries with a relevant row, on the old corpus, of which at most 100,000 rows; their ids, and cautions.
 
-    The pairs stay in the corpus, as they will in use. Re-embedding is measured where every row has a new vector.
+    The pairs stay in the corpus, as they will in use. Re-embedding is measured where every row has a new
+    vector.
 
     Raises
     ------
@@ -386,8 +431,11 @@ def judged_trial(
     return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(asked.ids[answered]), cautions
 
 
-def held_out_trial(paired: Match, parts: PairSplit, relevance: str, truth: str, k: int, random_state: int = 0) -> Trial:
-    """Held-out pairs as queries, at most 2,000, that search the held-out rows: the fitted ones are not searched.
+def held_out_trial(
+    paired: Match, parts: PairSplit, relevance: str, truth: str, k: int, random_state: int = 0
+) -> Trial:
+    """Held-out pairs as queries, at most 2,000, that search the held-out rows: the fitted ones are not
+    searched.
 
     Parameters
     ----------
@@ -408,7 +456,9 @@ def held_out_trial(paired: Match, parts: PairSplit, relevance: str, truth: str, 
         found = _by_label(paired, held, queries)
         kept = np.flatnonzero(found.counts)
         if len(kept) < FEWEST:
-            raise SpaceError(f"labels: expected {FEWEST} held-out rows or more that share a label, got {len(kept)}")
+            raise SpaceError(
+                f"labels: expected {FEWEST} held-out rows or more that share a label, got {len(kept)}"
+            )
         queries, found = queries[kept], found.take(kept)
     else:
         found = neighbours_of(truth, old, new, queries, min(k, len(held) - 1))
@@ -418,13 +468,17 @@ def held_out_trial(paired: Match, parts: PairSplit, relevance: str, truth: str, 
 def need_held_out(n: int) -> None:
     """Raise a SpaceError where too few rows are held out."""
     if n < FEWEST:
-        raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {n} that repeat no fitted row; embed more rows")
+        raise SpaceError(
+            f"pairs: expected {FEWEST} or more held out, got {n} that repeat no fitted row; embed more rows"
+        )
 
 
 def _by_label(paired: Match, held: np.ndarray, queries: np.ndarray) -> Relevance:
     labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
     if labels is None:
-        raise SpaceError("labels: expected a label per row of the old or of the new vectors, got none; leave this out")
+        raise SpaceError(
+            "labels: expected a label per row of the old or of the new vectors, got none; leave this out"
+        )
     return same_label(labels[held], queries)
 
 
@@ -441,8 +495,8 @@ def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) ->
 FOLDS = 5
 MOST_PAIRS = 2_000  # more tell adapters apart no better
 MOST_CHOICE_ROWS = 10_000
-# Left out of the automatic choice: the network, which takes minutes; least squares without a penalty, which finds partners well
-# and little else; and the baseline as published.
+# Left out of the automatic choice: the network, which takes minutes; least squares without a penalty, which
+# finds partners well and little else; and the baseline as published.
 AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("residual", "affine", "relative"))
 
 
@@ -458,7 +512,8 @@ class Candidate:
     partner : float
         Mean reciprocal rank, 0 … 1, of held-out new rows' partners among old rows of the whole corpus.
     neighbours : float
-        nDCG@10, 0 … 1, of held-out new rows that search the old rows of the pairs, their neighbours in the new model as truth.
+        nDCG@10, 0 … 1, of held-out new rows that search the old rows of the pairs, their neighbours in the
+        new model as truth.
     """
 
     adapter: str
@@ -479,9 +534,10 @@ def choose(
 ) -> tuple[Candidate, ...]:
     """Adapters, the best first, by five folds of the pairs; folds go by ids.
 
-    Either score alone goes wrong. Measured on Cranfield, in 54 cases (six ordered pairs of models, 100, 300 and 1,000 pairs,
-    three draws) the adapter chosen is within .01 nDCG@10 of the best one on judged queries in 51 by the partners, which favour
-    ridge where the old model is poor, in 43 by the neighbours, and in 54 by both.
+    Either score alone goes wrong. Measured on Cranfield, in 54 cases (six ordered pairs of models, 100, 300
+    and 1,000 pairs, three draws) the adapter chosen is within .01 nDCG@10 of the best one on judged queries
+    in 51 by the partners, which favour ridge where the old model is poor, in 43 by the neighbours, and in 54
+    by both.
 
     Parameters
     ----------
@@ -499,7 +555,9 @@ def choose(
     found = []
     for number, name in enumerate(adapters):
         report(number, len(adapters), f"cross-validating {ADAPTERS[name].title}")
-        partner, neighbours = (float(one.mean()) for one in held_out_scores(name, new, old, others, folds, truth))
+        partner, neighbours = (
+            float(one.mean()) for one in held_out_scores(name, new, old, others, folds, truth)
+        )
         found.append(Candidate(name, float(np.sqrt(partner * neighbours)), partner, neighbours))
     return tuple(sorted(found, key=lambda one: -one.score))
 
@@ -514,7 +572,9 @@ def folds_of(ids: Sequence[str], random_state: int = 0) -> np.ndarray:
 def held_out_scores(
     name: str, new: np.ndarray, old: np.ndarray, corpus: np.ndarray, folds: np.ndarray, truth: Relevance
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each pair, by the adapter of the other folds, 1 / rank of its old row among the corpus, and nDCG@10, (m,) each."""
+    """For each pair, by the adapter of the other folds, 1 / rank of its old row among the corpus, and
+    nDCG@10, (m,) each.
+    """
     partners, neighbours = np.zeros(len(new)), np.zeros(len(new))
     for fold in np.unique(folds):
         held = np.flatnonzero(folds == fold)
@@ -525,11 +585,13 @@ def held_out_scores(
     return partners, neighbours
 
 
-def _ranks(queries: np.ndarray, partners: np.ndarray, corpus: np.ndarray, tolerance: float = 1e-5) -> np.ndarray:
+def _ranks(
+    queries: np.ndarray, partners: np.ndarray, corpus: np.ndarray, tolerance: float = 1e-5
+) -> np.ndarray:
     """Number of corpus rows before each query's partner, (m,).
 
-    Rows as similar as the partner count by half, so that a corpus of equal rows does not look well searched; the partner itself
-    does not count.
+    Rows as similar as the partner count by half, so that a corpus of equal rows does not look well searched;
+    the partner itself does not count.
     """
     own = np.vecdot(queries, partners)
     scores = queries @ corpus.T
@@ -541,8 +603,8 @@ def _ranks(queries: np.ndarray, partners: np.ndarray, corpus: np.ndarray, tolera
 
 # How much a bridged search counts beside the old model's, from pairs alone.
 
-# Of the new model, where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be too little for "both".
-# Chosen on Cranfield, where larger counts lose at 100 pairs and smaller ones at 1,000.
+# Of the new model, where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be too
+# little for "both". Chosen on Cranfield, where larger counts lose at 100 pairs and smaller ones at 1,000.
 COUNTS = {"old": 0.0, "both": 1.5, "new": 3.0}
 
 
@@ -551,11 +613,11 @@ def fused_weight(
 ) -> float:
     """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 3.
 
-    A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the same fold, by an
-    adapter of the other folds) the true one is regressed on both scores that a search has: z_new ≈ a·z_old + b·z_bridged.
-    The search wanted, z_old + c·z_new, is then best replaced by (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The
-    new model alone (w = b / a) would leave out an old search that still helps where pairs are few, so c is at most 3; where the
-    old one is the truth, it is 0.
+    A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the
+    same fold, by an adapter of the other folds) the true one is regressed on both scores that a search has:
+    z_new ≈ a·z_old + b·z_bridged. The search wanted, z_old + c·z_new, is then best replaced by (1 +
+    c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The new model alone (w = b / a) would leave out an old
+    search that still helps where pairs are few, so c is at most 3; where the old one is the truth, it is 0.
     """
     count = COUNTS[truth]
     if not count:
@@ -567,7 +629,11 @@ def fused_weight(
     for fold in np.unique(folds):
         held = folds == fold
         made = ADAPTERS[adapter].load()().fit(new[~held], old[~held])
-        sides = [(old[held], old[held]), (made.transform(new[held]), made.corpus(old[held])), (new[held], new[held])]
+        sides = [
+            (old[held], old[held]),
+            (made.transform(new[held]), made.corpus(old[held])),
+            (new[held], new[held]),
+        ]
         z_old, z_bridged, z_new = (_z_scores(queries, corpus) for queries, corpus in sides)
         seen = np.stack([z_old, z_bridged])
         products += seen @ seen.T
@@ -593,7 +659,9 @@ MOST_CURVE_ROWS = 20_000
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """An option with one adapter at one number of pairs: nDCG@k, the mean over draws, its 95 % interval over queries."""
+    """An option with one adapter at one number of pairs: nDCG@k, the mean over draws, its 95 % interval
+    over queries.
+    """
 
     n_pairs: int
     adapter: str
@@ -631,7 +699,8 @@ def curve_of(
     truth: str,
     report: Report = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Points of each adapter and size, and of all pairs, on at most 20,000 rows of the trial's corpus; none without sizes.
+    """Points of each adapter and size, and of all pairs, on at most 20,000 rows of the trial's corpus; none
+    without sizes.
 
     Parameters
     ----------
@@ -657,7 +726,9 @@ def curve_of(
                 kept = np.sort(order[:size])
                 weight = 1.0
                 if "twice" in options:
-                    weight = fused_weight(adapter, new[kept], old[kept], np.asarray(ids)[kept], truth, plan.random_state)
+                    weight = fused_weight(
+                        adapter, new[kept], old[kept], np.asarray(ids)[kept], truth, plan.random_state
+                    )
                 made = ADAPTERS[adapter].load()().fit(new[kept], old[kept])
                 for option, found in trial.found(made, weight, plan.fusion, plan.k, options).items():
                     scores[option].append(ndcg(found, trial.relevance, plan.k))

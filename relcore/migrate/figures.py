@@ -1,4 +1,6 @@
-"""Figures of a migration from their recipes: the options beside curves, scores and thresholds, partial re-embedding."""
+"""Figures of a migration from their recipes: the options beside curves, scores and thresholds, partial
+re-embedding.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ class ThresholdScores(Recipe):
 
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
         outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        scores = {"old model": outcome.old, SYSTEMS[self.task.system]: outcome.new, "after the map": outcome.mapped}
+        scores = {
+            "old model": outcome.old,
+            SYSTEMS[self.task.system]: outcome.new,
+            "after the map": outcome.mapped,
+        }
         shares = np.linspace(0, 1, len(outcome.old))
         lines = tuple(Line(name, one, shares) for name, one in scores.items())
         chart = Lines(
@@ -53,10 +59,14 @@ class ThresholdScores(Recipe):
             "similarity, cosine",
             "share of scores below",
             marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
-            note=f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
-            f"{short(outcome.ks_after, 2)} after",
+            note=(
+                f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
+                f"{short(outcome.ks_after, 2)} after"
+            ),
         )
-        return lines_exportable(chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome))
+        return lines_exportable(
+            chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +82,8 @@ class PartialCurves(Recipe):
     def draw(self, result: PartialOutcome | None = None) -> Exportable:
         outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
         lines = tuple(
-            Line(ORDERS[curve.order], 100 * curve.shares, curve.quality, curve.low, curve.high) for curve in outcome.curves
+            Line(ORDERS[curve.order], 100 * curve.shares, curve.quality, curve.low, curve.high)
+            for curve in outcome.curves
         )
         stop = outcome.curve("residual").stop(outcome.gain)
         chart = Lines(
@@ -80,7 +91,10 @@ class PartialCurves(Recipe):
             "rows embedded again, %",
             f"nDCG@{outcome.k}",
             marks=(("stop", 100 * stop),) if stop is not None else (),
-            note=f"{outcome.n_queries:,} held-out queries on {outcome.n_rows:,} rows; {outcome.n_pairs:,} pairs",
+            note=(
+                f"{outcome.n_queries:,} held-out queries on {outcome.n_rows:,} rows; {outcome.n_pairs:,}"
+                " pairs"
+            ),
         )
         return lines_exportable(chart, self.to_json(), "relscope-migration-partial")
 
@@ -100,6 +114,8 @@ def chart_of(result: MigrationResult) -> Options:
                 lines.append(Line(name, x, y, *band))
     if not lines:  # no curve was measured: the options themselves, at their number of pairs
         found = [one for one in result.options if one.option in ("bridge", "twice")]
-        lines = [Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in found]
+        lines = [
+            Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in found
+        ]
     curves = Lines(tuple(lines), "pairs", result.metric, log_x=True)
     return Options(options, curves, TITLES[result.verdict.option])

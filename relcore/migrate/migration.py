@@ -34,7 +34,14 @@ from relcore.migrate.evaluate import (
     judged_trial,
     richer,
 )
-from relcore.migrate.pairs import PairSplit, check_pairs, length_cautions, need_pairs, parts_of, preprocessing_cautions
+from relcore.migrate.pairs import (
+    PairSplit,
+    check_pairs,
+    length_cautions,
+    need_pairs,
+    parts_of,
+    preprocessing_cautions,
+)
 from relcore.migrate.retrieval import JudgedQuery, K, ndcg, recall
 from relcore.represent.similarity import unit_rows
 from relcore.runs.finished import Finished
@@ -47,7 +54,8 @@ from relcore.tasks.task import Task
 # Verdict: keep, bridge, ask twice or re-embed, by intervals, and one sentence that says why.
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "ask twice", "re-embed": "re-embed"}
-WORTH = 0.02  # what a dearer option must gain at least where one model's neighbours are the truth: that truth favours it
+# what a dearer option must gain at least where one model's neighbours are the truth: that truth favours it
+WORTH = 0.02
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,8 @@ class Verdict:
 
 
 def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float = 0.0) -> tuple[str, bool]:
-    """The option, from keep to the next dearer one only where it is clearly better, and whether it differs from all others
-    that do not find the same for every query.
+    """The option, from keep to the next dearer one only where it is clearly better, and whether it differs
+    from all others that do not find the same for every query.
 
     Parameters
     ----------
@@ -97,7 +105,9 @@ def verdict_of(
     for name in ("bridge", "twice", "re-embed"):
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
-            parts.append(f"{means[name]} {_WITH[name]} ({signed(gain.value)}, 95 %: {band(gain.low, gain.high)})")
+            parts.append(
+                f"{means[name]} {_WITH[name]} ({signed(gain.value)}, 95 %: {band(gain.low, gain.high)})"
+            )
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
 
 
@@ -107,7 +117,11 @@ _MOVED = {
     "twice": "Ask twice: search the old vectors with both models and add their scores",
     "re-embed": "Re-embed the corpus",
 }
-_WITH = {"bridge": "with a bridge", "twice": "when both models search", "re-embed": "with everything embedded again"}
+_WITH = {
+    "bridge": "with a bridge",
+    "twice": "when both models search",
+    "re-embed": "with everything embedded again",
+}
 
 
 # MigrationResult: what a migration found, as pages, commands, studies and the store hold it.
@@ -125,7 +139,8 @@ class OptionScore:
     recall : float
         Mean recall@k.
     to_keep, to_reembed : Interval or None
-        The difference to these options on the same queries; None of the option itself, and where re-embedding is not measured.
+        The difference to these options on the same queries; None of the option itself, and where re-embedding
+        is not measured.
     """
 
     option: str
@@ -156,7 +171,8 @@ class MigrationResult:
     curve : tuple of CurvePoint
     cautions : tuple of str
     truth : "judgements", "labels", "new", "both" or "old"
-        What is relevant: judged rows, rows of the same label, or neighbours in the new model, in both models, in the old model.
+        What is relevant: judged rows, rows of the same label, or neighbours in the new model, in both models,
+        in the old model.
     k, n_pairs, n_rows : int
         Depth of the lists; pairs that the adapter was fitted on; rows that were searched.
     queries : q ids
@@ -202,10 +218,18 @@ class MigrationResult:
         return next((one for one in self.options if one.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """One row per option: option, ndcg, low, high, recall, and its differences to keeping and to re-embedding."""
+        """One row per option: option, ndcg, low, high, recall, and its differences to keeping and to
+        re-embedding.
+        """
         rows = []
         for one in self.options:
-            row = {"option": TITLES[one.option], "ndcg": one.value, "low": one.low, "high": one.high, "recall": one.recall}
+            row = {
+                "option": TITLES[one.option],
+                "ndcg": one.value,
+                "low": one.low,
+                "high": one.high,
+                "recall": one.recall,
+            }
             for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
                 low, middle, high = (gain.low, gain.value, gain.high) if gain else (np.nan,) * 3
                 row |= {f"to {name}": middle, f"to {name}, low": low, f"to {name}, high": high}
@@ -216,7 +240,15 @@ class MigrationResult:
         """One row per point: pairs, adapter, option, ndcg, low, high, draws."""
         names = ("pairs", "adapter", "option", "ndcg", "low", "high", "draws")
         values = [
-            (one.n_pairs, ADAPTERS[one.adapter].title, TITLES[one.option], one.value, one.low, one.high, one.draws)
+            (
+                one.n_pairs,
+                ADAPTERS[one.adapter].title,
+                TITLES[one.option],
+                one.value,
+                one.low,
+                one.high,
+                one.draws,
+            )
             for one in self.curve
         ]
         return pd.DataFrame(values, columns=list(names))
@@ -224,7 +256,9 @@ class MigrationResult:
     def losers(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss of the option first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
-        table = pd.DataFrame({"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before})
+        table = pd.DataFrame(
+            {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
+        )
         return table.sort_values("change", kind="stable").reset_index(drop=True)
 
 
@@ -238,8 +272,8 @@ _TRUTHS = {
     "old": "with the old model's neighbours as relevant (it contains what the new one knows)",
 }
 UNJUDGED = (
-    "No judgements: vectors do not tell which model serves users better, and which neighbours count as relevant decides this "
-    "verdict. Judge some queries, or use labels, before a dear decision."
+    "No judgements: vectors do not tell which model serves users better, and which neighbours count as"
+    " relevant decides this verdict. Judge some queries, or use labels, before a dear decision."
 )
 
 
@@ -279,15 +313,16 @@ class Ground:
 class Migration(Task[MigrationResult]):
     """What to do about a new embedding model, measured on pairs and, where there are any, on judged queries.
 
-    The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and, where there are
-    judgements, the queries by the old and by the new model.
+    The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and,
+    where there are judgements, the queries by the old and by the new model.
 
     Attributes
     ----------
     adapter : "auto" or a name of `names.ADAPTERS`
         "auto" chooses by cross-validation on the pairs.
     n_pairs : int
-        Pairs to learn from; 0 takes all that are not held out. Held-out pairs are the queries where nothing is judged.
+        Pairs to learn from; 0 takes all that are not held out. Held-out pairs are the queries where nothing
+        is judged.
     strategy : a name of `names.STRATEGIES`
         How the pairs are chosen among the rows with new vectors, in the old space.
     compared : names of `names.ADAPTERS`
@@ -336,20 +371,29 @@ class Migration(Task[MigrationResult]):
         low, high = sorted(space.dimension for space in spaces[:2])
         m = min(len(spaces[1]), 2_000)
         fits = 50 + 2 * self.draws * len(self.sizes)
-        return 1.0 + fits * 2e-10 * m * low * high + 4e-9 * len(spaces[0]) * high * min(len(spaces[-1]), 2_000) / 1_000
+        return (
+            1.0
+            + fits * 2e-10 * m * low * high
+            + 4e-9 * len(spaces[0]) * high * min(len(spaces[-1]), 2_000) / 1_000
+        )
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> MigrationResult:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> MigrationResult:
         """
         Raises
         ------
         SpaceError
-            Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels that are missing.
+            Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels
+            that are missing.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), spaces[0].vectors, report)
 
     def answer(self, ground: Ground, corpus: np.ndarray, report: Report = silent) -> MigrationResult:
-        """The result on this ground; adapters are chosen by the ranks of partners among the old rows `corpus` (n, d_old)."""
+        """The result on this ground; adapters are chosen by the ranks of partners among the old rows
+        `corpus` (n, d_old).
+        """
         report(1, 10, "choosing an adapter")
         sides = ground.new, ground.old, ground.ids
         given = self.adapter != AUTO
@@ -359,7 +403,9 @@ class Migration(Task[MigrationResult]):
         weight = fused_weight(name, *sides, ground.richer, self.random_state)
         report(4, 10, "searching")
         found = ground.trial.found(ADAPTERS[name].load()().fit(*sides[:2]), weight, self.fusion, self.k)
-        plan = CurvePlan((name, *self.compared), self.sizes, self.draws, self.k, self.fusion, self.random_state)
+        plan = CurvePlan(
+            (name, *self.compared), self.sizes, self.draws, self.k, self.fusion, self.random_state
+        )
         told = lambda done, total, text: report(5 + 5 * done / total, 10, text)  # noqa: E731
         curve = curve_of(ground.trial, plan, *sides, ground.richer, told)
         return self._result(ground, found, name, weight, candidates, curve)
@@ -381,9 +427,20 @@ class Migration(Task[MigrationResult]):
             held = paired.ids[trial.rows]
             truth = which if self.relevance == "neighbours" else self.relevance
             cautions += (UNJUDGED,) if truth == which else ()
-            return Ground(*fitted, which, truth, trial, tuple(held[trial.own]), old.index.get_indexer(held), pairs, cautions)
+            return Ground(
+                *fitted,
+                which,
+                truth,
+                trial,
+                tuple(held[trial.own]),
+                old.index.get_indexer(held),
+                pairs,
+                cautions,
+            )
         if len(spaces) != 4:
-            raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
+            raise SpaceError(
+                "judgements: expected the queries by the old and by the new model, too; add both"
+            )
         trial, queries, told = judged_trial(spaces, self.judgements, self.random_state)
         return Ground(*fitted, which, "judgements", trial, queries, trial.rows, pairs, (*told, *cautions))
 
@@ -399,9 +456,17 @@ class Migration(Task[MigrationResult]):
         trial = ground.trial
         scores = {option: ndcg(one, trial.relevance, self.k) for option, one in found.items()}
         bootstrap = Bootstrap(len(ground.queries))
-        counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {len(ground.ids):,} pairs"
+        counts = (
+            f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows,"
+            f" {len(ground.ids):,} pairs"
+        )
         worth = WORTH if ground.truth == ground.richer else 0.0
-        settings = {"k": self.k, "on": f"{counts}, {ADAPTERS[name].title}", "truth": _TRUTHS[ground.truth], "worth": worth}
+        settings = {
+            "k": self.k,
+            "on": f"{counts}, {ADAPTERS[name].title}",
+            "truth": _TRUTHS[ground.truth],
+            "worth": worth,
+        }
         return MigrationResult(
             verdict_of(scores, bootstrap, **settings),
             tuple(_option(option, scores, found, trial, bootstrap, self.k) for option in scores),
@@ -459,7 +524,8 @@ def left_out_cautions(n_repeated: int, n_zero: int) -> list[str]:
     return cautions
 
 
-# The migration that comes with Relscope: 960 Wikipedia sentences, TF-IDF + SVD as the old model, MiniLM as the new one.
+# The migration that comes with Relscope: 960 Wikipedia sentences, TF-IDF + SVD as the old model, MiniLM as
+# the new one.
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
@@ -484,10 +550,11 @@ FEWEST = 5  # queries of a group
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """One row per group with five queries or more, the greatest loss first; empty where there are fewer than two.
+    """One row per group with five queries or more, the greatest loss first; empty where there are fewer than
+    two.
 
-    Columns: group, queries, change (mean over its queries), low and high (the 95 % band of random groups of that size), p
-    (corrected for the number of groups).
+    Columns: group, queries, change (mean over its queries), low and high (the 95 % band of random groups of
+    that size), p (corrected for the number of groups).
 
     Parameters
     ----------
@@ -518,7 +585,9 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
     return table.sort_values("change", kind="stable", ignore_index=True)
 
 
-def clusters_of(vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0) -> np.ndarray:
+def clusters_of(
+    vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
+) -> np.ndarray:
     """A cluster for each row, (q,), named after its most central row; by k-means on rows of length 1.
 
     Parameters
@@ -532,6 +601,9 @@ def clusters_of(vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS
     n_clusters = max(1, min(n_clusters, len(rows) // FEWEST))
     fitted = KMeans(n_clusters, n_init=3, random_state=random_state).fit(rows)
     nearness = rows @ unit_rows(fitted.cluster_centers_).T
-    central = [int(np.argmax(np.where(fitted.labels_ == number, nearness[:, number], -2))) for number in range(n_clusters)]
+    central = [
+        int(np.argmax(np.where(fitted.labels_ == number, nearness[:, number], -2)))
+        for number in range(n_clusters)
+    ]
     names = np.array([f"around {ids[row]}" for row in central], dtype=object)
     return names[fitted.labels_]

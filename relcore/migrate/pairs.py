@@ -15,7 +15,8 @@ from relcore.represent.similarity import rows_among, unit_rows
 from relcore.spaces.space import Match
 from relcore.spaces.split import TEST_FRACTION, row_keys, smallest_keys
 
-# Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a shift.
+# Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a
+# shift.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
@@ -58,11 +59,13 @@ class Pairing:
     def is_clear(self) -> bool:
         """Whether partners are found better than by chance, by both of two measures.
 
-        A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows behind: of 108
-        shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
+        A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows
+        behind: of 108 shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
         """
         clear = _CLEAR if self.n < _MANY else _CLEARER
-        return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(12 * self.n)
+        return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
+            12 * self.n
+        )
 
     def need(self) -> None:
         """
@@ -73,21 +76,24 @@ class Pairing:
         """
         if self.shift:
             raise SpaceError(
-                f"pairs: expected each new row to belong to the old row of the same id, got partners that are found "
-                f"{counted(abs(self.shift), 'row')} {'further down' if self.shift > 0 else 'further up'} (mean reciprocal rank "
-                f"{short(self.shifted)}, {short(self.score)} at the given rows): the rows are shifted by {self.shift:+d}; look "
-                "for a header or a missing row in one of the files"
+                "pairs: expected each new row to belong to the old row of the same id, got partners that are"
+                f" found {counted(abs(self.shift), 'row')}"
+                f" {'further down' if self.shift > 0 else 'further up'} (mean reciprocal rank"
+                f" {short(self.shifted)}, {short(self.score)} at the given rows): the rows are shifted by"
+                f" {self.shift:+d}; look for a header or a missing row in one of the files"
             )
         if not self.is_clear:
             raise SpaceError(
-                f"pairs: expected new rows that belong to the old rows of the same ids, got partners that {self.n:,} held-out "
-                f"rows find no better than by chance (mean reciprocal rank {short(self.score)}, chance {short(self.chance)}); "
-                "the rows are in another order, or the two models have nothing in common"
+                "pairs: expected new rows that belong to the old rows of the same ids, got partners that"
+                f" {self.n:,} held-out rows find no better than by chance (mean reciprocal rank"
+                f" {short(self.score)}, chance {short(self.chance)}); the rows are in another order, or the"
+                " two models have nothing in common"
             )
 
 
 def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pairing:
-    """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at eleven shifts.
+    """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at
+    eleven shifts.
 
     Parameters
     ----------
@@ -108,7 +114,11 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     counts = np.where(np.arange(len(rows)) % 2 == 1, halves[1], halves[0])
     tried = {
         shift: Pairing(
-            float(one.mean()), float(chance), float(error), float(((counts - 1 / one) / (counts - 1)).mean()), len(rows)
+            float(one.mean()),
+            float(chance),
+            float(error),
+            float(((counts - 1 / one) / (counts - 1)).mean()),
+            len(rows),
         )
         for shift, one in found.items()
     }
@@ -120,11 +130,14 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
 
 
 def need_pairs(m: int, names: Sequence[str] = ()) -> None:
-    """Raise a SpaceError where there are fewer than 25 pairs of rows, of an old and a new space of these names."""
+    """Raise a SpaceError where there are fewer than 25 pairs of rows, of an old and a new space of these
+    names.
+    """
     if m < FEWEST:
         where = f" in {' and '.join(map(repr, names))}" if names else ""
         raise SpaceError(
-            f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed some more"
+            f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed"
+            " some more"
         )
 
 
@@ -150,7 +163,9 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray) -> np.ndarray:
         adapter = WhitenedRelativeAdapter().fit(new[~held], old[~held])
         scores = adapter.transform(new[held]) @ adapter.corpus(old[held]).T
         own = np.diag(scores)[:, None]
-        found[held] = 1 / (1 + (scores > own).sum(axis=1) + (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2)
+        found[held] = 1 / (
+            1 + (scores > own).sum(axis=1) + (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2
+        )
     return found
 
 
@@ -172,19 +187,25 @@ def repeated_cautions(new: float, old: float) -> list[str]:
     for name, other in (("new", "old"), ("old", "new")):
         if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]:
             cautions.append(
-                f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and {short(shares[other], 2)} of the "
-                f"{other} ones do: the {name} model's texts may have been cut, or prepared in another way."
+                f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and"
+                f" {short(shares[other], 2)} of the {other} ones do: the {name} model's texts may have been"
+                " cut, or prepared in another way."
             )
     return cautions
 
 
 def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[str]:
     """A caution where rows or queries alone have length 1."""
-    is_unit = [bool(np.abs(np.linalg.norm(side[:1000], axis=1) - 1).max() < _UNIT) for side in (corpus, queries)]
+    is_unit = [
+        bool(np.abs(np.linalg.norm(side[:1000], axis=1) - 1).max() < _UNIT) for side in (corpus, queries)
+    ]
     if is_unit[0] == is_unit[1]:
         return []
     some, others = ("rows", "queries") if is_unit[0] else ("queries", "rows")
-    return [f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared differently."]
+    return [
+        f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared"
+        " differently."
+    ]
 
 
 def _repeated(rows: np.ndarray) -> float:
@@ -202,8 +223,8 @@ class PairSplit:
     Attributes
     ----------
     fitted : array (m,)
-        Never a query, and where held-out rows are the queries not searched either: an adapter brings a new vector that it was
-        fitted on closer to its old one than others, so such rows would be found too well.
+        Never a query, and where held-out rows are the queries not searched either: an adapter brings a new
+        vector that it was fitted on closer to its old one than others, so such rows would be found too well.
     held_out : array (h,)
         Ascending. Without rows that repeat a fitted one to the last bit.
     n_repeated : int
@@ -216,21 +237,28 @@ class PairSplit:
 
 
 def n_random(n: int, n_pairs: int, judged: bool = False) -> int:
-    """How many of n pairs are fitted on where they are drawn at random; arguments and errors as `parts_of`."""
+    """How many of n pairs are fitted on where they are drawn at random; arguments and errors as
+    `parts_of`.
+    """
     least = 0 if judged else FEWEST
     if n_pairs and n_pairs < FEWEST:
-        raise SpaceError(f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models relate")
+        raise SpaceError(
+            f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models"
+            " relate"
+        )
     if n < FEWEST + least or n_pairs > n - least:
         wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
         raise SpaceError(
-            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed more"
+            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed"
+            " more"
         )
     kept = n if judged else n - max(FEWEST, int(n * TEST_FRACTION))
     return min(n_pairs or kept, MOST_FITTED)
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their ids before that.
+    """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their
+    ids before that.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Partial re-embedding: which rows to embed again first, both parts searched as one, and where it stops paying."""
+"""Partial re-embedding: which rows to embed again first, both parts searched as one, and where it stops
+paying.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ class Predicted:
     residuals : array (n,)
         The known ones, and predictions elsewhere.
     skill : float
-        1 − squared error of each known residual, predicted from the others, ÷ its variance. 0 or less: residuals cannot
-        be predicted, and the order is no better than a random one.
+        1 − squared error of each known residual, predicted from the others, ÷ its variance. 0 or less:
+        residuals cannot be predicted, and the order is no better than a random one.
     """
 
     residuals: np.ndarray
@@ -71,14 +73,20 @@ class PartialCurve:
 
         Few queries give wide intervals, and an early stop: `cannot_tell` knows.
         """
-        open_ends = [share for share, left in zip(self.shares, self.remaining, strict=True) if left.low >= gain]
+        open_ends = [
+            share for share, left in zip(self.shares, self.remaining, strict=True) if left.low >= gain
+        ]
         later = self.shares if not open_ends else self.shares[self.shares > max(open_ends)]
         return float(later[0]) if len(later) else None
 
     def cannot_tell(self, gain: float) -> bool:
-        """Whether the interval at the stop also includes twice the gain and more, so that more queries could move it."""
+        """Whether the interval at the stop also includes twice the gain and more, so that more queries
+        could move it.
+        """
         share = self.stop(gain)
-        return share is not None and self.remaining[int(np.flatnonzero(self.shares == share)[0])].high > 2 * gain
+        return (
+            share is not None and self.remaining[int(np.flatnonzero(self.shares == share)[0])].high > 2 * gain
+        )
 
     def describe(self, gain: float) -> str:
         """The stop sign in one sentence."""
@@ -89,13 +97,16 @@ class PartialCurve:
             told = f"Embedding rows again does not clearly add {short(gain)}."
         else:
             told = f"From {100 * share:.0f} % on, more rows do not clearly add {short(gain)}."
-        return told + (" The interval is wide: more queries could change this." if self.cannot_tell(gain) else "")
+        return told + (
+            " The interval is wide: more queries could change this." if self.cannot_tell(gain) else ""
+        )
 
 
 def held_out_residuals(
     make: Callable[[], Adapter], new: np.ndarray, old: np.ndarray, ids: Sequence[str], random_state: int = 0
 ) -> np.ndarray:
-    """1 − cosine between a mapped new row and its old row, (m,), by adapters that were fitted without it, in five folds.
+    """1 − cosine between a mapped new row and its old row, (m,), by adapters that were fitted without it, in
+    five folds.
 
     Raises
     ------
@@ -103,7 +114,10 @@ def held_out_residuals(
         Fewer than ten pairs.
     """
     if len(new) < 2 * FOLDS:
-        raise SpaceError(f"residuals: expected {2 * FOLDS} pairs or more, got {len(new)}; embed more rows with the new model")
+        raise SpaceError(
+            f"residuals: expected {2 * FOLDS} pairs or more, got {len(new)}; embed more rows with the new"
+            " model"
+        )
     fold = np.argsort(np.argsort(row_keys(ids, "residuals", random_state))) % FOLDS
     found = np.empty(len(new))
     for number in range(FOLDS):
@@ -171,15 +185,18 @@ def order_rows(
 
 
 def comparable(bridged: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Slope and offset that bring bridged scores to the new model's scale: least squares over the same queries and rows.
+    """Slope and offset that bring bridged scores to the new model's scale: least squares over the same
+    queries and rows.
 
-    A regression, because a weak adapter's high scores are mostly noise and must not outrank the new model's own. Give it rows
-    that no score has chosen: over the nearest rows only, either model's scores are high where the other's are low, and the
-    slope comes out far too small (.12 in place of .91 in our test).
+    A regression, because a weak adapter's high scores are mostly noise and must not outrank the new model's
+    own. Give it rows that no score has chosen: over the nearest rows only, either model's scores are high
+    where the other's are low, and the slope comes out far too small (.12 in place of .91 in our test).
     """
     bridged, new = (np.asarray(scores, dtype=np.float64) for scores in (bridged, new))
     spread = bridged.var()
-    slope = float(np.mean((bridged - bridged.mean()) * (new - new.mean())) / spread) if spread else _LEAST_SLOPE
+    slope = (
+        float(np.mean((bridged - bridged.mean()) * (new - new.mean())) / spread) if spread else _LEAST_SLOPE
+    )
     slope = max(slope, _LEAST_SLOPE)
     return slope, float(new.mean() - slope * bridged.mean())
 
@@ -192,7 +209,8 @@ def partial_curve(
     quality: Callable[[np.ndarray], np.ndarray],
     shares: Sequence[float] = SHARES,
 ) -> PartialCurve:
-    """Quality when the first rows of `order` are searched by the new model and the others through the adapter.
+    """Quality when the first rows of `order` are searched by the new model and the others through the
+    adapter.
 
     Parameters
     ----------
@@ -204,7 +222,9 @@ def partial_curve(
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    values = np.stack([quality(np.where(place < round(share * len(order)), new, bridged)) for share in shares])
+    values = np.stack(
+        [quality(np.where(place < round(share * len(order)), new, bridged)) for share in shares]
+    )
     whole = quality(new)
     bounds = [mean_difference(np.zeros(len(one)), one) for one in values]
     return PartialCurve(
@@ -281,7 +301,9 @@ class PartialReembedding(FollowUp[PartialOutcome]):
         state, depth = self.migration.random_state, self.migration.k
         known = held_out_residuals(ADAPTERS[self.adapter].load(), found.new, found.old, found.ids, state)
         rows = found.trial.old_corpus
-        predicted = predict_residuals(np.vstack([found.old, rows]), np.append(known, np.full(len(rows), np.nan)))
+        predicted = predict_residuals(
+            np.vstack([found.old, rows]), np.append(known, np.full(len(rows), np.nan))
+        )
         new, bridged = found.scores("re-embed"), found.scores("bridge")
         slope, offset = comparable(bridged, new)
         bridged = slope * bridged + offset
@@ -295,7 +317,9 @@ class PartialReembedding(FollowUp[PartialOutcome]):
                 values = predicted.residuals[len(known) :], found.rows.counts
                 first = order_rows(order, found.rows.ids, *values, random_state=state)
                 curves.append(partial_curve(order, bridged, new, first, quality))
-        return PartialOutcome(tuple(curves), predicted.skill, len(found.ids), len(rows), len(new), self.gain, depth)
+        return PartialOutcome(
+            tuple(curves), predicted.skill, len(found.ids), len(rows), len(new), self.gain, depth
+        )
 
 
 def _best(scores: np.ndarray, k: int) -> np.ndarray:
@@ -306,22 +330,29 @@ def _best(scores: np.ndarray, k: int) -> np.ndarray:
     return np.take_along_axis(found, order, axis=1)
 
 
-def full_order(old: LatentSpace, new: LatentSpace, adapter: str, order: str = "residual", random_state: int = 0) -> np.ndarray:
+def full_order(
+    old: LatentSpace, new: LatentSpace, adapter: str, order: str = "residual", random_state: int = 0
+) -> np.ndarray:
     """Ids of all rows of the old space that have no new vector yet, in the order in which to embed them."""
     pair = match(old, new)
     known = np.full(len(old), np.nan)
     rows = old.rows(pair.ids)
-    known[rows] = held_out_residuals(ADAPTERS[adapter].load(), pair.target.vectors, pair.source.vectors, pair.ids)
+    known[rows] = held_out_residuals(
+        ADAPTERS[adapter].load(), pair.target.vectors, pair.source.vectors, pair.ids
+    )
     others = np.setdiff1d(np.arange(len(old)), rows)
     predicted = predict_residuals(old.vectors, known).residuals[others]
     traffic = None if old.counts is None else old.counts[others]
     return old.ids[others[order_rows(order, old.ids[others], predicted, traffic, random_state)]]
 
 
-# Which rows to embed next with the new model, so that an adapter learns most from them, and whether that pays.
+# Which rows to embed next with the new model, so that an adapter learns most from them, and whether that
+# pays.
 
 CHOICES = ("farthest-point", "k-means", "random")
-MOST_CANDIDATES = 50_000  # of larger corpora, as many rows at random: farthest points of them are nearly as far
+MOST_CANDIDATES = (
+    50_000  # of larger corpora, as many rows at random: farthest points of them are nearly as far
+)
 _WORTHWHILE = 0.01  # of nDCG, for twice as many pairs
 
 
@@ -355,7 +386,9 @@ def rows_to_embed(
     if not 1 <= n_more <= len(free):
         raise SpaceError(f"n_more: expected 1 … {len(free):,}, the rows without a new vector, got {n_more:,}")
     if len(free) > MOST_CANDIDATES:
-        free = np.sort(np.random.default_rng(random_state).choice(free, max(MOST_CANDIDATES, n_more), replace=False))
+        free = np.sort(
+            np.random.default_rng(random_state).choice(free, max(MOST_CANDIDATES, n_more), replace=False)
+        )
     if choice != "farthest-point" or not len(paired):
         return select_anchors(old.take(free), n_more, choice, random_state=random_state)
     return old.ids[free[_farthest(unit_rows(old.vectors[free]), unit_rows(old.vectors[paired]), n_more)]]
@@ -375,7 +408,9 @@ def _farthest(candidates: np.ndarray, taken: np.ndarray, n_more: int) -> np.ndar
 
 
 def outlook(result: MigrationResult) -> str:
-    """What the last step of the curve gained, from about half of the pairs, and what the next one may gain, in one sentence."""
+    """What the last step of the curve gained, from about half of the pairs, and what the next one may
+    gain, in one sentence.
+    """
     points = sorted(
         (point for point in result.curve if (point.adapter, point.option) == (result.adapter, "bridge")),
         key=lambda point: point.n_pairs,

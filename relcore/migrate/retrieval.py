@@ -40,11 +40,15 @@ class Relevance:
     n_rows: int
 
     @classmethod
-    def of(cls, query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int) -> Relevance:
+    def of(
+        cls, query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
+    ) -> Relevance:
         """In any order; grades of 0 and below are not relevant and are left out."""
         query, row, grade = (np.asarray(one)[np.asarray(grade) > 0] for one in (query, row, grade))
         order = np.lexsort((row, query))
-        return cls(query[order].astype(np.int64), row[order].astype(np.int64), grade[order], n_queries, n_rows)
+        return cls(
+            query[order].astype(np.int64), row[order].astype(np.int64), grade[order], n_queries, n_rows
+        )
 
     @property
     def counts(self) -> np.ndarray:
@@ -52,7 +56,9 @@ class Relevance:
         return np.bincount(self.query, minlength=self.n_queries)
 
     def grades(self, found: np.ndarray) -> np.ndarray:
-        """The grade of each row that was found, (n_queries, k), 0 where it is not relevant; −1 stands for no row."""
+        """The grade of each row that was found, (n_queries, k), 0 where it is not relevant; −1 stands for
+        no row.
+        """
         if not len(self.row):
             return np.zeros(found.shape)
         known = self.query * self.n_rows + self.row
@@ -65,15 +71,19 @@ class Relevance:
         place = np.full(self.n_queries, -1)
         place[queries] = np.arange(len(queries))
         kept = place[self.query] >= 0
-        return Relevance.of(place[self.query[kept]], self.row[kept], self.grade[kept], len(queries), self.n_rows)
+        return Relevance.of(
+            place[self.query[kept]], self.row[kept], self.grade[kept], len(queries), self.n_rows
+        )
 
 
 def ndcg(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
-    r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a relevant row.
+    r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a
+    relevant row.
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
-    over that of the best order of all relevant rows (Järvelin and Kekäläinen 2002, gains linear as in trec_eval).
+    over that of the best order of all relevant rows (Järvelin and Kekäläinen 2002, gains linear as in
+    trec_eval).
 
     Parameters
     ----------
@@ -87,13 +97,16 @@ def ndcg(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
 
 
 def recall(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
-    """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant row."""
+    """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant
+    row.
+    """
     hits = np.count_nonzero(relevance.grades(found[:, :k]), axis=1)
     return np.divide(hits, relevance.counts, out=np.full(len(hits), np.nan), where=relevance.counts > 0)
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 where there are fewer.
+    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 where there
+    are fewer.
 
     Parameters
     ----------
@@ -128,13 +141,14 @@ class JudgedQuery:
 
 
 def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
-    """TREC judgements: per line a query, an iteration that is not used, a document and a grade, separated by white space.
+    """TREC judgements: per line a query, an iteration that is not used, a document and a grade, separated by
+    white space.
 
     Raises
     ------
     SpaceError
-        A line of other fields, a grade that is no number, a pair with two grades, too many lines, no judgement; see
-        `base.text.read_lines`.
+        A line of other fields, a grade that is no number, a pair with two grades, too many lines, no
+        judgement; see `base.text.read_lines`.
     """
     found: dict[tuple[str, str], float] = {}
     for number, line in enumerate(read_lines(Path(path), "TREC judgements, such as '1 0 184 1'"), start=1):
@@ -143,15 +157,19 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
             continue
         if len(fields) != 4 or not _GRADE.fullmatch(fields[3]):
             raise SpaceError(
-                f"{Path(path).name}, line {number}: expected a query, an iteration, a document and a grade, as in '1 0 184 1', "
-                f"got {line!r:.80}"
+                f"{Path(path).name}, line {number}: expected a query, an iteration, a document and a grade,"
+                f" as in '1 0 184 1', got {line!r:.80}"
             )
         query, _, row, grade = fields
         if found.setdefault((query, row), float(grade)) != float(grade):
-            raise SpaceError(f"{Path(path).name}, line {number}: expected one grade of {row!r:.40} for {query!r:.40}, got two")
+            raise SpaceError(
+                f"{Path(path).name}, line {number}: expected one grade of {row!r:.40} for {query!r:.40},"
+                " got two"
+            )
         if len(found) > MOST_JUDGEMENTS:
             raise SpaceError(
-                f"{Path(path).name}: expected at most {MOST_JUDGEMENTS:,} judgements, got more; sample the queries"
+                f"{Path(path).name}: expected at most {MOST_JUDGEMENTS:,} judgements, got more; sample the"
+                " queries"
             )
     if not found:
         raise SpaceError(f"{Path(path).name}: expected TREC judgements, got none; is it this file?")
@@ -171,18 +189,27 @@ def relevance_of(
     asked = pd.Index(queries).get_indexer([one.query for one in judgements])
     answered = pd.Index(rows).get_indexer([one.row for one in judgements])
     grade = np.array([one.grade for one in judgements])
-    unknown = {"queries": int(np.count_nonzero(asked < 0)), "rows": int(np.count_nonzero((answered < 0) & (asked >= 0)))}
+    unknown = {
+        "queries": int(np.count_nonzero(asked < 0)),
+        "rows": int(np.count_nonzero((answered < 0) & (asked >= 0))),
+    }
     known = (asked >= 0) & (answered >= 0)
     relevance = Relevance.of(asked[known], answered[known], grade[known], len(queries), len(rows))
     if not len(relevance.row):
-        named = [one.row if asked[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]]
+        named = [
+            one.row if asked[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]
+        ]
         got = f"unknown ids, first {quote(named[:_LISTED])}" if named else "no grade above 0"
-        raise SpaceError(f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}")
+        raise SpaceError(
+            f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
+        )
     return relevance, unknown
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> Relevance:
-    """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row numbers of the corpus."""
+    """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row
+    numbers of the corpus.
+    """
     codes = pd.factorize(np.asarray(labels, dtype=object))[0]
     codes[np.asarray(labels, dtype=object) == ""] = -1
     members = {code: np.flatnonzero(codes == code) for code in np.unique(codes[queries]) if code >= 0}

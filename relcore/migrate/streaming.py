@@ -1,4 +1,6 @@
-"""Any number of rows through an adapter, from one store of vectors to another, in blocks; a killed run resumes."""
+"""Any number of rows through an adapter, from one store of vectors to another, in blocks; a killed run
+resumes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from relcore.migrate.adapters import Adapter
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.stores.index import BLOCK, StagedRows, StoredRows, Target, VectorIndex, need_target, open_index, write_index
+from relcore.stores.index import (
+    BLOCK,
+    StagedRows,
+    StoredRows,
+    Target,
+    VectorIndex,
+    need_target,
+    open_index,
+    write_index,
+)
 
 SIDES = ("queries", "corpus")
 
@@ -30,9 +41,9 @@ def adapt(
 ) -> Target:
     """Map all rows of a store and write them to another one, with their ids and payload.
 
-    Memory holds one block. Mapped blocks are kept in a folder beside the goal, `staging_folder`, until all are there; then
-    the goal is written, a file under its name only when it is whole. After a kill the same call continues behind the last
-    block. So the disk needs room for the result twice.
+    Memory holds one block. Mapped blocks are kept in a folder beside the goal, `staging_folder`, until all
+    are there; then the goal is written, a file under its name only when it is whole. After a kill the same
+    call continues behind the last block. So the disk needs room for the result twice.
 
     Parameters
     ----------
@@ -46,10 +57,13 @@ def adapt(
     Raises
     ------
     SpaceError
-        Rows of another width than the adapter's, NaN or infinite values; a goal that is taken; as `open_index`.
+        Rows of another width than the adapter's, NaN or infinite values; a goal that is taken; as
+        `open_index`.
     """
     if source == goal:
-        raise SpaceError(f"{goal.text}: expected a target other than the source, got the same; choose another")
+        raise SpaceError(
+            f"{goal.text}: expected a target other than the source, got the same; choose another"
+        )
     with open_index(source) as index:
         mapped, width = _map(adapter, side, index)
         staged = StagedRows(staging_folder(goal), _key(adapter, side, source, goal, index))
@@ -75,7 +89,9 @@ def staging_folder(goal: Place) -> Path:
     return path.with_name(f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting")
 
 
-def _map(adapter: Adapter | None, side: str, index: VectorIndex) -> tuple[Callable[[np.ndarray], np.ndarray], int]:
+def _map(
+    adapter: Adapter | None, side: str, index: VectorIndex
+) -> tuple[Callable[[np.ndarray], np.ndarray], int]:
     """The function from rows to mapped rows, and the width of these."""
     if adapter is None:
         return lambda rows: rows, index.width
@@ -85,7 +101,9 @@ def _map(adapter: Adapter | None, side: str, index: VectorIndex) -> tuple[Callab
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError where an adapter takes no rows of this width: "queries" of the new model, "corpus" of the old."""
+    """Raise a SpaceError where an adapter takes no rows of this width: "queries" of the new model,
+    "corpus" of the old.
+    """
     expected = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
     if width != expected:
         model = "new" if side == "queries" else "old"
@@ -96,14 +114,20 @@ def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
 
 
 def _key(adapter: Adapter | None, side: str, source: Place, goal: Place, index: VectorIndex) -> str:
-    """Of the whole work: what is mapped, by what, and where it goes. A file that was written again counts as another."""
+    """Of the whole work: what is mapped, by what, and where it goes. A file that was written again counts
+    as another.
+    """
     steps = () if adapter is None else adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
     written = [] if source.address else [_written(path) for path in _files(source.path)]
     return digest_of([*steps], side, source.text, goal.text, index.n, index.width, written)
 
 
 def _files(path: Path) -> list[Path]:
-    return [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file() and one.name != ".lock")
+    return (
+        [path]
+        if path.is_file()
+        else sorted(one for one in path.rglob("*") if one.is_file() and one.name != ".lock")
+    )
 
 
 def _written(path: Path) -> tuple[str, int, int]:

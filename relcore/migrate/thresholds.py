@@ -1,4 +1,6 @@
-"""Similarity thresholds after a change of model: a monotone map of scores to the old scale, and the errors it leaves."""
+"""Similarity thresholds after a change of model: a monotone map of scores to the old scale, and the errors
+it leaves.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,14 @@ _KNOTS = 256
 class ScorePairs:
     """Scores that two systems give to the same queries and rows.
 
-    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores are low, and
-    the two would seem to disagree more than they do.
+    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores
+    are low, and the two would seem to disagree more than they do.
 
     Attributes
     ----------
     old, new : arrays (q, n)
-        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query itself.
+        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query
+        itself.
     """
 
     old: np.ndarray
@@ -82,10 +85,12 @@ class ScoreMap:
 
     @classmethod
     def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
-        """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new ones.
+        """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
+        ones.
 
-        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regressing each old score on the
-        new score of the same row would pull all scores towards their mean, and strict thresholds would accept almost nothing.
+        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regressing each
+        old score on the new score of the same row would pull all scores towards their mean, and strict
+        thresholds would accept almost nothing.
 
         Raises
         ------
@@ -97,11 +102,14 @@ class ScoreMap:
         new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
         if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
             raise SpaceError(
-                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,} and {len(old):,}"
+                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,}"
+                f" and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
         knots = _dense_above(len(fitted.X_thresholds_))
-        return cls(fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64))
+        return cls(
+            fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64)
+        )
 
     def threshold(self, old: float) -> float:
         """The new score from which the mapped score reaches an old threshold; infinite where none does."""
@@ -119,8 +127,8 @@ class ScoreMap:
 class ThresholdOutcome:
     """What a change of model does to one threshold, and what the map restores, on held-out queries.
 
-    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision accepts (1 less
-    the Jaccard index): of all pairs, nearly every one is rejected rightly.
+    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision
+    accepts (1 less the Jaccard index): of all pairs, nearly every one is rejected rightly.
 
     Attributes
     ----------
@@ -136,8 +144,8 @@ class ThresholdOutcome:
     change : Difference
         The error after less the error before, paired by query.
     chance, chance_low : float
-        The error after the map if each query's new scores belong to another query, its mean and its 2.5 % quantile: a map that
-        keeps nothing but the distribution does no better.
+        The error after the map if each query's new scores belong to another query, its mean and its 2.5 %
+        quantile: a map that keeps nothing but the distribution does no better.
     accepted_old, accepted_before, accepted_after : float
         Rows per query that pass.
     n_fitted, n_queries : int
@@ -170,16 +178,21 @@ class ThresholdOutcome:
     def describe(self) -> str:
         """One sentence."""
         if not self.beats_chance:
-            return "New scores decide no better than those of other queries, so no map restores this threshold."
+            return (
+                "New scores decide no better than those of other queries, so no map restores this threshold."
+            )
         return (
-            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}: {self.accepted_old:.1f} rows per "
-            f"query passed before, {self.accepted_before:.1f} would pass now, and {self.accepted_after:.1f} pass with the new "
-            "threshold."
+            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
+            f" {self.accepted_old:.1f} rows per query passed before, {self.accepted_before:.1f} would pass"
+            f" now, and {self.accepted_after:.1f} pass with the new threshold."
         )
 
 
 def score_pairs(
-    old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], own: np.ndarray | None = None, random_state: int = 0
+    old: tuple[np.ndarray, np.ndarray],
+    new: tuple[np.ndarray, np.ndarray],
+    own: np.ndarray | None = None,
+    random_state: int = 0,
 ) -> ScorePairs:
     """Scores of every query with every row, or with 4,000 rows at random.
 
@@ -220,12 +233,16 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
     q = len(pairs.old)
     if q < 2 * FEWEST_QUERIES:
-        raise SpaceError(f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries")
+        raise SpaceError(
+            f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
+        )
     order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
     fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
     found = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
     mapped = found(judging.new)
-    truth, before, after = (scores >= threshold for scores in (judging.old, judging.new, mapped))  # a NaN passes nowhere
+    truth, before, after = (
+        scores >= threshold for scores in (judging.old, judging.new, mapped)
+    )  # a NaN passes nowhere
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[_moved(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
@@ -263,7 +280,9 @@ def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the ratio, linearised."""
+    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the
+    ratio, linearised.
+    """
     wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
     if not either.any():
         return np.zeros(len(wrong))
@@ -280,7 +299,9 @@ def _moved(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _dense_above(n: int) -> np.ndarray:
-    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where thresholds are."""
+    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where
+    thresholds are.
+    """
     even = np.linspace(0, n - 1, _KNOTS)
     dense = n - np.geomspace(1, n, _KNOTS)
     return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
@@ -333,8 +354,8 @@ class Fitted:
             return self.adapter.transform(trial.new_queries), self.adapter.corpus(trial.old_corpus)
         if trial.new_corpus is None:
             raise SpaceError(
-                "re-embedding: expected a new vector for every row that is searched, got some rows without; leave the "
-                "judgements out, so that the pairs are both queries and rows"
+                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
+                " leave the judgements out, so that the pairs are both queries and rows"
             )
         return trial.new_queries, trial.new_corpus
 
@@ -348,7 +369,11 @@ class Fitted:
 
 
 def fitted(
-    migration: Migration, adapter: str, truth: str, spaces: Sequence[LatentSpace], most_queries: int = MOST_QUERIES
+    migration: Migration,
+    adapter: str,
+    truth: str,
+    spaces: Sequence[LatentSpace],
+    most_queries: int = MOST_QUERIES,
 ) -> Fitted:
     """The pairs, the queries and the adapter of a migration, as `Migration.run` has them.
 
@@ -370,7 +395,9 @@ def fitted(
     new, old = (unit_rows(side.vectors)[parts.fitted] for side in (paired.target, paired.source))
     if migration.judgements:
         if len(spaces) != 4:
-            raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
+            raise SpaceError(
+                "judgements: expected the queries by the old and by the new model, too; add both"
+            )
         trial, _, _ = judged_trial(spaces, migration.judgements, state)
     else:
         trial = held_out_trial(paired, parts, migration.relevance, truth, migration.k, state)
@@ -407,7 +434,9 @@ class FollowUp(Task[Outcome]):
     adapter: str
     truth: str
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Outcome:
         """
         Raises
         ------

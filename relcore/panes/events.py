@@ -15,7 +15,8 @@ from relcore.panes.payload import unpack_rows
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or changed how the maps look.
+    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or changed how the
+    maps look.
 
     `hidden` are the hidden classes of each colouring, as `Coloring.hidden`; `turn` is as `Scene.turn`.
     """
@@ -35,11 +36,13 @@ class PaneEvent:
         return int(self.rows[0])
 
 
-def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answered: int) -> tuple[list[PaneEvent], int]:
+def read_events(
+    messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
+) -> tuple[list[PaneEvent], int]:
     """The events not answered before, and the serial number answered by now.
 
-    The browser repeats what it has no answer for, as Streamlit may drop one of two messages that come close together. Events on
-    other ids than `version`'s are answered but dropped: their rows are not these rows.
+    The browser repeats what it has no answer for, as Streamlit may drop one of two messages that come close
+    together. Events on other ids than `version`'s are answered but dropped: their rows are not these rows.
     """
     events = []
     for message in sorted(messages, key=lambda message: message["serial"]):
@@ -60,14 +63,20 @@ def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answer
 
 
 def _stars(message: dict[str, Any]) -> PaneEvent:
-    look = {name: float(np.clip(message[name], *most)) for name, most in (("size", SIZES), ("opacity", OPACITIES))}
+    look = {
+        name: float(np.clip(message[name], *most)) for name, most in (("size", SIZES), ("opacity", OPACITIES))
+    }
     return PaneEvent("stars", stars=StarLook(**look, shown=bool(message["shown"])))
 
 
 # How the maps look does not depend on which rows they show.
 _LOOKS: dict[str, Callable[[dict[str, Any]], PaneEvent]] = {
     "stars": _stars,
-    "hidden": lambda message: PaneEvent("hidden", hidden=tuple(tuple(map(str, one)) for one in message["hidden"])),
+    "hidden": lambda message: PaneEvent(
+        "hidden", hidden=tuple(tuple(map(str, one)) for one in message["hidden"])
+    ),
     "named": lambda message: PaneEvent("named", named=bool(message["named"])),
-    "turn": lambda message: PaneEvent("turn", turn=tuple(round(float(number), 4) for number in message["turn"])),
+    "turn": lambda message: PaneEvent(
+        "turn", turn=tuple(round(float(number), 4) for number in message["turn"])
+    ),
 }

@@ -17,10 +17,11 @@ from relcore.figures.marks import scene_alt
 from relcore.figures.style import DARK, LIGHT, Theme
 from relcore.panes.payload import ids_digest, joined, payload_of
 
-# The renderer of the linked panes: scripts that become one module with the script of their home, and one style sheet.
+# The renderer of the linked panes: scripts that become one module with the script of their home, and one
+# style sheet.
 #
-# A home is the place that shows the panes. It calls ``render(host, payload, home)`` with an object that can send events and load
-# files; `linked_scatter.js` lists what it may offer.
+# A home is the place that shows the panes. It calls ``render(host, payload, home)`` with an object that can
+# send events and load files; `linked_scatter.js` lists what it may offer.
 
 SCRIPTS = (
     "coloring.js",
@@ -65,7 +66,8 @@ _HOVERS = ("texts", "notes")
 
 
 def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | None = None) -> bytes:
-    """The HTML of these panes, some 100 kB and about 40 bytes for a row of four panes; the same scene gives the same bytes.
+    """The HTML of these panes, some 100 kB and about 40 bytes for a row of four panes; the same scene gives
+    the same bytes.
 
     The browser runs its one script, which its policy names by its digest, and asks no server for anything.
 
@@ -88,15 +90,14 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
     run = script(part("inspector.js") + part("page.js"))
     colors = "; ".join(f"--{name}: {getattr(theme, name)}" for name in ("text", "muted", "accent"))
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(run)}">\n'
-        f'<meta name="viewport" content="width=device-width">\n'
-        f"<title>{escape(title)}</title>\n{recipe_script(recipe)}"
-        f"<style>:root {{ {colors}; font-family: {theme.font} }}\nbody {{ background: {theme.surface}; }}\n"
-        f'{style()}{part("page.css")}</style>\n</head>\n<body>\n<main aria-label="{escape(scene_alt(scene))}">'
-        f"<noscript>{escape(scene_alt(scene))} The panes are drawn by JavaScript, which is switched off.</noscript></main>\n"
-        f'<script type="text/plain" id="relscope-panes">{content}</script>\n'
-        f'<script type="module">{run}</script>\n</body>\n</html>\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta'
+        f' http-equiv="Content-Security-Policy" content="{_policy(run)}">\n<meta name="viewport"'
+        f' content="width=device-width">\n<title>{escape(title)}</title>\n{recipe_script(recipe)}<style>:root'
+        f" {{ {colors}; font-family: {theme.font} }}\nbody {{ background: {theme.surface};"
+        f" }}\n{style()}{part('page.css')}</style>\n</head>\n<body>\n<main"
+        f' aria-label="{escape(scene_alt(scene))}"><noscript>{escape(scene_alt(scene))} The panes are drawn'
+        ' by JavaScript, which is switched off.</noscript></main>\n<script type="text/plain"'
+        f' id="relscope-panes">{content}</script>\n<script type="module">{run}</script>\n</body>\n</html>\n'
     ).encode()
 
 
@@ -111,7 +112,9 @@ def _policy(run: str) -> str:
 # The panes of a scene as a figure in all its forms.
 
 
-def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes") -> Exportable:
+def scene_exportable(
+    scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes"
+) -> Exportable:
     """The panes of a scene; their table is `Scene.table`, their page that of `panes_page`."""
     renderers = drawn("panes:panes_figure", "panes_print:panes_figure", scene)
 

@@ -1,4 +1,6 @@
-"""The payload of a scene: what the linked panes draw, as a header in JSON and arrays of numbers, each with its digest."""
+"""The payload of a scene: what the linked panes draw, as a header in JSON and arrays of numbers, each with
+its digest.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,21 @@ from relcore.base.caching import MadeOnce
 from relcore.base.text import encodable
 from relcore.charts.coloring import PARTS, STEPS, Coloring
 from relcore.charts.scene import Scene
-from relcore.figures.marks import NAMED, NUMBERED, OTHER, colors_of, point_size, scene_alt, sides, star_opacity, star_size
+from relcore.figures.marks import (
+    NAMED,
+    NUMBERED,
+    OTHER,
+    colors_of,
+    point_size,
+    scene_alt,
+    sides,
+    star_opacity,
+    star_size,
+)
 from relcore.figures.style import DARK, LIGHT
 
-# The colourings of a scene as the linked panes take them: classes with their colours, and the class of each row as bytes.
+# The colourings of a scene as the linked panes take them: classes with their colours, and the class of each
+# row as bytes.
 
 NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
 
@@ -49,12 +62,13 @@ def arrays_of(coloring: Coloring, i: int) -> dict[str, bytes]:
     return arrays
 
 
-# Where the rows of a pane are, as it travels: coordinates, or steps of the full range where there are very many rows.
+# Where the rows of a pane are, as it travels: coordinates, or steps of the full range where there are very
+# many rows.
 
 EXACT = 60_000  # rows at most that travel as float32; more are drawn as density where many are in view
-POSITION_STEPS = (
-    65_535  # of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of 100
-)
+# of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of
+# 100
+POSITION_STEPS = 65_535
 
 
 def quantised(coordinates: np.ndarray) -> np.ndarray:
@@ -72,7 +86,9 @@ def quantised(coordinates: np.ndarray) -> np.ndarray:
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
-    """Whether these travel in steps: many rows in the plane. A solid is turned in the browser, which needs its coordinates."""
+    """Whether these travel in steps: many rows in the plane. A solid is turned in the browser, which needs
+    its coordinates.
+    """
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
@@ -87,7 +103,8 @@ def need_finite(title: str, coordinates: np.ndarray) -> None:
     if not np.isfinite(coordinates).all():
         bad = int((~np.isfinite(coordinates).all(axis=1)).sum())
         raise ValueError(
-            f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave these out"
+            f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave"
+            " these out"
         )
 
 
@@ -140,9 +157,10 @@ def unpack_rows(bits: bytes, n: int) -> np.ndarray:
 class Payload:
     """What the panes draw: a header of JSON values, and the bytes of its arrays, little-endian.
 
-    ``header["arrays"][name]`` says ``[start, bytes, digest]``; the start counts from the end of the header in `to_bytes`.
-    ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had, and ``header["elsewhere"]`` where
-    the arrays are that need not travel with it; those in ``header["carried"]`` do so once, as they are new.
+    ``header["arrays"][name]`` says ``[start, bytes, digest]``; the start counts from the end of the header in
+    `to_bytes`. ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had, and
+    ``header["elsewhere"]`` where the arrays are that need not travel with it; those in ``header["carried"]``
+    do so once, as they are new.
     """
 
     header: dict[str, Any]
@@ -155,17 +173,23 @@ class Payload:
         return Payload({**self.header, "arrays": layout}, {**self.arrays, name: content})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
-        """Without these arrays, which the home finds at these addresses, but with those of them that are `carried`."""
+        """Without these arrays, which the home finds at these addresses, but with those of them that are
+        `carried`.
+        """
         kept, layout, start = {}, {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
             if name not in elsewhere or name in carried:
                 kept[name] = self.arrays[name]
                 start += size + -size % 4
-        return Payload({**self.header, "arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}, kept)
+        return Payload(
+            {**self.header, "arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}, kept
+        )
 
     def to_bytes(self) -> bytes:
-        """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of four."""
+        """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of
+        four.
+        """
         text = _utf8(json.dumps(self.header, ensure_ascii=False))
         text += b" " * (-(4 + len(text)) % 4)
         blocks = (content + b"\0" * (-len(content) % 4) for content in self.arrays.values())
@@ -217,7 +241,9 @@ def payload_of(
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"], _ = _digested(scene.ids)
     if scene.clusters is not None:
-        arrays["clusters"] = np.where(scene.clusters.numbers < 0, NO_CATEGORY, scene.clusters.numbers).astype("<u2").tobytes()
+        arrays["clusters"] = (
+            np.where(scene.clusters.numbers < 0, NO_CATEGORY, scene.clusters.numbers).astype("<u2").tobytes()
+        )
     if scene.prominence is not None:
         arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
     if sheet is not None:
@@ -246,7 +272,9 @@ def payload_of(
             }
             for i, (pane, told) in enumerate(zip(scene.panes, old or [""] * len(scene.panes), strict=True))
         ],
-        "colorings": [described(one, side) for one, side in zip(scene.colorings(), sides(scene), strict=True)],
+        "colorings": [
+            described(one, side) for one, side in zip(scene.colorings(), sides(scene), strict=True)
+        ],
         "most": NAMED,
         "named": scene.named,
         "turn": scene.turn,
@@ -260,7 +288,10 @@ def payload_of(
         "files": files or {},
         "elsewhere": {},
         "carried": [],
-        "sheet": sheet and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp},
+        "sheet": (
+            sheet
+            and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp}
+        ),
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }
@@ -273,7 +304,9 @@ def ids_digest(scene: Scene) -> str:
 
 
 def joined(strings: np.ndarray) -> bytes:
-    """A column of texts as the panes take it: UTF-8, with the unit separator between texts, and its symbol within."""
+    """A column of texts as the panes take it: UTF-8, with the unit separator between texts, and its symbol
+    within.
+    """
     return _utf8("\x1f".join(str(one).replace("\x1f", "␟") for one in strings))
 
 

@@ -49,8 +49,8 @@ class PanesWidget(anywidget.AnyWidget):
     ids : array (n,) of str
         The ids of all rows.
     draw : ids of anchors → (Scene, rows)
-        The scene with these anchors, and which rows (m,) of the n it draws, ascending; raises a SpaceError for anchors that it
-        cannot draw. It is called at once, and again when `anchors` are set.
+        The scene with these anchors, and which rows (m,) of the n it draws, ascending; raises a SpaceError
+        for anchors that it cannot draw. It is called at once, and again when `anchors` are set.
     anchors : sequence of ids
     height : int
         Pixels for all panes together.
@@ -60,7 +60,8 @@ class PanesWidget(anywidget.AnyWidget):
     Attributes
     ----------
     selection : tuple of ids
-        The selected rows, those that the pointer chose in the order of the rows. Setting it highlights them in all panes.
+        The selected rows, those that the pointer chose in the order of the rows. Setting it highlights them
+        in all panes.
     selected_rows : tuple of int
         The same rows by number, from 0 to n - 1.
     anchors : tuple of ids
@@ -86,7 +87,13 @@ class PanesWidget(anywidget.AnyWidget):
     ) -> None:
         self._index = pd.Index(ids, dtype=object)
         self._draw = draw
-        self._settings = {"linkZoom": link_zoom, "height": height, "fill": False, "dark": None, "tool": "lasso"}
+        self._settings = {
+            "linkZoom": link_zoom,
+            "height": height,
+            "fill": False,
+            "dark": None,
+            "tool": "lasso",
+        }
         self._answered = 0
         self._drawn_for = tuple(anchors)
         self._scene, self._drawn_rows = encodable(draw(self._drawn_for))
@@ -116,7 +123,9 @@ class PanesWidget(anywidget.AnyWidget):
     def _known_ids(self, proposal: Any) -> tuple[str, ...]:
         unknown = [one for one in proposal.value if one not in self._index]
         if unknown:
-            raise SpaceError(f"selection: expected ids of the rows, got {len(unknown)} unknown: {quote(unknown[:3])}")
+            raise SpaceError(
+                f"selection: expected ids of the rows, got {len(unknown)} unknown: {quote(unknown[:3])}"
+            )
         return tuple(dict.fromkeys(proposal.value))
 
     @traitlets.validate("selected_rows")

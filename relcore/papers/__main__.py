@@ -1,4 +1,6 @@
-"""`python -m relcore.papers`: measure our numbers for the papers' tables, and write them to relcore/data/papers/ours."""
+"""`python -m relcore.papers`: measure our numbers for the papers' tables, and write them to
+relcore/data/papers/ours.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ from relcore.runs.store import Store, in_use
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m relcore.papers", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words); default: list them")
+    parser.add_argument(
+        "names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words); default: list them"
+    )
     parser.add_argument("--all", action="store_true", help="all runs whose data are on this machine")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
-    parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write to (default: the project's)")
+    parser.add_argument(
+        "--out", type=Path, default=SHIPPED, help="the folder to write to (default: the project's)"
+    )
     asked = parser.parse_args(arguments)
     try:
         found = read_ours(asked.out)
@@ -41,7 +47,11 @@ def _list(found: dict) -> None:
     for row in load_rows():
         told = []
         for name in row.run_names():
-            known = f"measured {found[name].date}" if name in found else f"about {expected(name, store).likely / 60:.1f} min"
+            known = (
+                f"measured {found[name].date}"
+                if name in found
+                else f"about {expected(name, store).likely / 60:.1f} min"
+            )
             told.append(f"{name} ({known})")
         print(f"{row.id:24} {row.title}: {', '.join(told) or 'nothing to run here'}")
 
@@ -88,7 +98,12 @@ class _Bar:
     def __call__(self, done: int, total: int, message: str = "", *measured) -> None:
         if sys.stderr.isatty() and time.monotonic() - self.told > 0.25:
             self.told = time.monotonic()
-            print(f"\r  {100 * done / max(total, 1):3.0f} %  {message:.70}{' ' * 20}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r  {100 * done / max(total, 1):3.0f} %  {message:.70}{' ' * 20}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

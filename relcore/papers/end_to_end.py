@@ -1,4 +1,6 @@
-"""Table 2 of the first paper on pictures: a CNN and its head trained together, on absolute and on relative rows."""
+"""Table 2 of the first paper on pictures: a CNN and its head trained together, on absolute and on relative
+rows.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ Classify = Callable[[np.ndarray], np.ndarray]  # (n, height, width) → classes 
 class EndToEnd:
     """A CNN of `width` outputs and a linear head, trained for `epochs`; relative where there are anchors.
 
-    Relative: cosines of the outputs to those of the anchors, LayerNorm, Linear. The anchors are encoded again at every step,
-    without a gradient. Absolute: LayerNorm, Linear on the outputs.
+    Relative: cosines of the outputs to those of the anchors, LayerNorm, Linear. The anchors are encoded again
+    at every step, without a gradient. Absolute: LayerNorm, Linear on the outputs.
     """
 
     width: int = 200
@@ -44,7 +46,9 @@ class EndToEnd:
 
 
 def pictures(settings: Settings, store: Store, report: Report) -> Measured:
-    """Weighted F1 on pictures held out from training and anchors, both kinds of rows with the same first weights of the CNN."""
+    """Weighted F1 on pictures held out from training and anchors, both kinds of rows with the same first
+    weights of the CNN.
+    """
     spec = picture_spec(settings["data"], settings["n_train"], settings["image_size"])
     found = load_pictures(load_dataset(spec.dataset, store), spec, report)
     network = EndToEnd(settings["width"], settings["epochs"])
@@ -59,12 +63,19 @@ def pictures(settings: Settings, store: Store, report: Report) -> Measured:
         chance = {"baseline": held_out_f1(found, always_the_largest(found))}
         rows += [{"label": label, "value": value, **facts, **chance} for label, value in scores.items()]
         rows.append(
-            {"label": "relative − absolute", "value": scores["relative"] - scores["absolute"], **facts, "unit": "−1 … 1"}
+            {
+                "label": "relative − absolute",
+                "value": scores["relative"] - scores["absolute"],
+                **facts,
+                "unit": "−1 … 1",
+            }
         )
     return Measured(grouped(rows))
 
 
-def fit_end_to_end(found: Pictures, anchors: np.ndarray | None, spec: EndToEnd, random_state: int) -> Classify:
+def fit_end_to_end(
+    found: Pictures, anchors: np.ndarray | None, spec: EndToEnd, random_state: int
+) -> Classify:
     """Train on the training pictures with Adam and one thread: equal random states give equal networks.
 
     Parameters
@@ -119,7 +130,9 @@ def held_out_f1(found: Pictures, classify: Classify) -> float:
     """Weighted F1 on the test pictures, 0 … 1."""
     from sklearn.metrics import f1_score
 
-    return float(f1_score(found.test_labels.astype(str), classify(found.test), average="weighted", zero_division=0))
+    return float(
+        f1_score(found.test_labels.astype(str), classify(found.test), average="weighted", zero_division=0)
+    )
 
 
 def always_the_largest(found: Pictures) -> Classify:
@@ -128,7 +141,8 @@ def always_the_largest(found: Pictures) -> Classify:
     return lambda asked: np.full(len(asked), names[counts.argmax()])
 
 
-# Table 2 of the first paper on graphs: a graph network and its head trained together, on absolute and on relative rows.
+# Table 2 of the first paper on graphs: a graph network and its head trained together, on absolute and on
+# relative rows.
 
 _DROPOUT = 0.5
 _END_TO_END_GRAPHS_LEARNING_RATE = 0.02  # both as in the reference of the paper's Table 8
@@ -136,7 +150,9 @@ _END_TO_END_GRAPHS_LEARNING_RATE = 0.02  # both as in the reference of the paper
 
 @dataclass(frozen=True)
 class Nodes:
-    """A graph: features (n, d) whose rows sum to 1, neighbours (n, n), both sparse; names of the classes (n,), ids (n,)."""
+    """A graph: features (n, d) whose rows sum to 1, neighbours (n, n), both sparse; names of the classes
+    (n,), ids (n,).
+    """
 
     features: torch.Tensor
     neighbours: torch.Tensor
@@ -145,7 +161,9 @@ class Nodes:
 
 
 def graphs(settings: Settings, store: Store, report: Report) -> Measured:
-    """Weighted F1 on nodes that are neither trained on nor anchors, by graph; the network sees their features and edges."""
+    """Weighted F1 on nodes that are neither trained on nor anchors, by graph; the network sees their
+    features and edges.
+    """
     steps = [(name, state) for name in settings["graphs"] for state in settings["random_states"]]
     loaded, rows = {name: load_nodes(name, store) for name in settings["graphs"]}, []
     for done, (name, state) in enumerate(steps):
@@ -153,13 +171,18 @@ def graphs(settings: Settings, store: Store, report: Report) -> Measured:
         nodes = loaded[name]
         split = parted(nodes, settings["n_anchors"], state)
         scores = {
-            kind: weighted_f1(nodes, split, trained_answers(nodes, split, kind, settings["width"], settings["epochs"]))
+            kind: weighted_f1(
+                nodes, split, trained_answers(nodes, split, kind, settings["width"], settings["epochs"])
+            )
             for kind in ("absolute", "relative")
         }
         largest = np.unique(nodes.labels[split.known], return_counts=True)
         chance = weighted_f1(nodes, split, np.full(len(nodes.labels), largest[0][largest[1].argmax()]))
         facts = {"metric": "weighted F1", "n": len(split.test)}
-        rows += [{"label": f"{name}, {kind}", "value": score, "baseline": chance, **facts} for kind, score in scores.items()]
+        rows += [
+            {"label": f"{name}, {kind}", "value": score, "baseline": chance, **facts}
+            for kind, score in scores.items()
+        ]
         difference = scores["relative"] - scores["absolute"]
         rows.append({"label": f"{name}, relative − absolute", "value": difference, "unit": "−1 … 1", **facts})
     return Measured(grouped(rows))
@@ -186,15 +209,18 @@ def parted(nodes: Nodes, n_anchors: int, random_state: int) -> Split:
 def trained_answers(nodes: Nodes, split: Split, kind: str, width: int, epochs: int) -> np.ndarray:
     """The class that a network predicts for each node, (n,), trained on anchors and training nodes.
 
-    Two graph convolutions (Kipf and Welling 2017) of `width`, LayerNorm and Linear; relative: the cosines to the anchors' rows,
-    which pass no gradient, before the LayerNorm. Adam, all nodes at once, the weights of the last epoch, one thread.
+    Two graph convolutions (Kipf and Welling 2017) of `width`, LayerNorm and Linear; relative: the cosines to
+    the anchors' rows, which pass no gradient, before the LayerNorm. Adam, all nodes at once, the weights of
+    the last epoch, one thread.
     """
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy, dropout, normalize
 
     classes, targets = np.unique(nodes.labels, return_inverse=True)
-    truth, known, anchors = (torch.from_numpy(one) for one in (targets.astype(np.int64), split.known, split.anchors))
+    truth, known, anchors = (
+        torch.from_numpy(one) for one in (targets.astype(np.int64), split.known, split.anchors)
+    )
     read = width if kind == "absolute" else len(anchors)
     with reproducible(split.random_state):
         layers = nn.ModuleList([nn.Linear(nodes.features.shape[1], width), nn.Linear(width, width)])
@@ -203,7 +229,9 @@ def trained_answers(nodes: Nodes, split: Split, kind: str, width: int, epochs: i
         def scores(training: bool) -> torch.Tensor:
             # What is 0 stays 0, so dropping among the entries that are not 0 is dropping among all.
             seen = dropout(nodes.features.values(), _DROPOUT, training)
-            seen = torch.sparse_coo_tensor(nodes.features.indices(), seen, nodes.features.shape, check_invariants=True)
+            seen = torch.sparse_coo_tensor(
+                nodes.features.indices(), seen, nodes.features.shape, check_invariants=True
+            )
             rows = nodes.neighbours @ (torch.sparse.mm(seen, layers[0].weight.T) + layers[0].bias)
             rows = nodes.neighbours @ layers[1](dropout(rows.relu(), _DROPOUT, training))
             if kind == "absolute":
@@ -229,7 +257,8 @@ def weighted_f1(nodes: Nodes, split: Split, answers: np.ndarray) -> float:
     return float(f1_score(nodes.labels[split.test], answers[split.test], average="weighted", zero_division=0))
 
 
-# Fig. 6 (left) of the first paper: a graph network trained along with its relative rows, by number of anchors.
+# Fig. 6 (left) of the first paper: a graph network trained along with its relative rows, by number of
+# anchors.
 
 
 def by_count(settings: Settings, store: Store, report: Report) -> Measured:
@@ -241,6 +270,10 @@ def by_count(settings: Settings, store: Store, report: Report) -> Measured:
         report(done, len(steps), f"{count} anchors, random state {state}")
         split = parted(nodes, count, state)
         answers = trained_answers(nodes, split, "relative", settings["width"], settings["epochs"])
-        told = {"label": f"{count} anchors", "metric": "relative: weighted F1", "value": weighted_f1(nodes, split, answers)}
+        told = {
+            "label": f"{count} anchors",
+            "metric": "relative: weighted F1",
+            "value": weighted_f1(nodes, split, answers),
+        }
         rows.append({**told, "n": len(split.test)})
     return Measured(grouped(rows))

@@ -14,7 +14,9 @@ from relcore.studies.study import Study, StudySpec, study_of
 
 
 def training(settings: Settings, store: Store, report: Report) -> Measured:
-    """Weighted F1 and accuracy of heads on absolute, relative and whitened rows, the mean over the encoders and each."""
+    """Weighted F1 and accuracy of heads on absolute, relative and whitened rows, the mean over the
+    encoders and each.
+    """
     _, _, table = _table("training", settings, store, report)
     forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
     rows = []
@@ -22,8 +24,14 @@ def training(settings: Settings, store: Store, report: Report) -> Measured:
         of_encoders = [column for column in run if column.startswith("F1 of ")]
         for column in ("F1", "accuracy", *of_encoders):
             _, _, encoder = column.partition(" of ")
-            label = forms[run["features"]] + (f", {encoder.partition(' · ')[0]}" if encoder else ", mean of 4 encoders")
-            row = {"label": label, "metric": "accuracy" if column == "accuracy" else "weighted F1", "value": run[column]}
+            label = forms[run["features"]] + (
+                f", {encoder.partition(' · ')[0]}" if encoder else ", mean of 4 encoders"
+            )
+            row = {
+                "label": label,
+                "metric": "accuracy" if column == "accuracy" else "weighted F1",
+                "value": run[column],
+            }
             rows.append({**row, "n": run["test rows"], "baseline": run["chance"]})
     return Measured(grouped(rows, baseline_is="chance (accuracy)"), _earlier(table))
 
@@ -42,7 +50,8 @@ def similarity(settings: Settings, store: Store, report: Report) -> Measured:
 
 
 def models(settings: Settings, store: Store, report: Report) -> Measured:
-    """Fig. 8: of each model that learns, its accuracy and the correlation of similarity with accuracy over its epochs.
+    """Fig. 8: of each model that learns, its accuracy and the correlation of similarity with accuracy over
+    its epochs.
 
     The interval is Fisher's, as if the epochs were independent.
     """
@@ -56,7 +65,9 @@ def models(settings: Settings, store: Store, report: Report) -> Measured:
         numbers.append(Number(label, "accuracy", rounded(run["accuracy"])))
         found = correlation(run["similarity by epoch"], run["accuracy by epoch"])
         ends = {"low": rounded(found.low), "high": rounded(found.high)}
-        numbers.append(Number(label, "Pearson over the epochs", rounded(found.value), unit="−1 … 1", n=found.n, **ends))
+        numbers.append(
+            Number(label, "Pearson over the epochs", rounded(found.value), unit="−1 … 1", n=found.n, **ends)
+        )
     return Measured(tuple(numbers), _earlier(table))
 
 
@@ -70,7 +81,9 @@ def anchor_count(settings: Settings, store: Store, report: Report) -> Measured:
 def trained_count(settings: Settings, store: Store, report: Report) -> Measured:
     """Accuracy by number of anchors, networks trained on relative rows from the start."""
     _, _, table = _table("trained-count", settings, store, report)
-    return Measured(_by_count(table, ("relative, same space", "relative, stitched", "absolute")), _earlier(table))
+    return Measured(
+        _by_count(table, ("relative, same space", "relative, stitched", "absolute")), _earlier(table)
+    )
 
 
 def quantisation(settings: Settings, store: Store, report: Report) -> Measured:
@@ -111,16 +124,30 @@ def _by_count(table: pd.DataFrame, measures: tuple[str, ...]) -> tuple[Number, .
 
 
 def _table(
-    kind: str, settings: Settings, store: Store, report: Report, only: Settings | None = None, most: int | None = None
+    kind: str,
+    settings: Settings,
+    store: Store,
+    report: Report,
+    only: Settings | None = None,
+    most: int | None = None,
 ) -> tuple[Study, StudySpec, pd.DataFrame]:
     """The study's runs, or the first `n` whose settings are `only` these; missing ones are computed."""
     study = study_of(kind)
     spec = StudySpec.of(study, settings)
     wanted = (only or {}).items()
-    chosen = [one for one in StudyRuns(study, spec).settings if all(one.get(name) == value for name, value in wanted)][:most]
+    chosen = [
+        one
+        for one in StudyRuns(study, spec).settings
+        if all(one.get(name) == value for name, value in wanted)
+    ][:most]
     for done, one in enumerate(chosen):
         report(done, len(chosen), f"run {done + 1} of {len(chosen)}")
-        finished_run(study, one, store, lambda *told, done=done: report(done, len(chosen), told[2] if len(told) > 2 else ""))
+        finished_run(
+            study,
+            one,
+            store,
+            lambda *told, done=done: report(done, len(chosen), told[2] if len(told) > 2 else ""),
+        )
     return study, spec, run_table([run_key(study, one) for one in chosen], store)
 
 

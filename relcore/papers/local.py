@@ -26,9 +26,11 @@ def folder_of(name: str) -> Path | None:
 
 
 def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace], tuple[str, ...]]:
-    """Four spaces over the same labelled items, and the ids to test on: "digits", "mnist", "sentences" or "trec".
+    """Four spaces over the same labelled items, and the ids to test on: "digits", "mnist", "sentences" or
+    "trec".
 
-    No ids where the test rows are to be drawn. Errors as in `encode`; MNIST or TREC that are not in the data folder.
+    No ids where the test rows are to be drawn. Errors as in `encode`; MNIST or TREC that are not in the data
+    folder.
     """
     if data == "digits":
         spaces = labelled_spaces(data, store, report)
@@ -42,7 +44,9 @@ def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace]
 
 
 def text_encoders() -> tuple[Encoder, ...]:
-    """Four encoders of texts, each trained without the others; layers of one model would share some of their coordinates."""
+    """Four encoders of texts, each trained without the others; layers of one model would share some of
+    their coordinates.
+    """
     from relcore.encoders.sentences import PooledWords, TfidfSvd
     from relcore.encoders.transformers import MiniLM
 
@@ -50,7 +54,9 @@ def text_encoders() -> tuple[Encoder, ...]:
 
 
 def picture_encoders() -> tuple[Encoder, ...]:
-    """Four small networks for MNIST at 14 × 14 pixels; a fifth of the pictures is held out from all of them."""
+    """Four small networks for MNIST at 14 × 14 pixels; a fifth of the pictures is held out from all of
+    them.
+    """
     from relcore.encoders.small_vision import SmallVision
 
     return tuple(SmallVision(name, epochs=5, image_size=14) for name in ("mlp", "cnn", "residual", "vit"))
@@ -63,7 +69,9 @@ def captions() -> Path:
 
 def graph(name: str, store: Store) -> Dataset:
     """ "Cora" or "CiteSeer", a node an item."""
-    return load_dataset(DatasetSpec("planetoid", name, options=(("folder", str(_needed("planetoid"))),)), store)
+    return load_dataset(
+        DatasetSpec("planetoid", name, options=(("folder", str(_needed("planetoid"))),)), store
+    )
 
 
 def mnist(limit: int) -> DatasetSpec:
@@ -72,10 +80,14 @@ def mnist(limit: int) -> DatasetSpec:
 
 
 def labels_of(name: str, store: Store) -> Counter[str]:
-    """Number of labelled items in each class: of "MNIST", "Cora", "CiteSeer", "TREC, coarse" or "TREC, fine", all parts."""
+    """Number of labelled items in each class: of "MNIST", "Cora", "CiteSeer", "TREC, coarse" or "TREC,
+    fine", all parts.
+    """
     if name.startswith("TREC"):
         column = f"{name.partition(', ')[2]}_label"
-        specs = [DatasetSpec("folder", str(_needed("trec")), part, "text", column) for part in ("train", "test")]
+        specs = [
+            DatasetSpec("folder", str(_needed("trec")), part, "text", column) for part in ("train", "test")
+        ]
     elif name == "MNIST":
         specs = [DatasetSpec("file", str(_needed("mnist") / f"{part}.parquet")) for part in ("train", "test")]
     else:
@@ -85,7 +97,9 @@ def labels_of(name: str, store: Store) -> Counter[str]:
 
 def picture_spec(data: str, n_train: int = 5_000, image_size: int | None = None) -> PictureSpec:
     """Pictures to train on, and up to 1,000 others to try: of "digits", or of the first 10,000 of "mnist"."""
-    return PictureSpec(DatasetSpec("digits") if data == "digits" else mnist(10_000), n_train, image_size=image_size)
+    return PictureSpec(
+        DatasetSpec("digits") if data == "digits" else mnist(10_000), n_train, image_size=image_size
+    )
 
 
 def trec() -> Dataset:
@@ -103,4 +117,7 @@ def trec() -> Dataset:
 def _needed(name: str) -> Path:
     if folder := folder_of(name):
         return folder
-    raise SpaceError(f"{name}: expected a folder {name} in the data folder, which RELSCOPE_DATA names, got none; put it there")
+    raise SpaceError(
+        f"{name}: expected a folder {name} in the data folder, which RELSCOPE_DATA names, got none; put it"
+        " there"
+    )

@@ -10,7 +10,14 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS, STITCH_METRICS
-from relcore.bootstrap.spec import FORMS, BootstrapSpec, Outcome, held_out_split, most_frequent, relative_scores
+from relcore.bootstrap.spec import (
+    FORMS,
+    BootstrapSpec,
+    Outcome,
+    held_out_split,
+    most_frequent,
+    relative_scores,
+)
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -45,7 +52,13 @@ from relcore.spaces.split import Split, row_keys
 from relcore.stitch.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.stitch.languages import METRICS, RetrievalSpec, head_across, pair_up, retrieve
 from relcore.stitch.methods import MethodSettings
-from relcore.stitch.reconstruction import ReconstructionSpec, collect, disparities, fit_turn, trained_autoencoders
+from relcore.stitch.reconstruction import (
+    ReconstructionSpec,
+    collect,
+    disparities,
+    fit_turn,
+    trained_autoencoders,
+)
 from relcore.stitch.stitching import StitchResult, StitchSpec, stitch_matrix
 from relcore.studies.material import dataset_of, labelled_spaces, word_pair
 from relcore.studies.statistics import correlation
@@ -58,7 +71,9 @@ def classes(settings: Settings, store: Store, report: Report) -> Measured:
         report(done, len(settings["datasets"]), name)
         counts = labels_of(name, store)
         n = sum(counts.values())
-        numbers.append(Number(name, "classes", len(counts), unit="count", n=n, low=len(counts), high=len(counts)))
+        numbers.append(
+            Number(name, "classes", len(counts), unit="count", n=n, low=len(counts), high=len(counts))
+        )
         numbers.append(Number(name, "share of the largest class", rounded(max(counts.values()) / n), n=n))
     return Measured(tuple(numbers))
 
@@ -85,8 +100,8 @@ def words(settings: Settings, store: Store, report: Report) -> Measured:
 def digits(settings: Settings, store: Store, report: Report) -> Measured:
     """Table 7 on the digits: two autoencoders, each trained by itself, without labels.
 
-    Classifiers turn the digits into ten clusters, where 15 seeds do as well as all anchors, which would make the comparison
-    uninformative.
+    Classifiers turn the digits into ten clusters, where 15 seeds do as well as all anchors, which would make
+    the comparison uninformative.
     """
     first, second = autoencoded(store)
     names = {first.name: "autoencoder A", second.name: "autoencoder B"}
@@ -94,10 +109,14 @@ def digits(settings: Settings, store: Store, report: Report) -> Measured:
 
 
 def autoencoded(store: Store) -> tuple[LatentSpace, LatentSpace]:
-    """The digits' codes by two convolutional autoencoders of other widths and first weights, with their labels."""
+    """The digits' codes by two convolutional autoencoders of other widths and first weights, with their
+    labels.
+    """
     from relcore.studies.isometry import trained_space
 
-    return tuple(trained_space("autoencoder", width, state, store, silent) for state, width in enumerate((64, 128)))
+    return tuple(
+        trained_space("autoencoder", width, state, store, silent) for state, width in enumerate((64, 128))
+    )
 
 
 def heads(settings: Settings, store: Store, report: Report) -> Measured:
@@ -109,17 +128,30 @@ def heads(settings: Settings, store: Store, report: Report) -> Measured:
         "sentences, decoder MiniLM layer 2, encoder MiniLM layer 6": (early, late),
         "sentences, decoder TF-IDF + SVD, encoder MiniLM": (tfidf, minilm),
     }
-    steps = [(label, state, method) for label in chosen for state in settings["random_states"] for method in _METHODS]
+    steps = [
+        (label, state, method)
+        for label in chosen
+        for state in settings["random_states"]
+        for method in _METHODS
+    ]
     rows = []
     for done, (label, state, method) in enumerate(steps):
         report(done, len(steps), f"{label}, {_METHODS[method]}, random state {state}")
         decoder, encoder = chosen[label]
         sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "steps", "learning_rate")}
         outcome = BootstrapSpec(method, **sizes, random_state=state).run((encoder, decoder))
-        rows.append({"label": f"{label}, {_METHODS[method]}", "metric": "share of the hidden found", "value": outcome.share})
+        rows.append(
+            {
+                "label": f"{label}, {_METHODS[method]}",
+                "metric": "share of the hidden found",
+                "value": outcome.share,
+            }
+        )
         sets = _anchor_sets(outcome, _METHODS[method])
         apart = held_out_split(encoder, decoder, outcome.result)
-        tested = Split.draw(apart.ids, anchors=apart.anchors, random_state=state).test  # the same rows for every set of anchors
+        tested = Split.draw(
+            apart.ids, anchors=apart.anchors, random_state=state
+        ).test  # the same rows for every set of anchors
         spec = StitchSpec(("relative", "whitened"), random_states=(state,), test_ids=tuple(apart.ids[tested]))
         for form, pairs in sets.items():
             if form in ("GT", "Seed") and method != "paper":
@@ -128,7 +160,11 @@ def heads(settings: Settings, store: Store, report: Report) -> Measured:
             theirs = decoder.vectors[decoder.rows([other for _, other in pairs])]
             found = head_across(decoder, encoder, theirs, ours, spec)
             for kind, told in (("relative", "relative"), ("whitened", "whitened (ours)")):
-                row = {"label": f"{label}, {form}", "metric": f"{told}: accuracy", "value": found.accuracy[kind]}
+                row = {
+                    "label": f"{label}, {form}",
+                    "metric": f"{told}: accuracy",
+                    "value": found.accuracy[kind],
+                }
                 rows.append({**row, "n": found.n, "baseline": found.chance})
         if method == "paper":
             own = {"label": f"{label}, not stitched", "metric": "head on the encoder's own rows: accuracy"}
@@ -142,10 +178,17 @@ def _anchor_sets(outcome: Outcome, found: str) -> dict[str, tuple[tuple[str, str
 
 
 def _retrieval(
-    ways: dict[str, tuple[LatentSpace, LatentSpace]], names: dict[str, str], settings: Settings, report: Report
+    ways: dict[str, tuple[LatentSpace, LatentSpace]],
+    names: dict[str, str],
+    settings: Settings,
+    report: Report,
 ) -> list[dict]:
-    """A row per target space, method, state, direction, set of anchors and metric, on held-out rows and as published."""
-    steps = [(way, method, state) for way in ways for state in settings["random_states"] for method in _METHODS]
+    """A row per target space, method, state, direction, set of anchors and metric, on held-out rows and as
+    published.
+    """
+    steps = [
+        (way, method, state) for way in ways for state in settings["random_states"] for method in _METHODS
+    ]
     rows = []
     for done, (way, method, state) in enumerate(steps):
         report(done, len(steps), f"{_METHODS[method]}, {way}, random state {state}")
@@ -163,7 +206,13 @@ def _retrieval(
                 label = f"{anchors}, {names[one]} → {names[other]}, {_ROWS[published]}"
                 for metric, name in _METRICS.items():
                     score = scores[form][metric]
-                    row = {"label": label, "metric": name, "value": float(score), "n": score.n_queries, "k": score.k}
+                    row = {
+                        "label": label,
+                        "metric": name,
+                        "value": float(score),
+                        "n": score.n_queries,
+                        "k": score.k,
+                    }
                     row |= {"unit": "−1 … 1"} if metric == "cosine" else {"unit": SHARE}
                     rows.append({**row, "baseline": score.null.mean, "group": way})
     return rows
@@ -172,31 +221,40 @@ def _retrieval(
 def _scores(
     source: LatentSpace, target: LatentSpace, result: BootstrapResult, settings: Settings
 ) -> dict[tuple[str, str, bool], Mapping[str, Mapping[str, Score]]]:
-    """(asking space, asked space, as published) → form → metric → score; without centring, as the paper has it."""
+    """(asking space, asked space, as published) → form → metric → score; without centring, as the paper
+    has it.
+    """
     shared = {"k": settings["k"], "center": False, "n_queries": settings["n_queries"]}
     ways = {(source.name, target.name): False, (target.name, source.name): True}
     return {
-        (*names, published): relative_scores(source, target, result, back=back, as_published=published, **shared)
+        (*names, published): relative_scores(
+            source, target, result, back=back, as_published=published, **shared
+        )
         for names, back in ways.items()
         for published in _ROWS
     }
 
 
-# Table 14 of the first paper on Multi30k: heads of one language applied to captions of another, with two kinds of anchors.
+# Table 14 of the first paper on Multi30k: heads of one language applied to captions of another, with two
+# kinds of anchors.
 
 _CAPTIONS_METHODS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
 
 
 def across_languages(settings: Settings, store: Store, report: Report) -> Measured:
-    """Weighted F1 by the language of the head (decoder) and of the rows (encoder), and the mean over the pairs.
+    """Weighted F1 by the language of the head (decoder) and of the rows (encoder), and the mean over the
+    pairs.
 
-    Classes are clusters of the English captions; a caption and its translations have the same class. Each language has its
-    own encoder. Anchors are translated captions, or the bundled everyday sentences, which are no captions, where the language
-    has them. Anchors, training rows and test rows are different captions.
+    Classes are clusters of the English captions; a caption and its translations have the same class. Each
+    language has its own encoder. Anchors are translated captions, or the bundled everyday sentences, which
+    are no captions, where the language has them. Anchors, training rows and test rows are different captions.
     """
     languages = settings["languages"]
     steps, done = len(languages) + 2 * len(settings["random_states"]), 0
-    specs = {one: DatasetSpec("file", str(captions()), column=one, limit=settings["n_captions"]) for one in languages}
+    specs = {
+        one: DatasetSpec("file", str(captions()), column=one, limit=settings["n_captions"])
+        for one in languages
+    }
     labels = english_classes(specs["en"], settings["n_classes"], store, report)
     spaces, outside = {}, {}
     for language, spec in specs.items():
@@ -217,13 +275,17 @@ def across_languages(settings: Settings, store: Store, report: Report) -> Measur
             report(done + 1, steps, f"everyday anchors, random state {state}")
             known = {language: spaces[language] for language in outside}
             alive = np.all([np.linalg.norm(one, axis=1) > 0 for one in outside.values()], axis=0)
-            rows += _scores_of_captions(_stitched(known, split, [one[alive] for one in outside.values()]), "everyday anchors")
+            rows += _scores_of_captions(
+                _stitched(known, split, [one[alive] for one in outside.values()]), "everyday anchors"
+            )
         done += 2
     return Measured(_in_order(grouped(rows)))
 
 
 def english_classes(english: DatasetSpec, n_classes: int, store: Store, report: Report) -> list[str]:
-    """The class of each caption: clusters of MiniLM's rows of the English side, by k-means; MiniLM is no encoder here."""
+    """The class of each caption: clusters of MiniLM's rows of the English side, by k-means; MiniLM is no
+    encoder here.
+    """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
@@ -231,12 +293,16 @@ def english_classes(english: DatasetSpec, n_classes: int, store: Store, report: 
 
     (space,) = encode(english, MiniLM(), store, report)
     with threadpool_limits(1):
-        found = KMeans(n_classes, n_init=4, random_state=0).fit_predict(unit_rows(space.vectors, mean_row(space.vectors)))
+        found = KMeans(n_classes, n_init=4, random_state=0).fit_predict(
+            unit_rows(space.vectors, mean_row(space.vectors))
+        )
     return [f"cluster {number}" for number in found]
 
 
 def everyday_rows(captions_of: DatasetSpec, encoder: TfidfSvd, language: str, store: Store) -> np.ndarray:
-    """The bundled everyday sentences as the captions' encoder sees them, (438, d); zero where it knows no word."""
+    """The bundled everyday sentences as the captions' encoder sees them, (438, d); zero where it knows no
+    word.
+    """
     dataset = load_dataset(captions_of, store)
     trained = encoder.train(dataset, silent)
     (found,) = encoder.restore(trained, dataset)(list(load_parallel((language,))[language])).values()
@@ -246,14 +312,20 @@ def everyday_rows(captions_of: DatasetSpec, encoder: TfidfSvd, language: str, st
 def parted(ids: np.ndarray, n_anchors: int, random_state: int) -> Split:
     """Anchors by their own stream, test rows by another; the rest is trained on."""
     if n_anchors > len(ids) // 2:
-        raise SpaceError(f"n_anchors: expected at most half of {len(ids)} captions, got {n_anchors}; choose fewer")
+        raise SpaceError(
+            f"n_anchors: expected at most half of {len(ids)} captions, got {n_anchors}; choose fewer"
+        )
     keys = row_keys(ids, "caption anchors", random_state)
-    return Split.draw(ids, anchors=np.argpartition(keys, n_anchors - 1)[:n_anchors], random_state=random_state)
+    return Split.draw(
+        ids, anchors=np.argpartition(keys, n_anchors - 1)[:n_anchors], random_state=random_state
+    )
 
 
 def _stitched(spaces: dict[str, LatentSpace], split: Split, anchors: list[np.ndarray]) -> StitchResult:
     rows = np.sort(np.concatenate([split.train, split.test]))
-    spec = StitchSpec(tuple(_CAPTIONS_METHODS), random_states=(split.random_state,), test_ids=tuple(split.ids[split.test]))
+    spec = StitchSpec(
+        tuple(_CAPTIONS_METHODS), random_states=(split.random_state,), test_ids=tuple(split.ids[split.test])
+    )
     return stitch_matrix([space.take(rows) for space in spaces.values()], spec, anchor_vectors=anchors)
 
 
@@ -267,7 +339,9 @@ def _scores_of_captions(result: StitchResult, told: str) -> list[dict]:
         scores = result.by_state(method, "f1")[0]
         metric = f"{title}: weighted F1" if method == "absolute" else f"{title}, {told}: weighted F1"
         for label, chosen in ((f"{languages}, not stitched", ~off), (f"{languages}, stitched pairs", off)):
-            found.append({"label": label, "metric": metric, "value": scores[chosen].mean(), "group": "mean", **facts})
+            found.append(
+                {"label": label, "metric": metric, "value": scores[chosen].mean(), "group": "mean", **facts}
+            )
         for i, j in np.ndindex(scores.shape):
             label = f"decoder {result.encoders[j]}, encoder {result.encoders[i]}"
             found.append({"label": label, "metric": metric, "value": scores[i, j], "group": "pairs", **facts})
@@ -281,7 +355,8 @@ def _in_order(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
     return tuple(ordered)
 
 
-# Figs. 1 and 5 of the first paper: how far the codes of several trainings differ after the best rotation, over all pairs.
+# Figs. 1 and 5 of the first paper: how far the codes of several trainings differ after the best rotation,
+# over all pairs.
 
 _ALIKE = 0.1
 _DRAWS = 1000
@@ -291,15 +366,19 @@ _UNIT = "0 = equal, 1 = unrelated"
 def turned(settings: Settings, store: Store, report: Report) -> Measured:
     """Disparity after the best turn, its distribution over the pairs of runs, by width of the code.
 
-    Codes of two numbers as they are; of wider ones all numbers at once, and their first two principal components: of each run
-    by itself, or of the first run for all, as the paper draws them.
+    Codes of two numbers as they are; of wider ones all numbers at once, and their first two principal
+    components: of each run by itself, or of the first run for all, as the paper draws them.
     """
     numbers: list[Number] = []
     pictures = picture_spec(settings["data"], settings["n_train"], settings["image_size"])
-    first = ReconstructionSpec(pictures, AutoencoderSpec(epochs=settings["epochs"]), tuple(range(settings["n_states"])))
+    first = ReconstructionSpec(
+        pictures, AutoencoderSpec(epochs=settings["epochs"]), tuple(range(settings["n_states"]))
+    )
     for done, width in enumerate(settings["widths"]):
         spec = replace(first, model=replace(first.model, width=width))
-        found, models = trained_autoencoders(spec, store, within(report, done, len(settings["widths"]), f"{width} numbers"))
+        found, models = trained_autoencoders(
+            spec, store, within(report, done, len(settings["widths"]), f"{width} numbers")
+        )
         codes = [model.encode(found.test) for model in models]
         if width == 2:
             numbers += _distribution("2 numbers", codes, "plane")
@@ -308,7 +387,15 @@ def turned(settings: Settings, store: Store, report: Report) -> Measured:
             chance = {"baseline": 0.5, "baseline_is": "turned or mirrored at random"}
             share = rounded(np.mean(mirrored))
             numbers.append(
-                Number("2 numbers", "share mirrored", share, n=len(codes[0]), repeats=len(codes), **chance, group="plane")
+                Number(
+                    "2 numbers",
+                    "share mirrored",
+                    share,
+                    n=len(codes[0]),
+                    repeats=len(codes),
+                    **chance,
+                    group="plane",
+                )
             )
         else:
             axes = [_axes(code) for code in codes]
@@ -316,19 +403,37 @@ def turned(settings: Settings, store: Store, report: Report) -> Measured:
             numbers += _distribution(f"all {width} numbers", codes, "wide")
             numbers += _distribution(f"{width} numbers, each run's own PCA", own, "wide")
             numbers += _distribution(
-                f"{width} numbers, the first run's PCA for all", [_reduced(one, axes[0]) for one in codes], "wide"
+                f"{width} numbers, the first run's PCA for all",
+                [_reduced(one, axes[0]) for one in codes],
+                "wide",
             )
-        errors = [1000 * np.mean((model.decode(code) - found.test) ** 2) for model, code in zip(models, codes, strict=True)]
+        errors = [
+            1000 * np.mean((model.decode(code) - found.test) ** 2)
+            for model, code in zip(models, codes, strict=True)
+        ]
         blank = 1000 * np.mean((found.train.mean(axis=0) - found.test) ** 2)
-        floor = {"baseline": rounded(blank), "baseline_is": "mean picture", "n": len(found.test), "unit": "MSE × 10³"}
+        floor = {
+            "baseline": rounded(blank),
+            "baseline_is": "mean picture",
+            "n": len(found.test),
+            "unit": "MSE × 10³",
+        }
         numbers.append(
-            averaged(f"{width} numbers", "reconstruction error", errors, **floor, group="plane" if width == 2 else "wide")
+            averaged(
+                f"{width} numbers",
+                "reconstruction error",
+                errors,
+                **floor,
+                group="plane" if width == 2 else "wide",
+            )
         )
     return Measured(tuple(numbers))
 
 
 def _distribution(label: str, codes: list[np.ndarray], group: str) -> list[Number]:
-    """Mean, median with its interval, quantiles, and the share of pairs that are alike; beside rows that are not paired."""
+    """Mean, median with its interval, quantiles, and the share of pairs that are alike; beside rows that
+    are not paired.
+    """
     found = disparities(codes)
     pairs = found[np.triu_indices(len(codes), 1)]
     rng = np.random.default_rng(0)
@@ -337,19 +442,32 @@ def _distribution(label: str, codes: list[np.ndarray], group: str) -> list[Numbe
     chance = {"baseline": rounded(np.mean(shuffled)), "baseline_is": "rows permuted"}
     low, high = _median_interval(found, rng)
     told = "disparity after the best turn"
-    numbers = [Number(label, f"{told}: median", rounded(np.median(pairs)), low=low, high=high, **facts, **chance)]
+    numbers = [
+        Number(label, f"{told}: median", rounded(np.median(pairs)), low=low, high=high, **facts, **chance)
+    ]
     for name, share in (("smallest", 0), ("10 % quantile", 0.1), ("90 % quantile", 0.9), ("largest", 1)):
-        numbers.append(Number(label, f"{told}: {name}", rounded(np.quantile(pairs, share)), **facts, **chance))
-    numbers.append(Number(label, f"{told}: mean", rounded(pairs.mean()), rounded(pairs.std(ddof=1)), **facts, **chance))
+        numbers.append(
+            Number(label, f"{told}: {name}", rounded(np.quantile(pairs, share)), **facts, **chance)
+        )
+    numbers.append(
+        Number(label, f"{told}: mean", rounded(pairs.mean()), rounded(pairs.std(ddof=1)), **facts, **chance)
+    )
     alike = {**facts, "unit": "0 … 1"}
     return [
         *numbers,
-        Number(label, f"share of pairs with a disparity under {_ALIKE:g}", rounded(np.mean(pairs < _ALIKE)), **alike),
+        Number(
+            label,
+            f"share of pairs with a disparity under {_ALIKE:g}",
+            rounded(np.mean(pairs < _ALIKE)),
+            **alike,
+        ),
     ]
 
 
 def _median_interval(found: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """95 % interval of the median from resampled runs, not pairs: pairs that share a run are not independent."""
+    """95 % interval of the median from resampled runs, not pairs: pairs that share a run are not
+    independent.
+    """
     medians = []
     for _ in range(_DRAWS):
         drawn = rng.integers(len(found), size=len(found))
@@ -376,21 +494,27 @@ def within(report: Report, done: int, total: int, title: str) -> Report:
     )
 
 
-# Anchor completion of the second paper (its section 3): the canonical axes as anchors, and their effect on a translation.
+# Anchor completion of the second paper (its section 3): the canonical axes as anchors, and their effect on a
+# translation.
 
 
 def completed(matrix: np.ndarray) -> np.ndarray:
     """The translation W (d_source, d_target) after anchor completion, of the same shape.
 
-    The axes of the source are its new anchors, and their translations, the rows of W at unit length, those of the target. A
-    row relative to the axes is itself, so it is decoded by the pseudo-inverse of the new target anchors, pinv(Ŵᵀ). Where W is
-    a rotation that is W again. Else a direction that W shrinks by s is stretched by 1 / s: what pruning damps comes back.
+    The axes of the source are its new anchors, and their translations, the rows of W at unit length, those of
+    the target. A row relative to the axes is itself, so it is decoded by the pseudo-inverse of the new target
+    anchors, pinv(Ŵᵀ). Where W is a rotation that is W again. Else a direction that W shrinks by s is
+    stretched by 1 / s: what pruning damps comes back.
     """
-    return np.linalg.pinv(unit_rows(np.asarray(matrix, dtype=np.float32)).astype(np.float64).T).astype(np.float32)
+    return np.linalg.pinv(unit_rows(np.asarray(matrix, dtype=np.float32)).astype(np.float64).T).astype(
+        np.float32
+    )
 
 
 def completion(settings: Settings, store: Store, report: Report) -> Measured:
-    """Mean cosine of translated and true words that are no anchors, by the pruned method without and with completion."""
+    """Mean cosine of translated and true words that are no anchors, by the pruned method without and with
+    completion.
+    """
     pair, rows = word_pair((), store), []
     means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
     for done, state in enumerate(settings["random_states"]):
@@ -418,7 +542,8 @@ def completion(settings: Settings, store: Store, report: Report) -> Measured:
     return Measured(grouped(rows))
 
 
-# The bundled everyday sentences, an encoder per language: how often translations are retrieved, and how close they are.
+# The bundled everyday sentences, an encoder per language: how often translations are retrieved, and how close
+# they are.
 
 _WAYS = ("absolute", "relative", "whitened", "procrustes")
 _CARRIED = ("absolute", "irp-pruned", "irp-whitened", "procrustes")
@@ -427,9 +552,13 @@ _TOLD = {"raw cosine": "cosine", "cosine": "cosine from the mean", "mrr": "MRR"}
 
 
 def translations_found(settings: Settings, store: Store, report: Report) -> Measured:
-    """Share of sentences whose translation is ranked first, and MRR: the mean over the pairs of languages, and each pair."""
+    """Share of sentences whose translation is ranked first, and MRR: the mean over the pairs of languages,
+    and each pair.
+    """
     spaces = _spaces(settings, store, report)
-    steps = [(state, one, other) for state in settings["random_states"] for one, other in permutations(spaces, 2)]
+    steps = [
+        (state, one, other) for state in settings["random_states"] for one, other in permutations(spaces, 2)
+    ]
     means, pairs = [], []
     for done, (state, one, other) in enumerate(steps):
         report(done, len(steps), f"{other} searched in {one}, random state {state}")
@@ -438,7 +567,12 @@ def translations_found(settings: Settings, store: Store, report: Report) -> Meas
         for method, scores in result.scores.items():
             for metric in ("first", "mrr"):
                 score = scores[metric]
-                row = {"metric": f"{_title(method)}: {METRICS[metric]}", "value": float(score), "n": score.n, "k": score.k}
+                row = {
+                    "metric": f"{_title(method)}: {METRICS[metric]}",
+                    "value": float(score),
+                    "n": score.n,
+                    "k": score.k,
+                }
                 row["baseline"] = score.null.mean
                 means.append({"label": "mean of the 12 pairs", "state": state, "group": "mean", **row})
                 if method != "absolute":
@@ -447,7 +581,9 @@ def translations_found(settings: Settings, store: Store, report: Report) -> Meas
 
 
 def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
-    """Cosine of translated and true rows, raw (as in the paper) and from the mean, of each language into English."""
+    """Cosine of translated and true rows, raw (as in the paper) and from the mean, of each language into
+    English.
+    """
     spaces = _spaces(settings, store, report)
     carry = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     rows = []
@@ -460,13 +596,19 @@ def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
         names = list(spaces)
         for i, method, (metric, told) in product(range(len(names)), _CARRIED, _TOLD.items()):
             score, chance = map(float, result.scores[method][metric][i, names.index("en")])
-            row = {"label": f"{names[i]} → en, {_title(method)}", "metric": told, "value": score, "baseline": chance}
+            row = {
+                "label": f"{names[i]} → en, {_title(method)}",
+                "metric": told,
+                "value": score,
+                "baseline": chance,
+            }
             rows.append({**row, "n": result.n, "unit": "0 … 1" if metric == "mrr" else "−1 … 1"})
     return Measured((*grouped(rows), unrelated))
 
 
 def _different_pairs(vectors: np.ndarray) -> Number:
-    """Cosine of rows of two different sentences, mean and deviation over all pairs (section 4.1): the common mean's part.
+    """Cosine of rows of two different sentences, mean and deviation over all pairs (section 4.1): the common
+    mean's part.
 
     Pairs that share a sentence are not independent, so the interval of the mean rests on the n sentences.
     """
@@ -478,7 +620,10 @@ def _different_pairs(vectors: np.ndarray) -> Number:
 
 def _spaces(settings: Settings, store: Store, report: Report) -> dict[str, LatentSpace]:
     encoder = TfidfSvd(settings["n_components"], min_texts=1)
-    return {language: encode(DatasetSpec("parallel", language), encoder, store, report)[0] for language in LANGUAGES}
+    return {
+        language: encode(DatasetSpec("parallel", language), encoder, store, report)[0]
+        for language in LANGUAGES
+    }
 
 
 def _by_state(rows: list[dict]) -> list[dict]:
@@ -507,7 +652,9 @@ def autoencoders(settings: Settings, store: Store, report: Report) -> Measured:
     pictures = picture_spec(settings.get("data", "digits"), image_size=settings.get("image_size"))
     found = {}
     for done, representation in enumerate(REPRESENTATIONS):
-        model = AutoencoderSpec(representation, settings["variational"], settings["width"], epochs=settings["epochs"])
+        model = AutoencoderSpec(
+            representation, settings["variational"], settings["width"], epochs=settings["epochs"]
+        )
         spec = ReconstructionSpec(pictures, model, tuple(settings["random_states"]), settings["n_anchors"])
         found[spec] = spec.stored(store, within(report, done, len(REPRESENTATIONS), model.title))
     numbers = []
@@ -521,7 +668,9 @@ def autoencoders(settings: Settings, store: Store, report: Report) -> Measured:
         for pair, metric, repeats in (("own", "not stitched", "runs"), ("stitched", "stitched", "pairs")):
             deviation = rounded(line[f"{pair}_deviation"])
             label = line["model"] + (" (ours)" if "whitened" in line["model"] else "")
-            numbers.append(Number(label, metric, rounded(line[pair]), deviation, repeats=line[repeats], **facts))
+            numbers.append(
+                Number(label, metric, rounded(line[pair]), deviation, repeats=line[repeats], **facts)
+            )
     return Measured(tuple(numbers))
 
 
@@ -534,7 +683,9 @@ def layers(settings: Settings, store: Store, report: Report) -> Measured:
     """Fig. 2: accuracy as it is, and with each layer's rows at other lengths, one layer at a time."""
     from relcore.encoders.transformers import MiniLM
 
-    result = rescale_network(dataset_of("sentences"), MiniLM((6,)), store, LayerRescaleSpec(**settings), report)
+    result = rescale_network(
+        dataset_of("sentences"), MiniLM((6,)), store, LayerRescaleSpec(**settings), report
+    )
     facts = {"n": result.n_test, "baseline": rounded(result.chance)}
     numbers = [Number("without any rescaling", "accuracy", rounded(result.own), **facts)]
     span = f"from 1/{settings['span']:g} to {settings['span']:g} times the mean length"
@@ -549,8 +700,8 @@ def layers(settings: Settings, store: Store, report: Report) -> Measured:
 def _lost(result: LayerRescaleResult, layer: str) -> Number:
     """Accuracy lost at about the layer's mean length, with the interval of a difference of paired answers.
 
-    Of n items b are lost and c gained; the difference (b − c) / n has the standard error √(b + c − (b − c)² / n) / n. One more
-    item counts as changed, so that the interval has a width where none did.
+    Of n items b are lost and c gained; the difference (b − c) / n has the standard error √(b + c − (b − c)² /
+    n) / n. One more item counts as changed, so that the interval has a width where none did.
     """
     accuracy, changed = result.nearest(layer)
     lost, n = result.own - accuracy, result.n_test
@@ -597,14 +748,27 @@ def lengths(settings: Settings, store: Store, report: Report) -> Measured:
             norms = np.asarray(space.norms, dtype=np.float64)
             name = f"{space.name.partition(' · ')[0].partition(', state')[0]}, {data}"
             facts = {"n": len(norms)}
-            numbers.append(Number(name, "length", rounded(norms.mean()), rounded(norms.std(ddof=1)), "length", **facts))
+            numbers.append(
+                Number(name, "length", rounded(norms.mean()), rounded(norms.std(ddof=1)), "length", **facts)
+            )
             spread = norms.std(ddof=1) / norms.mean()
-            reach = Z95 * spread * np.sqrt((0.5 + spread**2) / len(norms))  # of a coefficient of variation (Gaussian)
+            reach = (
+                Z95 * spread * np.sqrt((0.5 + spread**2) / len(norms))
+            )  # of a coefficient of variation (Gaussian)
             ends = {"low": rounded(spread - reach), "high": rounded(spread + reach)}
-            numbers.append(Number(name, "deviation ÷ mean", rounded(spread), unit="0 = all alike", **facts, **ends))
+            numbers.append(
+                Number(name, "deviation ÷ mean", rounded(spread), unit="0 = all alike", **facts, **ends)
+            )
             far = np.mean(np.abs(norms - norms.mean()) > 3 * norms.std(ddof=1))
             numbers.append(
-                Number(name, "share beyond 3 deviations", rounded(far), **facts, baseline=0.0027, baseline_is="Gaussian")
+                Number(
+                    name,
+                    "share beyond 3 deviations",
+                    rounded(far),
+                    **facts,
+                    baseline=0.0027,
+                    baseline_is="Gaussian",
+                )
             )
     return Measured(tuple(numbers))
 
@@ -619,8 +783,20 @@ def grid(settings: Settings, store: Store, report: Report) -> Measured:
     sweep = inversion_sweep(pair, anchors, SweepSpec(random_state=state, test_ids=tuple(test_ids)), report)
     cells = sweep.table().dropna(subset=["cosine", "accuracy"])
     numbers = [*_correlations(cells), *_cells(cells, sweep)]
-    rotation = Number("Procrustes, which sees both spaces", "cosine", rounded(sweep.procrustes), unit="−1 … 1", n=sweep.n_rows)
-    own = Number("not stitched", "accuracy", rounded(sweep.not_stitched), n=sweep.n_test, baseline=rounded(sweep.chance))
+    rotation = Number(
+        "Procrustes, which sees both spaces",
+        "cosine",
+        rounded(sweep.procrustes),
+        unit="−1 … 1",
+        n=sweep.n_rows,
+    )
+    own = Number(
+        "not stitched",
+        "accuracy",
+        rounded(sweep.not_stitched),
+        n=sweep.n_test,
+        baseline=rounded(sweep.chance),
+    )
     return Measured((*numbers, rotation, own))
 
 
@@ -629,20 +805,35 @@ def _cells(cells, sweep) -> list[Number]:
     best = cells.loc[cells.cosine.idxmax()]
     plain = cells[(cells.delta == 0) & (cells.omega == 1)].iloc[0]
     hard = cells[cells.delta == cells.delta.max()]
-    told = {"no pruning": plain, "best": best, "hardest, ω least": hard.iloc[0], "hardest, ω most": hard.iloc[-1]}
+    told = {
+        "no pruning": plain,
+        "best": best,
+        "hardest, ω least": hard.iloc[0],
+        "hardest, ω most": hard.iloc[-1],
+    }
     numbers = []
     for name, cell in told.items():
         label = f"{name}: δ = {cell.delta:g}, ω = {cell.omega:g}"
         cosine = {"unit": "−1 … 1", "n": sweep.n_rows}
         by_chance = {"baseline": rounded(cell.chance)}
         if name == "best":  # a maximum over the cells, so compared with the same maximum by chance
-            by_chance = {"baseline": rounded(sweep.best_chance.high), "baseline_is": "best cell by chance, 97.5 %"}
+            by_chance = {
+                "baseline": rounded(sweep.best_chance.high),
+                "baseline_is": "best cell by chance, 97.5 %",
+            }
         numbers.append(Number(label, "cosine between spaces", rounded(cell.cosine), **cosine, **by_chance))
         numbers.append(Number(label, "cosine within the space", rounded(cell.within), **cosine))
         chance = rounded(sweep.chance)
         numbers.append(Number(label, "accuracy", rounded(cell.accuracy), n=sweep.n_test, baseline=chance))
         numbers.append(
-            Number(label, "anchors kept", rounded(cell.kept), unit="count", baseline=sweep.n_anchors, baseline_is="given")
+            Number(
+                label,
+                "anchors kept",
+                rounded(cell.kept),
+                unit="count",
+                baseline=sweep.n_anchors,
+                baseline_is="given",
+            )
         )
         if not np.isnan(cell.condition):
             numbers.append(Number(label, "condition number", rounded(cell.condition), unit="1 = best"))
@@ -674,14 +865,19 @@ def _correlations(cells) -> list[Number]:
     return numbers
 
 
-# Heads applied to encoders on which they were not trained: relative ones, absolute ones by inversion, across domains.
+# Heads applied to encoders on which they were not trained: relative ones, absolute ones by inversion, across
+# domains.
 
 _STITCHED_OURS = ("whitened", "irp-ridge", "irp-whitened")
 
 
 def relative_heads(settings: Settings, store: Store, report: Report) -> Measured:
-    """Tables 5, 6 and 16: weighted F1 of absolute, relative and whitened heads, not stitched and stitched; every pair."""
-    result = _stitched_of_stitched(("absolute", "relative", "whitened"), settings, MethodSettings(), store, report)
+    """Tables 5, 6 and 16: weighted F1 of absolute, relative and whitened heads, not stitched and stitched;
+    every pair.
+    """
+    result = _stitched_of_stitched(
+        ("absolute", "relative", "whitened"), settings, MethodSettings(), store, report
+    )
     names = [name.partition(" · ")[0].partition(", state")[0] for name in result.encoders]
     numbers = _means(result, "f1")
     facts = {"n": result.n_test, "group": "pairs", "baseline": rounded(result.chance("f1"))}
@@ -704,11 +900,15 @@ def absolute_heads(settings: Settings, store: Store, report: Report) -> Measured
 
 def across_looks(settings: Settings, store: Store, report: Report) -> Measured:
     """Fig. 7 of the second paper: heads trained on one look of the digits, applied to another."""
-    datasets = tuple(DatasetSpec("digits", options=(("look", one),) if one != "plain" else ()) for one in settings["looks"])
+    datasets = tuple(
+        DatasetSpec("digits", options=(("look", one),) if one != "plain" else ()) for one in settings["looks"]
+    )
     domains = DomainsSpec(datasets, tuple(SmallVision(name) for name in settings["networks"]))
     parts = trained_parts(domains, store, report)
     carry = MethodSettings(omega=settings["omega"], delta=settings["delta"])
-    result = cross_domain_matrix(parts, CrossDomainSpec(n_anchors=settings["n_anchors"], settings=carry), report)
+    result = cross_domain_matrix(
+        parts, CrossDomainSpec(n_anchors=settings["n_anchors"], settings=carry), report
+    )
     numbers = []
     for line in result.summary().to_dict("records"):
         facts = {"n": result.n_test[0], "baseline": rounded(line["chance"])}
@@ -729,7 +929,9 @@ def _stitched_of_stitched(
 
 
 def _means(result: StitchResult, metric: str) -> list[Number]:
-    """A method's mean over encoders (not stitched) and over ordered pairs (stitched), deviations over the random states."""
+    """A method's mean over encoders (not stitched) and over ordered pairs (stitched), deviations over the
+    random states.
+    """
     off = ~np.eye(len(result.encoders), dtype=bool)
     facts = {"n": result.n_test, "group": "mean", "baseline": rounded(result.chance(metric))}
     numbers = []
@@ -739,7 +941,12 @@ def _means(result: StitchResult, metric: str) -> list[Number]:
             able = chosen[:, ~np.isnan(chosen[0])]
             if able.shape[1]:
                 numbers.append(
-                    averaged(_title_of_stitched(method), f"{where}: {STITCH_METRICS[metric].title}", able.mean(axis=1), **facts)
+                    averaged(
+                        _title_of_stitched(method),
+                        f"{where}: {STITCH_METRICS[metric].title}",
+                        able.mean(axis=1),
+                        **facts,
+                    )
                 )
     return numbers
 
@@ -761,10 +968,11 @@ _NAMES = {"word2vec-novels": "Word2Vec", "fasttext-novels": "FastText"}
 
 
 def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
-    """Both directions, each form; Jaccard, MRR and cosine in the paper's convention, Jaccard of mutual neighbours beside.
+    """Both directions, each form; Jaccard, MRR and cosine in the paper's convention, Jaccard of mutual
+    neighbours beside.
 
-    "held-out rows": no anchor is a query or a candidate. "as published": the anchors are scored, too, and a relative space
-    reproduces its own anchors.
+    "held-out rows": no anchor is a query or a candidate. "as published": the anchors are scored, too, and a
+    relative space reproduces its own anchors.
     """
     pair = word_pair((), store)
     ways = (Match(pair.target, pair.source, 0, 0, 0), pair)
@@ -780,7 +988,12 @@ def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
             split = replace(held_out(way, left_out), random_state=state)
             for which, metric, score in _scores_of_word_spaces(made, split, settings, way is pair):
                 name = which or f"{_NAMES[way.source.name]} → {_NAMES[way.target.name]}"
-                row = {"label": f"{form}, {told}, {name}", "metric": metric, "value": float(score), "baseline": score.null.mean}
+                row = {
+                    "label": f"{form}, {told}, {name}",
+                    "metric": metric,
+                    "value": float(score),
+                    "baseline": score.null.mean,
+                }
                 unit = "−1 … 1" if metric == "cosine" else SHARE
                 rows.append({**row, "unit": unit, "n": score.n_queries, "k": score.k})
     return Measured(grouped(rows))
@@ -795,4 +1008,8 @@ def _scores_of_word_spaces(
     for metric, name in (("jaccard", "Jaccard"), ("mrr", "MRR"), ("cosine", "cosine")):
         yield "", name, scores[metric]
     if both_ways:
-        yield "Word2Vec and FastText", "Jaccard, mutual", score_pair(*made, split, convention="mutual", **asked)["jaccard"]
+        yield (
+            "Word2Vec and FastText",
+            "Jaccard, mutual",
+            score_pair(*made, split, convention="mutual", **asked)["jaccard"],
+        )

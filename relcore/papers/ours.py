@@ -85,7 +85,8 @@ class Ours:
     date, version : str
         Day, ISO; version of Relscope.
     commit : str
-        Short hash of the checkout that measured it, with "+" where its code was changed and not committed; "" unknown.
+        Short hash of the checkout that measured it, with "+" where its code was changed and not committed; ""
+        unknown.
     run_version : int
         `PaperRun.version` when it was measured.
     seconds : float
@@ -132,7 +133,9 @@ def write_ours(folder: Path, found: Ours) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found.run}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(records.to_json(found), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(
+        json.dumps(records.to_json(found), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
     partial.replace(path)
 
 
@@ -140,10 +143,14 @@ def _read(path: Path) -> Ours:
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise SpaceError(f"{path}: expected a JSON object of measured numbers, got {error}; make it again") from error
+        raise SpaceError(
+            f"{path}: expected a JSON object of measured numbers, got {error}; make it again"
+        ) from error
     found = records.from_json(Ours, described, str(path))
     if found.run != path.stem:
-        raise SpaceError(f"{path}: expected numbers of the run {path.stem!r}, got those of {found.run!r}; rename the file")
+        raise SpaceError(
+            f"{path}: expected numbers of the run {path.stem!r}, got those of {found.run!r}; rename the file"
+        )
     return found
 
 
@@ -172,30 +179,48 @@ def spread_of(number: Number) -> Spread | None:
 
     In this order:
 
-    1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a correlation);
-    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what differs between
-    repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
+    1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a
+    correlation);
+    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what differs
+    between repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
     3. of a single measurement with a deviation over its n rows, that deviation ÷ √n;
-    4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean can have:
+    4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean
+    can have:
        √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.
     """
     if number.low is not None and number.high is not None:
-        return Spread((number.high - number.low) / (2 * quantile(inf)), inf, number.low, number.high, "found by the run")
+        return Spread(
+            (number.high - number.low) / (2 * quantile(inf)), inf, number.low, number.high, "found by the run"
+        )
     if number.deviation and number.repeats > 1:
-        found = _around(number.value, number.deviation / sqrt(number.repeats), number.repeats - 1, "Student's, over repeats")
+        found = _around(
+            number.value,
+            number.deviation / sqrt(number.repeats),
+            number.repeats - 1,
+            "Student's, over repeats",
+        )
         return _within_range(found, number)
     if number.deviation and number.n:
-        return _within_range(_around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n"), number)
+        return _within_range(
+            _around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n"), number
+        )
     if number.n and number.unit in (SHARE, _COSINES) and number.metric not in _CORRELATIONS:
         least = 0.0 if number.unit == SHARE else -1.0
-        variance = max((1 - number.value) * (number.value - least), 0.0)  # of all distributions on the range, the widest
-        return _within_range(_around(number.value, sqrt(variance / number.n), inf, "at most, from n rows"), number)
+        variance = max(
+            (1 - number.value) * (number.value - least), 0.0
+        )  # of all distributions on the range, the widest
+        return _within_range(
+            _around(number.value, sqrt(variance / number.n), inf, "at most, from n rows"), number
+        )
     return None
 
 
 def quantile(freedom: float) -> float:
     """Of Student's distribution: what 97.5 % lie below."""
-    from scipy.special import ndtri, stdtrit  # `scipy.stats` has them, too, and takes longer to import than a page to open
+    from scipy.special import (
+        ndtri,
+        stdtrit,
+    )  # `scipy.stats` has them, too, and takes longer to import than a page to open
 
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
 
@@ -224,7 +249,8 @@ def averaged(label: str, metric: str, values: Sequence[float], **more: Any) -> N
 def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
     """`averaged` of rows with equal group, label and metric, in the order in which these first come.
 
-    Each row has label, metric, value, and perhaps group, unit, n, k, baseline: those of the first, baselines averaged.
+    Each row has label, metric, value, and perhaps group, unit, n, k, baseline: those of the first, baselines
+    averaged.
     """
     numbers = []
     table = pd.DataFrame([{"group": "", **row} for row in rows])

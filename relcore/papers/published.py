@@ -92,7 +92,11 @@ class PublishedTable:
         lines = []
         for line in record["rows"]:
             if len(line) != len(labels) + len(measures):
-                raise SpaceError(f"published: expected {len(labels) + len(measures)} entries in a line, got {line!r}")
+                raise SpaceError(
+                    f"published: expected {len(labels) + len(measures)} entries in a line, got {line!r}"
+                )
             entries = zip(line[len(labels) :], measures, strict=True)
-            lines.append((tuple(line[: len(labels)]), tuple(Cell.of(text, measure.unit) for text, measure in entries)))
+            lines.append(
+                (tuple(line[: len(labels)]), tuple(Cell.of(text, measure.unit) for text, measure in entries))
+            )
         return cls(record["setting"], labels, measures, tuple(lines))

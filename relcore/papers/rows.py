@@ -1,4 +1,6 @@
-"""The rows of the Papers page: a table or figure of a paper each, its published numbers and the runs that measure it here."""
+"""The rows of the Papers page: a table or figure of a paper each, its published numbers and the runs that
+measure it here.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from relcore.base.errors import SpaceError, quote
 from relcore.papers.ours import Number
 from relcore.papers.published import FOLDER, PublishedTable
 
-# What a paper's row asserts, as comparisons between labelled numbers, kept in relcore/data/papers beside the row.
+# What a paper's row asserts, as comparisons between labelled numbers, kept in relcore/data/papers beside the
+# row.
 
 CHANCE = "chance of "
 _FIELDS = {"says", "run", "more", "than", "times", "plus", "over"}
@@ -30,10 +33,11 @@ class Claim:
     run : str
         Whose numbers these are.
     more, than : str or float
-        ``"label | metric"`` of a number, ``"chance of label | metric"`` of its baseline, or a constant. A label may have the
-        wildcard ``*`` where it holds a value that a run finds; it must fit one number.
+        ``"label | metric"`` of a number, ``"chance of label | metric"`` of its baseline, or a constant. A
+        label may have the wildcard ``*`` where it holds a value that a run finds; it must fit one number.
     times, plus : float
-        The margin. Where a paper says "about as well", it is the least favourable one in the paper's own table.
+        The margin. Where a paper says "about as well", it is the least favourable one in the paper's own
+        table.
     """
 
     says: str
@@ -48,7 +52,8 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Claims from their records; a record with ``over`` is one for each of its values, put where ``{}`` stands.
+    """Claims from their records; a record with ``over`` is one for each of its values, put where ``{}``
+    stands.
 
     Raises
     ------
@@ -58,7 +63,9 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     made = []
     for record in records:
         if unknown := set(record) - _FIELDS:
-            raise SpaceError(f"claims: expected some of {quote(sorted(_FIELDS))}, got {quote(sorted(unknown))}")
+            raise SpaceError(
+                f"claims: expected some of {quote(sorted(_FIELDS))}, got {quote(sorted(unknown))}"
+            )
         one = {name: value for name, value in record.items() if name != "over"}
         for value in record.get("over", [""]):
             try:
@@ -80,7 +87,9 @@ def number_of(side: str, numbers: Sequence[Number]) -> Number:
     found = [number for number in numbers if number.metric == metric and _fits(number.label, label)]
     if len(found) != 1:
         known = quote(dict.fromkeys(f"{number.label} | {number.metric}" for number in numbers))
-        raise SpaceError(f"claims: expected {side!r} to name one number, got {len(found)} that fit; there are {known}")
+        raise SpaceError(
+            f"claims: expected {side!r} to name one number, got {len(found)} that fit; there are {known}"
+        )
     return found[0]
 
 
@@ -120,7 +129,8 @@ class PaperRow:
     page, tab : str
         The page that explores it, and its tab, or its study.
     runs : tuple of str
-        Runs that answer it here, ``"stitch-digits"`` or, of one group of its numbers alone, ``"stitch-digits/mean"``.
+        Runs that answer it here, ``"stitch-digits"`` or, of one group of its numbers alone,
+        ``"stitch-digits/mean"``.
     differs : str
         How what is measured here differs from the paper.
     needs : str
@@ -162,7 +172,9 @@ class PaperRow:
 
     def groups(self, run: str) -> tuple[str, ...]:
         """The groups of this run's numbers that belong here; none: all of them."""
-        return tuple(group for name, _, group in (one.partition("/") for one in self.runs) if name == run and group)
+        return tuple(
+            group for name, _, group in (one.partition("/") for one in self.runs) if name == run and group
+        )
 
 
 @cache
@@ -197,5 +209,9 @@ def _rows_of(name: str) -> list[PaperRow]:
         table = row.pop("published", None)
         published = PublishedTable.from_json(table) if table else None
         claims = claims_of(row.pop("claims", ()))
-        made.append(PaperRow(paper, published=published, claims=claims, **{"note": "", **row, "runs": tuple(row["runs"])}))
+        made.append(
+            PaperRow(
+                paper, published=published, claims=claims, **{"note": "", **row, "runs": tuple(row["runs"])}
+            )
+        )
     return made

@@ -54,7 +54,9 @@ class PaperRun:
     version: int = 1
 
 
-RUNS = records.from_json(dict[str, PaperRun], json.loads((FOLDER / "runs.json").read_text(encoding="utf-8")), "runs.json")
+RUNS = records.from_json(
+    dict[str, PaperRun], json.loads((FOLDER / "runs.json").read_text(encoding="utf-8")), "runs.json"
+)
 
 
 # The commit of the project's own checkout: what code a number was measured with.
@@ -69,7 +71,9 @@ def commit_of(project: Path = _PROJECT) -> str:
     "" where the folder is no checkout of its own, or git is not installed.
     """
     top = _git(project, "rev-parse", "--show-toplevel")
-    if not top or Path(top).resolve() != project.resolve():  # installed into a folder of someone else's checkout
+    if (
+        not top or Path(top).resolve() != project.resolve()
+    ):  # installed into a folder of someone else's checkout
         return ""
     changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", _MEASURES)
     return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
@@ -77,7 +81,9 @@ def commit_of(project: Path = _PROJECT) -> str:
 
 def _git(folder: Path, *asked: str) -> str:
     try:
-        return subprocess.run(["git", *asked], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", *asked], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 
@@ -114,10 +120,14 @@ def measure(name: str, store: Store, report: Report | None = None) -> Ours:
     commit = commit_of()  # before it runs: the code is loaded now
     module, _, function = run.function.partition(":")
     began = time.perf_counter()
-    found = getattr(import_module(f"relcore.papers.{module}"), function)(run.settings, store, report or silent)
+    found = getattr(import_module(f"relcore.papers.{module}"), function)(
+        run.settings, store, report or silent
+    )
     seconds = round(time.perf_counter() - began + found.earlier_seconds, 1)
     today = date.today().isoformat()
-    return Ours(name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version)
+    return Ours(
+        name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version
+    )
 
 
 def expected(name: str, store: Store) -> pace.Expected:
@@ -154,6 +164,6 @@ def what_is_missing(name: str) -> str:
     if not needed or folder_of(needed):
         return ""
     return (
-        f"{RUNS[name].title}: expected {needed} in the data folder, which RELSCOPE_DATA names, got none; put it there, or set "
-        "RELSCOPE_DATA to a folder that has it"
+        f"{RUNS[name].title}: expected {needed} in the data folder, which RELSCOPE_DATA names, got none; put"
+        " it there, or set RELSCOPE_DATA to a folder that has it"
     )

@@ -51,7 +51,8 @@ MORE = ["baseline_is", "interval_is", *_FACTS, "verdict"]
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
     """A line per number. `source` is "published" or "here"; `found` holds the results by run.
 
-    Published numbers keep the unit in which they are printed; their `data` is the setting that the paper names.
+    Published numbers keep the unit in which they are printed; their `data` is the setting that the paper
+    names.
     """
     lines = [line for row in rows for line in (*_published(row), *_measured(row, found))]
     return pd.DataFrame(lines, columns=[*COLUMNS, *MORE])
@@ -67,7 +68,11 @@ def printed_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.Dat
             lines.append({**place, "what": line["what"], "metric": line["metric"], "published": line["text"]})
         for name in row.run_names():
             for number in found[name].of_groups(row.groups(name)) if name in found else ():
-                told = {"here": number.text(), "commit": found[name].commit, "verdict": verdict.word if verdict else None}
+                told = {
+                    "here": number.text(),
+                    "commit": found[name].commit,
+                    "verdict": verdict.word if verdict else None,
+                }
                 lines.append({**place, "what": number.label, "metric": number.metric, **told})
     return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here", "commit", "verdict"])
 
@@ -91,7 +96,9 @@ def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
             "paper": row.paper.title,
             "row": row.name,
             "shows": row.shows,
-            "published": [{name: value for name, value in line.items() if value is not None} for line in _published(row)],
+            "published": [
+                {name: value for name, value in line.items() if value is not None} for line in _published(row)
+            ],
             "here": [record.to_json(found[name]) for name in row.run_names() if name in found],
             **_judged(row, found),
         }
@@ -127,11 +134,20 @@ def _measured(row: PaperRow, found: Mapping[str, Ours]) -> list[dict[str, Any]]:
         if name not in found:
             continue
         ours = found[name]
-        facts = {name: getattr(ours, name) for name in _FACTS} | {"verdict": verdict.word if verdict else None}
+        facts = {name: getattr(ours, name) for name in _FACTS} | {
+            "verdict": verdict.word if verdict else None
+        }
         for number in ours.of_groups(row.groups(name)):
             place = {"paper": row.paper.authors, "row": row.name, "source": "here", "what": number.label}
             own = {key: getattr(number, key) for key in _FIELDS} | _interval(number)
-            lines.append({**place, **own, **facts, "baseline_is": number.baseline_is if number.baseline is not None else None})
+            lines.append(
+                {
+                    **place,
+                    **own,
+                    **facts,
+                    "baseline_is": number.baseline_is if number.baseline is not None else None,
+                }
+            )
     return lines
 
 
@@ -149,6 +165,10 @@ def _judged(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, Any]:
 
 def _claim(decided: Decided) -> dict[str, Any]:
     """The comparison, the difference between its sides with its 95 % interval, and the outcome."""
-    asked = {name: value for name, value in asdict(decided.claim).items() if value != {"times": 1.0, "plus": 0.0}.get(name)}
+    asked = {
+        name: value
+        for name, value in asdict(decided.claim).items()
+        if value != {"times": 1.0, "plus": 0.0}.get(name)
+    }
     ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}
     return {**asked, "difference": decided.difference, **ends, "outcome": decided.outcome}

@@ -1,17 +1,18 @@
 """Whether a paper's pattern is seen here, by a rule.
 
-Each row with measured numbers has claims (relcore.papers.rows): comparisons that the paper's row makes, such as "relative
-MRR > absolute MRR" or "stitched ≥ .85 × not stitched". A claim is decided on our numbers. With the difference
-D = more − (times × than + plus), its standard error from those of both numbers (relcore.papers.ours; they are taken as
-independent, which is too wide rather than too narrow where both were measured on the same rows), and Student's quantile t at
-95 % with Welch's degrees of freedom, the claim
+Each row with measured numbers has claims (relcore.papers.rows): comparisons that the paper's row makes, such
+as "relative MRR > absolute MRR" or "stitched ≥ .85 × not stitched". A claim is decided on our numbers. With
+the difference D = more − (times × than + plus), its standard error from those of both numbers
+(relcore.papers.ours; they are taken as independent, which is too wide rather than too narrow where both were
+measured on the same rows), and Student's quantile t at 95 % with Welch's degrees of freedom, the claim
 
 - holds where D − t × error > 0,
 - fails where D + t × error < 0,
 - is not decided otherwise, or where a number has no interval.
 
-The row's pattern holds where all its claims hold, is seen partly where some hold, and is not seen ("does not hold") where none
-holds. Claims whose runs were not made yet are left out. No correction is made for the number of claims.
+The row's pattern holds where all its claims hold, is seen partly where some hold, and is not seen ("does not
+hold") where none holds. Claims whose runs were not made yet are left out. No correction is made for the
+number of claims.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from relcore.papers.rows import CHANCE, Claim, PaperRow, number_of
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
 YES, NO, OPEN = "holds", "fails", "not decided"
 RULE = (
-    "Each row asserts comparisons between numbers. A comparison holds here if the difference is above zero beyond its standard "
-    "error at 95 %, fails if it is below zero beyond it, and is not decided otherwise. The pattern holds if all comparisons "
-    "hold, holds partly if some do, and does not hold if none does."
+    "Each row asserts comparisons between numbers. A comparison holds here if the difference is above zero"
+    " beyond its standard error at 95 %, fails if it is below zero beyond it, and is not decided otherwise."
+    " The pattern holds if all comparisons hold, holds partly if some do, and does not hold if none does."
 )
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A claim with the two sides here, their difference with its 95 % interval, and whether it "holds", "fails" or is open.
+    """A claim with the two sides here, their difference with its 95 % interval, and whether it "holds",
+    "fails" or is open.
 
     `than` has the claim's margin in it already. NaN ends: a number has no interval.
     """
@@ -63,7 +65,8 @@ class ClaimVerdict:
         """``"3 of 4 comparisons hold, 1 not decided"``."""
         outcomes = [one.outcome for one in self.claims]
         told = (
-            f"{outcomes.count(YES)} of {len(outcomes)} comparison{'s' * (len(outcomes) > 1)} hold{'s' * (len(outcomes) == 1)}"
+            f"{outcomes.count(YES)} of {len(outcomes)} comparison{'s' * (len(outcomes) > 1)}"
+            f" hold{'s' * (len(outcomes) == 1)}"
         )
         more = [f"{outcomes.count(one)} {one}" for one in (NO, OPEN) if outcomes.count(one)]
         return ", ".join([told, *more])
@@ -96,10 +99,16 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     SpaceError
         A side names no number, or several.
     """
-    (more, more_error, more_freedom), (than, than_error, than_freedom) = (_side(side, numbers) for side in claim.sides())
+    (more, more_error, more_freedom), (than, than_error, than_freedom) = (
+        _side(side, numbers) for side in claim.sides()
+    )
     than, than_error = claim.times * than + claim.plus, abs(claim.times) * than_error
     error = sqrt(more_error**2 + than_error**2)
-    parts = [(one, freedom) for one, freedom in ((more_error, more_freedom), (than_error, than_freedom)) if freedom != inf]
+    parts = [
+        (one, freedom)
+        for one, freedom in ((more_error, more_freedom), (than_error, than_freedom))
+        if freedom != inf
+    ]
     shared = sum(one**4 / freedom for one, freedom in parts)  # Welch and Satterthwaite
     reach = quantile(error**4 / shared if shared > 0 else inf) * error
     low, high = more - than - reach, more - than + reach

@@ -26,9 +26,9 @@ def select_anchors(
     Parameters
     ----------
     strategy : {"random", "farthest-point", "k-means", "most-frequent", "class-balanced"}
-        The strategies of Moschella et al. 2023 (their code): uniform; each next anchor farthest (in angle) from those
-        chosen; the row nearest to each k-means centroid; the most frequent rows in falling order; the same number from
-        each label, where a label is too small the others fill up.
+        The strategies of Moschella et al. 2023 (their code): uniform; each next anchor farthest (in angle)
+        from those chosen; the row nearest to each k-means centroid; the most frequent rows in falling order;
+        the same number from each label, where a label is too small the others fill up.
     pool : int, optional
         Choose among the `pool` most frequent rows only (the paper's code: 1,000, 5,000, 10,000).
 
@@ -58,8 +58,8 @@ def select_anchors(
     candidates = _by_frequency(space)[:pool]
     if n_anchors > len(candidates):
         raise SpaceError(
-            f"n_anchors: expected at most {len(candidates)}, the rows of {space.name!r} that can be chosen, got {n_anchors}; "
-            "ask for fewer, or widen the pool"
+            f"n_anchors: expected at most {len(candidates)}, the rows of {space.name!r} that can be chosen,"
+            f" got {n_anchors}; ask for fewer, or widen the pool"
         )
     rows = STRATEGIES[strategy].load()(space, candidates, n_anchors, np.random.default_rng(random_state))
     return space.ids[rows]
@@ -84,7 +84,8 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
         zero = [identifier for identifier, norm in zip(ids, space.norms[rows], strict=True) if norm == 0]
         if zero:
             raise SpaceError(
-                f"anchors: {quote(zero[:3])} are zero vectors in {space.name!r} and have no direction; remove them"
+                f"anchors: {quote(zero[:3])} are zero vectors in {space.name!r} and have no direction; remove"
+                " them"
             )
     return ids
 
@@ -94,20 +95,29 @@ def _by_frequency(space: LatentSpace) -> np.ndarray:
     return rows[space.norms[rows] > 0]
 
 
-def at_random(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def at_random(
+    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
+) -> np.ndarray:
     return rng.choice(candidates, n_anchors, replace=False)
 
 
-def most_frequent(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def most_frequent(
+    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
+) -> np.ndarray:
     return candidates[:n_anchors]
 
 
-def farthest_point(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
-    return candidates[farthest_points(_directions(space, candidates), n_anchors, start=int(rng.integers(len(candidates))))]
+def farthest_point(
+    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
+) -> np.ndarray:
+    return candidates[
+        farthest_points(_directions(space, candidates), n_anchors, start=int(rng.integers(len(candidates))))
+    ]
 
 
 def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.ndarray:
-    """Greedy farthest-point sampling of unit rows (n, d) under 1 − cos, from row `start`; row numbers (n_points,).
+    """Greedy farthest-point sampling of unit rows (n, d) under 1 − cos, from row `start`; row numbers
+    (n_points,).
 
     Raises
     ------
@@ -121,14 +131,18 @@ def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.nda
     for step in range(1, n_points):
         farthest = int(np.argmin(nearest))
         if nearest[farthest] > 1 - 1e-6:
-            raise SpaceError(f"n_anchors: expected at most {step}, the number of distinct directions, got {n_points}")
+            raise SpaceError(
+                f"n_anchors: expected at most {step}, the number of distinct directions, got {n_points}"
+            )
         chosen[step] = farthest
         np.maximum(nearest, directions @ directions[farthest], out=nearest)
         nearest[farthest] = np.inf
     return chosen
 
 
-def k_means(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def k_means(
+    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
+) -> np.ndarray:
     from sklearn.cluster import MiniBatchKMeans
 
     directions = _directions(space, candidates)
@@ -139,18 +153,26 @@ def k_means(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.
     chosen = np.empty(n_anchors, dtype=np.int64)
     for centroid, row in enumerate(similarity):
         chosen[centroid] = np.argmax(row)
-        similarity[:, chosen[centroid]] = -np.inf  # two centroids may share their nearest row: the second takes its next
+        similarity[
+            :, chosen[centroid]
+        ] = -np.inf  # two centroids may share their nearest row: the second takes its next
     return candidates[chosen]
 
 
-def class_balanced(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def class_balanced(
+    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
+) -> np.ndarray:
     if space.labels is None:
-        raise SpaceError(f"strategy 'class-balanced': expected labels, {space.name!r} has none; choose another strategy")
+        raise SpaceError(
+            f"strategy 'class-balanced': expected labels, {space.name!r} has none; choose another strategy"
+        )
     shuffled = rng.permutation(candidates)
     labels = space.labels[shuffled]
     labelled = labels != ""
     if np.count_nonzero(labelled) < n_anchors:
-        raise SpaceError(f"n_anchors: expected at most {np.count_nonzero(labelled)}, the labelled rows, got {n_anchors}")
+        raise SpaceError(
+            f"n_anchors: expected at most {np.count_nonzero(labelled)}, the labelled rows, got {n_anchors}"
+        )
     shuffled, labels = shuffled[labelled], labels[labelled]
     classes, positions = np.unique(labels.astype(str), return_inverse=True)
     # Deal round by round: the first of every class, then the second of every class, until enough are dealt.
@@ -182,10 +204,11 @@ class AnchorDiagnostics:
     rank : int
         Numerical rank; below min(k, d) some anchors are combinations of others.
     condition_number : float
-        Largest over smallest singular value, 1 … ∞; a large value means that inverting a relative space amplifies noise.
+        Largest over smallest singular value, 1 … ∞; a large value means that inverting a relative space
+        amplifies noise.
     effective_rank : float
-        exp of the entropy of the normalised squared singular values, 1 … min(k, d): the effective number of directions
-        (Roy and Vetterli 2007, on the squared values).
+        exp of the entropy of the normalised squared singular values, 1 … min(k, d): the effective number of
+        directions (Roy and Vetterli 2007, on the squared values).
     coverage : float
         Mean over all rows of the cosine to the nearest anchor, −1 … 1.
     coverage_random : float
@@ -221,12 +244,16 @@ def diagnose_anchors(
     floor = singular_values[0] * max(anchors.shape) * np.finfo(np.float32).eps
     energy = singular_values**2 / np.sum(singular_values**2)
     energy = energy[energy > 0]
-    random_ids = select_anchors(space, min(len(ids), np.count_nonzero(space.norms)), random_state=random_state)
+    random_ids = select_anchors(
+        space, min(len(ids), np.count_nonzero(space.norms)), random_state=random_state
+    )
     return AnchorDiagnostics(
         n_anchors=len(ids),
         singular_values=singular_values,
         rank=int(np.count_nonzero(singular_values > floor)),
-        condition_number=float(singular_values[0] / singular_values[-1]) if singular_values[-1] > floor else float("inf"),
+        condition_number=(
+            float(singular_values[0] / singular_values[-1]) if singular_values[-1] > floor else float("inf")
+        ),
         effective_rank=float(np.exp(-np.sum(energy * np.log(energy)))),
         coverage=_coverage(space, anchors, mean),
         coverage_random=_coverage(space, unit_rows(space.vectors[space.rows(random_ids)], mean), mean),
@@ -237,8 +264,8 @@ def diagnose_anchors(
 def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
     """Says that 5 % of the anchors or more lie where another one does; "" where fewer do.
 
-    Each is one more column of the relative space, so their direction counts as often as it has anchors. The mean is that of at
-    most 1,000 rows, as this is computed again for each change of an anchor.
+    Each is one more column of the relative space, so their direction counts as often as it has anchors. The
+    mean is that of at most 1,000 rows, as this is computed again for each change of an anchor.
     """
     ids = shared_anchors(anchor_ids, space)
     sample = space.vectors[:: -(-len(space) // _SAMPLED_ROWS)]
@@ -248,8 +275,9 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
         return ""
     named = quote([ids[row] for row in again[:3]]) + (", …" if len(again) > 3 else "")
     return (
-        f"{len(again):,} of {len(ids):,} anchors coincide with another anchor in {quote([space.name])} ({named}), so one "
-        "direction counts several times in relative scores. Remove them, or read the whitened scores."
+        f"{len(again):,} of {len(ids):,} anchors coincide with another anchor in {quote([space.name])}"
+        f" ({named}), so one direction counts several times in relative scores. Remove them, or read the"
+        " whitened scores."
     )
 
 

@@ -1,4 +1,6 @@
-"""Which anchor pairs are wrong? Pairs ranked by how well the others explain them, and a threshold with a stated error."""
+"""Which anchor pairs are wrong? Pairs ranked by how well the others explain them, and a threshold with a
+stated error.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Audit:
 
     @cached_property
     def mismatched(self) -> np.ndarray:
-        """Agreement of a source with the target of another pair, ascending, (k · (k − 1),): what a wrong pair looks like."""
+        """Agreement of a source with the target of another pair, ascending, (k · (k − 1),): what a wrong
+        pair looks like.
+        """
         k = len(self.agreement)
         return np.sort(self.agreement[~np.eye(k, dtype=bool)])
 
@@ -56,8 +60,8 @@ class Audit:
 
     @cached_property
     def n_wrong(self) -> float:
-        """Estimated number of wrong pairs (Storey 2002): wrong pairs agree as mismatches do, 90 % of which lie below a known
-        value where hardly a right pair lies."""
+        """Estimated number of wrong pairs (Storey 2002): wrong pairs agree as mismatches do, 90 % of which
+        lie below a known value where hardly a right pair lies."""
         below = np.quantile(self.mismatched, _JUDGED)
         return float(min((self.of_pairs < below).sum() / _JUDGED, len(self.of_pairs)))
 
@@ -70,8 +74,9 @@ class Audit:
     def suspects(self) -> np.ndarray:
         """Pairs that are suspect, the least agreement first; none where the audit is not `decided`.
 
-        As many of the ranking as keep the expected share of right pairs among them within `false_share`: of the n that agree
-        least, n_wrong · F are wrong, F being the share of mismatches that agree less than the next pair.
+        As many of the ranking as keep the expected share of right pairs among them within `false_share`: of
+        the n that agree least, n_wrong · F are wrong, F being the share of mismatches that agree less than
+        the next pair.
         """
         if not self.decided or self.n_wrong == 0:
             return self.ranking[:0]
@@ -82,21 +87,25 @@ class Audit:
         return self.ranking[: within[-1] + 1] if len(within) else self.ranking[:0]
 
 
-def audit_pairs(X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_share: float = FALSE_SHARE) -> Audit:
-    """Audit pairs of directions: centred unit rows of two spaces, (k, d_source) and (k, d_target), of any two widths.
+def audit_pairs(
+    X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_share: float = FALSE_SHARE
+) -> Audit:
+    """Audit pairs of directions: centred unit rows of two spaces, (k, d_source) and (k, d_target), of any two
+    widths.
 
     Parameters
     ----------
     method : {"procrustes", "similarities"}
-        "procrustes": a rotation fitted on the 60 % of the pairs that agree best, ten times; agreement is the cosine of the
-        rotated source to the target, for trusted pairs by a rotation fitted without them. "similarities": the correlation of
-        the pair's similarities to all other anchors, worked out in each space by itself.
+        "procrustes": a rotation fitted on the 60 % of the pairs that agree best, ten times; agreement is the
+        cosine of the rotated source to the target, for trusted pairs by a rotation fitted without them.
+        "similarities": the correlation of the pair's similarities to all other anchors, worked out in each
+        space by itself.
     false_share : float
         Above 0, below 1; see `Audit`.
 
-    Measured on 300 pairs, of which 0, 10, 30 or 100 were mismatched, by "procrustes", on average over five random states that
-    chose no setting: precision of the ranking at the number of wrong pairs; precision and recall of the suspects; suspects
-    with no wrong pair.
+    Measured on 300 pairs, of which 0, 10, 30 or 100 were mismatched, by "procrustes", on average over five
+    random states that chose no setting: precision of the ranking at the number of wrong pairs; precision and
+    recall of the suspects; suspects with no wrong pair.
 
     ==================================== ================ ================ ================ =======
     pairs                                ranking          precision        recall           with 0
@@ -110,11 +119,12 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_
     sentences, TF-IDF + SVD and MiniLM   .50, .67, .84    .32, .54, .80    .84, .87, .54    19.6
     ==================================== ================ ================ ================ =======
 
-    Every tenth mismatch of digits pairs two pictures of one digit, which networks that know the digits place together: such
-    a pair is wrong in name only, and is not found. In the last line one right pair in 15 agrees no better than mismatched
-    pairs, because the two encoders have little in common: no audit can tell it from a wrong one, and 100 wrong pairs leave
-    two of five states undecided. "similarities" ranks words .90, .96, .98, digits across classes .90 to 1.00, and the last
-    line .68, .79, .84; between MLP and CNN it suspects 7 right pairs.
+    Every tenth mismatch of digits pairs two pictures of one digit, which networks that know the digits place
+    together: such a pair is wrong in name only, and is not found. In the last line one right pair in 15
+    agrees no better than mismatched pairs, because the two encoders have little in common: no audit can tell
+    it from a wrong one, and 100 wrong pairs leave two of five states undecided. "similarities" ranks words
+    .90, .96, .98, digits across classes .90 to 1.00, and the last line .68, .79, .84; between MLP and CNN it
+    suspects 7 right pairs.
 
     Raises
     ------
@@ -134,15 +144,20 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_
     """
     need_one_of("method", method, AUDITS)
     if len(X) != len(Y) or len(X) < FEWEST:
-        raise SpaceError(f"audit: expected {FEWEST} pairs or more, got {len(X):,} and {len(Y):,} rows; choose more anchors")
+        raise SpaceError(
+            f"audit: expected {FEWEST} pairs or more, got {len(X):,} and {len(Y):,} rows; choose more anchors"
+        )
     if not 0 < false_share < 1:
         raise SpaceError(f"false_share: expected a share between 0 and 1, got {false_share!r}")
     X, Y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
     return AUDITS[method].load()(X, Y, false_share)
 
 
-def agreement_of_others(X: np.ndarray, Y: np.ndarray, trusted: np.ndarray, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Cosine of other paired directions P (n, d_source) and Q (n, d_target) by the rotation of the trusted pairs, (n,).
+def agreement_of_others(
+    X: np.ndarray, Y: np.ndarray, trusted: np.ndarray, P: np.ndarray, Q: np.ndarray
+) -> np.ndarray:
+    """Cosine of other paired directions P (n, d_source) and Q (n, d_target) by the rotation of the trusted
+    pairs, (n,).
 
     Rows that are right, but agree as little as suspects do, tell how many suspects are right.
     """
@@ -167,7 +182,8 @@ def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
 def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     """`Audit` by correlations of similarity rows: each space is used on its own side only.
 
-    Anchors i and j are left out of the rows that are compared for i and j: the similarity of an anchor to itself is 1.
+    Anchors i and j are left out of the rows that are compared for i and j: the similarity of an anchor to
+    itself is 1.
     """
     kinds = [Z @ Z.T for Z in (X, Y)]
     k = len(X)
@@ -193,7 +209,9 @@ def _best(agreement: np.ndarray) -> np.ndarray:
 
 
 def _rotation(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Procrustes between rows (m, d_source) and (m, d_target) on the directions that these rows have, (d_source, d_target)."""
+    """Procrustes between rows (m, d_source) and (m, d_target) on the directions that these rows have,
+    (d_source, d_target).
+    """
     left, values, right = np.linalg.svd(X.T @ Y, full_matrices=False)
     known = values > _SILENT * values[0]
     return left[:, known] @ right[known]

@@ -1,4 +1,6 @@
-"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, with a verdict on their reliability."""
+"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, with a verdict on their
+reliability.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class HeldOut:
 
     @property
     def fits(self) -> bool:
-        """Above every draw of the chance level by .02 and by four standard errors: 1 in 10,000 where all is noise."""
+        """Above every draw of the chance level by .02 and by four standard errors: 1 in 10,000 where all
+        is noise.
+        """
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     def describe(self) -> str:
@@ -77,13 +81,14 @@ class HeldOut:
 def fit_held_out(
     X: np.ndarray, Y: np.ndarray, seeds: Rows, ids: Sequence[str], *, k: int = 10, random_state: int = 0
 ) -> HeldOut:
-    """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score the other quarter.
+    """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score
+    the other quarter.
 
-    A rotation always fits the rows that it was fitted to, even in unrelated spaces, so only held-out rows are informative.
-    In unrelated spaces they score like any rows with the same spread. The chance level uses such rows: half of the draws
-    are the held-out rows with each principal axis permuted independently (only the spread remains), half are mirrored
-    along axes with half of the spread or more (clusters stay clusters, in other places). All unit rows; seeds are row numbers
-    and never held out.
+    A rotation always fits the rows that it was fitted to, even in unrelated spaces, so only held-out rows are
+    informative. In unrelated spaces they score like any rows with the same spread. The chance level uses such
+    rows: half of the draws are the held-out rows with each principal axis permuted independently (only the
+    spread remains), half are mirrored along axes with half of the spread or more (clusters stay clusters, in
+    other places). All unit rows; seeds are row numbers and never held out.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, rotation = [], [], None
@@ -121,17 +126,26 @@ def judge(
     k: int = 10,
     random_state: int = 0,
 ) -> Judgement:
-    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are reliable.
+    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are
+    reliable.
 
-    They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a third of the
-    pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy, with as many rows, dimensions
-    and seeds. If even these are not recognised as fitting, the verdict is "cannot tell".
+    They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a
+    third of the pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy,
+    with as many rows, dimensions and seeds. If even these are not recognised as fitting, the verdict is
+    "cannot tell".
     """
     settings = {"k": k, "random_state": random_state}
     n_free = len(X) - len(seeds[0])
     if n_free < _FEWEST:
-        reason = f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds, {_FEWEST} are needed."
-        return Judgement("cannot tell", reason, HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))))
+        reason = (
+            f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds,"
+            f" {_FEWEST} are needed."
+        )
+        return Judgement(
+            "cannot tell",
+            reason,
+            HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))),
+        )
     held_out = fit_held_out(X, Y, seeds, ids, **settings)
     told = held_out.describe()
     if held_out.fits:
@@ -140,8 +154,8 @@ def judge(
         if agreement >= AGREED:
             return Judgement("fits", f"The two spaces fit each other: {told}.", held_out)
         reason = (
-            f"The two spaces fit each other ({told}), but these anchors are unreliable: a second fit, on three quarters of the "
-            f"rows, gives {100 * agreement:.1f} % of them."
+            f"The two spaces fit each other ({told}), but these anchors are unreliable: a second fit, on"
+            f" three quarters of the rows, gives {100 * agreement:.1f} % of them."
         )
         return Judgement("cannot tell", reason, held_out)
     narrow, name = min(((X, names[0]), (Y, names[1])), key=lambda one: one[0].shape[1])
@@ -156,19 +170,23 @@ def judge(
             held_out,
         )
     reason = (
-        f"It is undecided whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,} dimensions and "
-        f"{n_seeds or 'no'} seeds, not even a noisy copy of {name!r} would be found to fit it. Give more rows or more seeds."
+        f"It is undecided whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,}"
+        f" dimensions and {n_seeds or 'no'} seeds, not even a noisy copy of {name!r} would be found to fit"
+        " it. Give more rows or more seeds."
     )
     return Judgement("cannot tell", reason, held_out)
 
 
 def noisy_copy(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Unit rows (n, d) with half as much noise as signal, cosine about .9 with theirs; the noise has the same spread."""
+    """Unit rows (n, d) with half as much noise as signal, cosine about .9 with theirs; the noise has the
+    same spread.
+    """
     return unit_rows(X + 0.5 * structureless(X, rng))
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the spread of X along its principal axes and nothing else: each axis permuted by itself.
+    """Unit rows (n, d) with the spread of X along its principal axes and nothing else: each axis permuted by
+    itself.
 
     `basis` (d, d) are the axes where they are known.
     """
@@ -202,7 +220,9 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (d, d), as columns: the principal axes of X, and what is across them where rows are few."""
+    """An orthonormal basis (d, d), as columns: the principal axes of X, and what is across them where rows
+    are few.
+    """
     return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
 
 
@@ -223,7 +243,8 @@ class Round:
     objective : float
         Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
     found : float
-        Share of the requested anchors beyond the seeds with their true partner, 0 … 1; NaN if the truth is unknown.
+        Share of the requested anchors beyond the seeds with their true partner, 0 … 1; NaN if the truth is
+        unknown.
     """
 
     rows: int
@@ -259,7 +280,8 @@ class BootstrapResult:
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
-        Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the target are taken.
+        Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the
+        target are taken.
     """
 
     anchors: Pairs
@@ -305,8 +327,8 @@ def bootstrap_anchors(
     anchors : source ids, optional
         Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
-        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to it: steps,
-        learning_rate, device.
+        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to
+        it: steps, learning_rate, device.
     k : int
         Neighbours of the CSLS.
     truth : source id → target id, optional
@@ -319,8 +341,8 @@ def bootstrap_anchors(
     Raises
     ------
     SpaceError
-        Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more anchors than rows,
-        an unknown method.
+        Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more
+        anchors than rows, an unknown method.
 
     Examples
     --------
@@ -348,14 +370,21 @@ def bootstrap_anchors(
     pairs = _one_to_one(found, final.pairs)
     told = _judge(task, found if method == "paper" else pairs, k, random_state)
     ids = {"anchors": task.ids(found), "n_seeds": n_seeds, "pairs": task.ids(pairs)}
-    judged = {"held_out": told.held_out.mean, "null": told.held_out.null, "verdict": told.verdict, "reason": told.reason}
+    judged = {
+        "held_out": told.held_out.mean,
+        "null": told.held_out.null,
+        "verdict": told.verdict,
+        "reason": told.reason,
+    }
     return BootstrapResult(**ids, history=history, **judged, vectors=vectors)
 
 
 class _Task:
     """Two spaces as row numbers: centred unit rows, the seeds, the truth."""
 
-    def __init__(self, source: LatentSpace, target: LatentSpace, seeds: Rows, truth: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, source: LatentSpace, target: LatentSpace, seeds: Rows, truth: Mapping[str, str] | None
+    ) -> None:
         self.source, self.target, self.seeds = source, target, seeds
         self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
         self.truth = np.full(len(source), -1)
@@ -369,7 +398,11 @@ class _Task:
     def found(self, asked: np.ndarray, partner: np.ndarray) -> float:
         """Share of the requested rows with their true partner; seeds are excluded."""
         hidden = ~np.isin(asked, self.seeds[0])
-        return float((self.truth[asked] == partner)[hidden].mean()) if self.knows and hidden.any() else float("nan")
+        return (
+            float((self.truth[asked] == partner)[hidden].mean())
+            if self.knows and hidden.any()
+            else float("nan")
+        )
 
 
 def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after):
@@ -396,9 +429,16 @@ def _paper(
 ):  # fmt: skip
     history = state.history if state else ()
     X, Y = unit_rows(task.source.vectors), unit_rows(task.target.vectors)
-    settings = {"steps": steps, "learning_rate": learning_rate, "random_state": random_state, "device": device}
+    settings = {
+        "steps": steps,
+        "learning_rate": learning_rate,
+        "random_state": random_state,
+        "device": device,
+    }
     nearest, vectors = (state.arrays[name] if state else None for name in ("nearest", "vectors"))
-    for step in optimise_anchors(X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings):
+    for step in optimise_anchors(
+        X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings
+    ):
         nearest, vectors = step.nearest, step.vectors
         history = (*history, Round(len(X), len(asked), step.loss, task.found(asked, nearest)))
         if after:
@@ -413,7 +453,9 @@ def _matched(task: _Task, found: Rows, k: int) -> Matching:
 
 
 def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
-    """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the first."""
+    """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the
+    first.
+    """
     rows = list(_stages(task, found[0])[0])
     if len(rows[0]) > MOST_ROWS:
         keys = row_keys(task.source.ids[rows[0]], "judged", random_state)
@@ -430,7 +472,9 @@ def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
 
 
 def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:
-    """Rows with a direction; the most frequent first, if counts are known, with the seeds and the requested anchors."""
+    """Rows with a direction; the most frequent first, if counts are known, with the seeds and the
+    requested anchors.
+    """
     alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (task.X, task.Y))
     spaces = task.source, task.target
     if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
@@ -450,11 +494,16 @@ def _asked_rows(task: _Task, anchors, n_anchors: int, method: str, random_state:
         return np.r_[seeds, rows[~np.isin(rows, seeds)]]
     most = min(len(task.source), len(task.target))
     if not max(len(seeds), 1) <= n_anchors <= most:
-        raise SpaceError(f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got {n_anchors:,}")
+        raise SpaceError(
+            f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got"
+            f" {n_anchors:,}"
+        )
     if method == "self-learning":
         return seeds  # the others are chosen among the matched rows
     rest = np.setdiff1d(np.arange(len(task.source)), seeds)
-    return np.r_[seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)]
+    return np.r_[
+        seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)
+    ]
 
 
 def _anchor_rows(task: _Task, final: Matching, asked: np.ndarray, n_anchors: int, random_state: int) -> Rows:
@@ -481,7 +530,10 @@ def _one_to_one(first: Rows, then: Rows) -> Rows:
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
     seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
     if 0 < len(seeds) < 3:
-        raise SpaceError(f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without seeds")
+        raise SpaceError(
+            f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without"
+            " seeds"
+        )
     rows = []
     for side, space in enumerate((source, target)):
         ids = [pair[side] for pair in seeds]
@@ -489,16 +541,20 @@ def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target
         if twice:
             partners = [pair[1 - side] for pair in seeds if pair[side] == twice[0]]
             raise SpaceError(
-                f"seeds: expected one partner an id, got {quote([twice[0]])} with {quote(partners)}; keep one of these pairs"
+                f"seeds: expected one partner an id, got {quote([twice[0]])} with {quote(partners)}; keep one"
+                " of these pairs"
             )
         try:
             rows.append(space.rows(ids))
         except SpaceError as error:
-            raise SpaceError(f"seeds: {error}; the first of a pair is an id of the source, the second of the target") from error
+            raise SpaceError(
+                f"seeds: {error}; the first of a pair is an id of the source, the second of the target"
+            ) from error
         zero = space.norms[rows[-1]] == 0
         if zero.any():
             raise SpaceError(
-                f"seeds: {quote(np.array(ids, dtype=object)[zero][:3])} are zero vectors in {space.name!r}: choose others"
+                f"seeds: {quote(np.array(ids, dtype=object)[zero][:3])} are zero vectors in {space.name!r}:"
+                " choose others"
             )
     return rows[0].astype(np.int64), rows[1].astype(np.int64)
 

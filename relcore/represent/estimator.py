@@ -35,7 +35,9 @@ class Estimator:
         known = self.get_params()
         if unknown := sorted(set(parameters) - set(known)):
             expected = ", ".join(known) or "no parameters"
-            raise SpaceError(f"{type(self).__name__}: expected {expected}, got an invalid parameter {unknown[0]!r}")
+            raise SpaceError(
+                f"{type(self).__name__}: expected {expected}, got an invalid parameter {unknown[0]!r}"
+            )
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -48,7 +50,9 @@ class Estimator:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         paired = self._needs_target
-        target = TargetTags(required=paired, two_d_labels=paired, multi_output=paired, single_output=not paired)
+        target = TargetTags(
+            required=paired, two_d_labels=paired, multi_output=paired, single_output=not paired
+        )
         return Tags(None, target, TransformerTags(preserves_dtype=["float32"]), input_tags=InputTags())
 
     def _check_width(self, X: np.ndarray, width: int | None = None, by_block: bool = False) -> np.ndarray:
@@ -61,8 +65,11 @@ class Estimator:
         return X
 
 
-def matrix(X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = False) -> np.ndarray | MappedRows:
-    """X as a matrix of real numbers (n, d) with rows and columns; not whether they are finite, see `need_finite`.
+def matrix(
+    X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = False
+) -> np.ndarray | MappedRows:
+    """X as a matrix of real numbers (n, d) with rows and columns; not whether they are finite, see
+    `need_finite`.
 
     `MappedRows` are read as a whole, unless the caller takes them `by_block`.
 
@@ -74,7 +81,9 @@ def matrix(X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = F
     if by_block and isinstance(X, MappedRows):
         return X
     if hasattr(X, "tocsr"):
-        raise SpaceError(f"{name}: expected a dense matrix (n, d), got a sparse one; convert it with .toarray()")
+        raise SpaceError(
+            f"{name}: expected a dense matrix (n, d), got a sparse one; convert it with .toarray()"
+        )
     given = np.asarray(X)
     if given.dtype.kind == "c":
         raise SpaceError(f"{name}: expected real numbers, got {given.dtype}. Complex data not supported")
@@ -91,7 +100,8 @@ def matrix(X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = F
 def need_finite(result: np.ndarray, name: str = "X") -> None:
     """Raise a SpaceError unless these numbers, to which each row or column of X contributed, are finite.
 
-    Looking at what was computed from X is far cheaper than looking at X: one NaN in a row spoils all that comes of it.
+    Looking at what was computed from X is far cheaper than looking at X: one NaN in a row spoils all that
+    comes of it.
     """
     if not np.isfinite(result).all():
         raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")

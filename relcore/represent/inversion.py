@@ -1,4 +1,6 @@
-"""InverseRelativeProjection: from one absolute space through the relative space into another, as one matrix."""
+"""InverseRelativeProjection: from one absolute space through the relative space into another, as one
+matrix.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,20 @@ from relcore.spaces.split import Split
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The anchors (ω,) from which the prunings start, different if there are enough; a larger ω keeps the first ones."""
+    """The anchors (ω,) from which the prunings start, different if there are enough; a larger ω keeps the
+    first ones.
+    """
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
 
 
 def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than δ.
+    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than
+    δ.
 
-    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the first and never
-    rising. So the pruning at a larger δ is a prefix of this one.
+    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the
+    first and never rising. So the pruning at a larger δ is a prefix of this one.
     """
     order, distances = [int(start)], [1.0]
     nearest = similarity[start].copy()
@@ -62,9 +67,9 @@ class InverseRelativeProjection(Estimator):
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative space does not
-    contain a row's length. Each side uses its own space only: the left part of W is the relative projection of the source,
-    the right part depends on the target.
+    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative
+    space does not contain a row's length. Each side uses its own space only: the left part of W is the
+    relative projection of the source, the right part depends on the target.
 
     Parameters
     ----------
@@ -72,14 +77,15 @@ class InverseRelativeProjection(Estimator):
     omega : int
         Prunings whose reconstructions are averaged, each from another first anchor; "pruned" only.
     delta : float
-        Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps all.
+        Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps
+        all.
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     random_state : int
         Draws the first anchors.
     lengths : {"paper", "mean"}
-        "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors span; "mean", ours,
-        gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+        "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors
+        span; "mean", ours, gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     Attributes
     ----------
@@ -126,32 +132,44 @@ class InverseRelativeProjection(Estimator):
         source_mean: np.ndarray | None = None,
         target_mean: np.ndarray | None = None,
     ) -> InverseRelativeProjection:
-        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same twice: within a space.
+        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same
+        twice: within a space.
 
         `means` centre the rows, such as those of the whole space; default: the anchors' means.
 
         Raises
         ------
         SpaceError
-            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one line, a δ that
-            leaves one; wrong settings.
+            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one
+            line, a δ that leaves one; wrong settings.
         """
         self._check_settings()
         self.__dict__.pop("rank_", None)  # of an earlier fit
         source, target = matrix(source_anchors, "source_anchors"), matrix(target_anchors, "target_anchors")
         if len(source) != len(target):
-            raise SpaceError(f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and {target.shape}")
+            raise SpaceError(
+                f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and"
+                f" {target.shape}"
+            )
         if len(source) < 2:
-            raise SpaceError(f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}")
+            raise SpaceError(
+                f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}"
+            )
         self.source_mean_ = _mean(source, source_mean, "source_mean")
         self.target_mean_ = _mean(target, target_mean, "target_mean")
-        units = [_directions(*side) for side in ((source, self.source_mean_, "source"), (target, self.target_mean_, "target"))]
+        units = [
+            _directions(*side)
+            for side in ((source, self.source_mean_, "source"), (target, self.target_mean_, "target"))
+        ]
         if self.method == "pruned":
             encoder, decoder = units[0].T, self._pruned(units[1])
         elif self.method == "ridge":
             encoder, decoder = units[0].T, self._shrunk(units[1], power=-1)
         else:
-            encoder, decoder = units[0].T @ _power(units[0], self.ridge, -0.5), self._shrunk(units[1], power=-0.5)
+            encoder, decoder = (
+                units[0].T @ _power(units[0], self.ridge, -0.5),
+                self._shrunk(units[1], power=-0.5),
+            )
         self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
         self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
         self._exponents = brought(source)[1], brought(target)[1]
@@ -170,7 +188,10 @@ class InverseRelativeProjection(Estimator):
         """
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
-        mean, shift = scaled(self.source_mean_, of_source), scaled(self.target_mean_, of_target).astype(np.float32)
+        mean, shift = (
+            scaled(self.source_mean_, of_source),
+            scaled(self.target_mean_, of_target).astype(np.float32),
+        )
         scale = math.ldexp(self.scale_, -of_target)
         with np.errstate(over="ignore", invalid="ignore"):
             found, origin = X @ self.matrix_, (mean @ self.matrix_).astype(np.float32)
@@ -179,13 +200,17 @@ class InverseRelativeProjection(Estimator):
         odd = np.isnan(found[:, 0]) | (mean.dtype != np.float32)
         if odd.any():  # what float32 cannot square, or cannot centre after the product
             directions = project_directions(X[odd], self.matrix_, mean)
-            found[odd] = (directions if self.lengths == "paper" else unit_rows(directions)) * np.float32(scale) + shift
+            found[odd] = (directions if self.lengths == "paper" else unit_rows(directions)) * np.float32(
+                scale
+            ) + shift
         found = scaled(found, -of_target)
         need_finite(found[:, 0])
         return found
 
     def relative(self, X: np.ndarray) -> np.ndarray:
-        """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
+        """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) →
+        (n, k) float32.
+        """
         return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
@@ -199,7 +224,9 @@ class InverseRelativeProjection(Estimator):
         (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
         self.kept_, self.condition_numbers_ = pruned.kept, np.array(pruned.condition_numbers)
         if min(map(len, self.kept_)) < 2:
-            raise SpaceError(f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it")
+            raise SpaceError(
+                f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it"
+            )
         return pruned.matrix
 
     def _shrunk(self, anchors: np.ndarray, power: float) -> np.ndarray:
@@ -221,7 +248,9 @@ class InverseRelativeProjection(Estimator):
 
 
 class PrunedDecoder(NamedTuple):
-    """The mean of the inverses of ω prunings at δ, (k, d) float64; the anchors and the condition number of each pruning."""
+    """The mean of the inverses of ω prunings at δ, (k, d) float64; the anchors and the condition number of
+    each pruning.
+    """
 
     delta: float
     omega: int
@@ -233,13 +262,17 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """For unit anchors (k, d) the decoder at each δ and ω, the ω of one δ from few to many; what they share is done once."""
+    """For unit anchors (k, d) the decoder at each δ and ω, the ω of one δ from few to many; what they
+    share is done once.
+    """
     similarity = np.abs(anchors @ anchors.T)
     starts = first_anchors(len(anchors), max(omegas), random_state)
     orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
-        inverses: dict[tuple[int, ...], tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
+        inverses: dict[
+            tuple[int, ...], tuple[np.ndarray, float]
+        ] = {}  # a small δ keeps the same ones each time
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
             members = tuple(np.sort(kept[-1]).tolist())
@@ -253,10 +286,11 @@ def pruned_decoders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A; what float32 cannot tell from 0 is 0.
+    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A; what float32 cannot
+    tell from 0 is 0.
 
-    By the eigenvalues of the smaller Gram matrix, in float64: squares of all that is above float32's rounding are far above
-    float64's, and it takes a tenth of the time of a singular value decomposition.
+    By the eigenvalues of the smaller Gram matrix, in float64: squares of all that is above float32's rounding
+    are far above float64's, and it takes a tenth of the time of a singular value decomposition.
     """
     A = anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
@@ -270,8 +304,8 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
     """How close each recovered row (n, d) is to the true one.
 
-    Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has none; error, the
-    Euclidean distance over the true row's length from the mean.
+    Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has
+    none; error, the Euclidean distance over the true row's length from the mean.
     """
     if found.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
@@ -291,23 +325,36 @@ def inversion_grid(
     random_state: int = 0,
     n_rows: int | None = None,
 ) -> pd.DataFrame:
-    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): test rows of the source space against the true ones.
+    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): test rows of the source space against the
+    true ones.
 
-    Source (n, d_source) and target (n, d_target) are row-aligned; of the split's test rows all are scored, or `n_rows` of them
-    at random. The means are those of all rows. Columns: delta, omega, cosine (mean over the scored rows), condition and kept
-    (means over the prunings). A δ that leaves a pruning with one anchor has NaN for a cosine.
+    Source (n, d_source) and target (n, d_target) are row-aligned; of the split's test rows all are scored, or
+    `n_rows` of them at random. The means are those of all rows. Columns: delta, omega, cosine (mean over the
+    scored rows), condition and kept (means over the prunings). A δ that leaves a pruning with one anchor has
+    NaN for a cosine.
     """
     means, rows = [mean_row(source), mean_row(target)], split.queries(n_rows)
     anchors_x = _directions(np.asarray(source[split.anchors], dtype=np.float32), means[0], "source")
     anchors_y = _directions(np.asarray(target[split.anchors], dtype=np.float32), means[1], "target")
-    relative, true = project_directions(source[rows], anchors_x.T, means[0]), unit_rows(target[rows], means[1])
+    relative, true = (
+        project_directions(source[rows], anchors_x.T, means[0]),
+        unit_rows(target[rows], means[1]),
+    )
     cells = []
     for pruned in pruned_decoders(anchors_y, deltas, omegas, random_state):
         found = relative @ pruned.matrix.astype(np.float32)
         cosine = np.einsum("ij,ij->i", found, true) * inverse_norms(found)
         sizes = [len(kept) for kept in pruned.kept]
         mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
-        cells.append((pruned.delta, pruned.omega, mean, float(np.mean(pruned.condition_numbers)), float(np.mean(sizes))))
+        cells.append(
+            (
+                pruned.delta,
+                pruned.omega,
+                mean,
+                float(np.mean(pruned.condition_numbers)),
+                float(np.mean(sizes)),
+            )
+        )
     return pd.DataFrame(cells, columns=["delta", "omega", "cosine", "condition", "kept"])
 
 
@@ -319,7 +366,9 @@ def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarra
     mean = np.asarray(mean)
     mean = mean if mean.dtype == np.float64 else mean.astype(np.float32)
     if mean.shape != anchors.shape[1:]:
-        raise SpaceError(f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}")
+        raise SpaceError(
+            f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}"
+        )
     return mean
 
 
@@ -327,11 +376,17 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     units = unit_rows(anchors, mean)
     still = np.flatnonzero(~units.any(axis=1))
     if len(still) == len(units):
-        raise SpaceError(f"anchors: expected points that differ in the {side} space, got {len(units)} times the same one")
+        raise SpaceError(
+            f"anchors: expected points that differ in the {side} space, got {len(units)} times the same one"
+        )
     if len(still):
-        raise SpaceError(f"anchors: number {still[0]} lies at the mean of the {side} space and has no direction; remove it")
+        raise SpaceError(
+            f"anchors: number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
+        )
     if np.abs(units @ units[0]).min() > 1 - 1e-6:
-        raise SpaceError(f"anchors: expected several directions in the {side} space, got {len(units)} anchors on one line")
+        raise SpaceError(
+            f"anchors: expected several directions in the {side} space, got {len(units)} anchors on one line"
+        )
     return units
 
 

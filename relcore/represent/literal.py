@@ -1,4 +1,6 @@
-"""Anchor optimisation as published (Cannistraci et al. 2023, Alg. 1 and Table 3), the transport plan in blocks."""
+"""Anchor optimisation as published (Cannistraci et al. 2023, Alg. 1 and Table 3), the transport plan in
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,17 @@ def optimise_anchors(
     device: str = "auto",
     state: Mapping[str, np.ndarray] | None = None,
 ) -> Iterator[LiteralStep]:
-    """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds` (s,).
+    """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds`
+    (s,).
 
-    Minimises equation 1 over the unit vectors Ã by Adam: the mean squared error between E(y) Ãᵀ and the relative row of Π(y),
-    over the rows y of `target` (m, d_target). In each step one Sinkhorn iteration gives every **target** row a row Π(y) of
-    `source` (n, d_source). Both hold unit rows.
+    Minimises equation 1 over the unit vectors Ã by Adam: the mean squared error between E(y) Ãᵀ and the
+    relative row of Π(y), over the rows y of `target` (m, d_target). In each step one Sinkhorn iteration gives
+    every **target** row a row Π(y) of `source` (n, d_source). Both hold unit rows.
 
-    The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado 2019): Adam moves
-    tangent vectors v that begin at 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖. The seeds stay fixed. The
-    paper's text optimises them, too; then .049 of the hidden anchors were found instead of .986 (1,000 words).
+    The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
+    2019): Adam moves tangent vectors v that begin at 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v
+    / ‖v‖. The seeds stay fixed. The paper's text optimises them, too; then .049 of the hidden anchors were
+    found instead of .986 (1,000 words).
 
     To resume give the `state` of the last finished step.
     """
@@ -72,11 +76,18 @@ def optimise_anchors(
     base = torch.from_numpy(unit_rows(drawn)).to(device)
     zeros = np.zeros(drawn.shape)
     begun = {"tangent": zeros, "first": zeros, "second": zeros, "step": np.array(0)}
-    held = {name: torch.tensor(np.array(array), dtype=torch.float32, device=device) for name, array in (state or begun).items()}
+    held = {
+        name: torch.tensor(np.array(array), dtype=torch.float32, device=device)
+        for name, array in (state or begun).items()
+    }
     tangent = held["tangent"].requires_grad_()
     optimiser = torch.optim.Adam([tangent], lr=learning_rate)
     if int(held["step"]):
-        optimiser.state[tangent] = {"step": held["step"].cpu(), "exp_avg": held["first"], "exp_avg_sq": held["second"]}
+        optimiser.state[tangent] = {
+            "step": held["step"].cpu(),
+            "exp_avg": held["first"],
+            "exp_avg_sq": held["second"],
+        }
     relative = X @ X[torch.from_numpy(anchors).to(device)].T
     for number in range(int(held["step"]) + 1, steps + 1):
         other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
@@ -91,27 +102,36 @@ def optimise_anchors(
             nearest = torch.argmax(now @ Y.T, dim=1)
         nearest[: len(seeds)] = torch.from_numpy(seeds).to(device)  # of equal rows the seed, not its twin
         moments = optimiser.state[tangent]
-        saved = {"tangent": tangent, "first": moments["exp_avg"], "second": moments["exp_avg_sq"], "step": moments["step"]}
+        saved = {
+            "tangent": tangent,
+            "first": moments["exp_avg"],
+            "second": moments["exp_avg_sq"],
+            "step": moments["step"],
+        }
         arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in saved.items()}
         yield LiteralStep(number, float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy(), arrays)
 
 
 def on_sphere(base, tangent):
-    """Exponential map of the unit sphere at `base` (k, d), torch, of `tangent` (k, d) less what of it points along the base."""
+    """Exponential map of the unit sphere at `base` (k, d), torch, of `tangent` (k, d) less what of it
+    points along the base.
+    """
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # The root of a sum has no gradient at 0, where all begin; the smallest float under it gives the limit there.
+    # The root of a sum has no gradient at 0, where all begin; the smallest float under it gives the limit
+    # there.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
 
 def hard_limit_assignment(source, target):
-    """Row of `source` (n, k) for each row of `target` (m, k), both torch: the largest entry of a column of the transport plan.
+    """Row of `source` (n, k) for each row of `target` (m, k), both torch: the largest entry of a column of
+    the transport plan.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ), and the largest entry of column j is where Mᵢⱼ − uᵢ is smallest: vⱼ drops out. The minimum over a row
-    needs that row alone, so one pass over blocks of distances does; M is never held.
+    vⱼ = minᵢ (Mᵢⱼ − uᵢ), and the largest entry of column j is where Mᵢⱼ − uᵢ is smallest: vⱼ drops out. The
+    minimum over a row needs that row alone, so one pass over blocks of distances does; M is never held.
     """
     import torch
 

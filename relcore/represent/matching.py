@@ -1,4 +1,6 @@
-"""CSLS: mutual nearest neighbours of two spaces by a cosine that crowded rows do not win, without an N × N matrix."""
+"""CSLS: mutual nearest neighbours of two spaces by a cosine that crowded rows do not win, without an N × N
+matrix.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Matching:
     partner : array (n,)
         The target row with the largest CSLS.
     similarity : array (n,) float32
-        That CSLS, 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows of the other space.
+        That CSLS, 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows of the other
+        space.
     mutual : array (m,)
         Source rows that are the best match of their own best match; their partners are distinct.
     """
@@ -43,13 +46,18 @@ class Matching:
 
 
 def match_csls(
-    source: np.ndarray, target: np.ndarray, k: int = 10, *, keep: float = 1.0, rng: np.random.Generator | None = None
+    source: np.ndarray,
+    target: np.ndarray,
+    k: int = 10,
+    *,
+    keep: float = 1.0,
+    rng: np.random.Generator | None = None,
 ) -> Matching:
     """Match unit rows (n, d) with unit rows (m, d) of one width by CSLS (Conneau et al. 2018, eq. 3).
 
-    Two passes over the same blocks of cosines, each computed once for both directions. Peak memory: one block. Below
-    `keep` = 1 every cosine takes part in the choice of partners with that probability only (Artetxe et al. 2018): this
-    noise helps self-learning to leave a poor start.
+    Two passes over the same blocks of cosines, each computed once for both directions. Peak memory: one
+    block. Below `keep` = 1 every cosine takes part in the choice of partners with that probability only
+    (Artetxe et al. 2018): this noise helps self-learning to leave a poor start.
 
     Raises
     ------
@@ -57,7 +65,10 @@ def match_csls(
         Widths that differ, k below 1.
     """
     if source.shape[1] != target.shape[1]:
-        raise SpaceError(f"expected rows of one width, got {source.shape[1]} and {target.shape[1]}; rotate the source first")
+        raise SpaceError(
+            f"expected rows of one width, got {source.shape[1]} and {target.shape[1]}; rotate the source"
+            " first"
+        )
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowding_source, crowding_target = crowding(source, target, k)
@@ -74,19 +85,24 @@ def match_csls(
         partner[block] = cosines.argmax(axis=1)
         best[block] = np.take_along_axis(cosines, partner[block, None], axis=1)[:, 0]
         np.maximum(best_of_target, cosines.max(axis=0), out=best_of_target)
-    # Both sides read the same product, so that equality is exact: the row that gave a column its maximum is its choice.
+    # Both sides read the same product, so that equality is exact: the row that gave a column its maximum is
+    # its choice.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
     return Matching(partner, 2 * best, np.sort(chosen[first]))
 
 
 def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mean cosine of every row to its k nearest rows of the other space, of both spaces: (n,) and (m,) float32.
+    """Mean cosine of every row to its k nearest rows of the other space, of both spaces: (n,) and (m,)
+    float32.
 
-    Exact, and no sort: maxima of groups give each row a bound that its k nearest must reach, and few others do.
+    Exact, and no sort: maxima of groups give each row a bound that its k nearest must reach, and few others
+    do.
     """
     k_rows, k_columns = min(k, len(target)), min(k, len(source))
-    bound = np.full((k_columns, len(target)), -np.inf, dtype=np.float32)  # the k largest group maxima of each column so far
+    bound = np.full(
+        (k_columns, len(target)), -np.inf, dtype=np.float32
+    )  # the k largest group maxima of each column so far
     row_parts, column_parts = [], []
     for block, cosines in _products(source, target):
         reached = np.partition(_group_maxima(cosines, k_rows), -k_rows, axis=1)[:, -k_rows, None]
@@ -107,15 +123,23 @@ def _products(source: np.ndarray, target: np.ndarray):
 
 
 def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound; of single values where they are few."""
+    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound; of single values where
+    they are few.
+    """
     size = max(1, min(50, cosines.shape[1] // (4 * k)))
     whole = cosines.shape[1] // size * size
     maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)
-    return maxima if whole == cosines.shape[1] else np.hstack([maxima, cosines[:, whole:].max(axis=1, keepdims=True)])
+    return (
+        maxima
+        if whole == cosines.shape[1]
+        else np.hstack([maxima, cosines[:, whole:].max(axis=1, keepdims=True)])
+    )
 
 
 def _places(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the few that are true; a flat search, then a division, is four times as fast as np.nonzero."""
+    """Rows and columns of the few that are true; a flat search, then a division, is four times as fast as
+    np.nonzero.
+    """
     return np.divmod(np.flatnonzero(mask), mask.shape[1])
 
 
@@ -127,17 +151,20 @@ def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np
     return values[order][first[:, None] + np.arange(k)].mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
-# First pairs without seeds: rows whose similarities within their own space are alike (Artetxe et al. 2018, § 3.2).
+# First pairs without seeds: rows whose similarities within their own space are alike (Artetxe et al. 2018, §
+# 3.2).
 
 MOST_ROWS = 4000  # their similarity matrix takes 64 MB
 FIRST_KEEP = 0.1
 
 
 def pairs_without_seeds(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual pairs (m,), (m,) of unit rows (n, d_source) and (n, d_target), few of them correct, but more than by chance.
+    """Mutual pairs (m,), (m,) of unit rows (n, d_source) and (n, d_target), few of them correct, but more
+    than by chance.
 
-    How similar a row is to all others of its space does not depend on the axes, and sorted not on their order either. Of
-    the similarity matrix it is the square root that is sorted: so its rows have the similarities themselves as products.
+    How similar a row is to all others of its space does not depend on the axes, and sorted not on their order
+    either. Of the similarity matrix it is the square root that is sorted: so its rows have the similarities
+    themselves as products.
 
     Raises
     ------
@@ -146,8 +173,9 @@ def pairs_without_seeds(source: np.ndarray, target: np.ndarray, k: int = 10) -> 
     """
     if max(len(source), len(target)) > MOST_ROWS:
         raise SpaceError(
-            f"no seeds: expected at most {MOST_ROWS:,} rows to begin with, got {max(len(source), len(target)):,}; give seeds, "
-            "or spaces with counts, so that the most frequent rows are known"
+            f"no seeds: expected at most {MOST_ROWS:,} rows to begin with, got"
+            f" {max(len(source), len(target)):,}; give seeds, or spaces with counts, so that the most"
+            " frequent rows are known"
         )
     n = min(len(source), len(target))
     return match_csls(_profile(source, n), _profile(target, n), k).pairs
@@ -194,7 +222,9 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One round: the rotation and the position for the next round, and the rows of its stage that this one matched."""
+    """One round: the rotation and the position for the next round, and the rows of its stage that this one
+    matched.
+    """
 
     place: Alignment
     rotation: np.ndarray
@@ -209,10 +239,11 @@ class Step:
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Orthogonal Procrustes of paired rows (k, d_source), (k, d_target), without shift or scale: (d_source, d_target).
+    """Orthogonal Procrustes of paired rows (k, d_source), (k, d_target), without shift or scale: (d_source,
+    d_target).
 
-    Fewer pairs than dimensions determine the rotation only on their span. Outside it the matrix is zero rather than
-    arbitrary. Starting from 15 seeds, this saves half of the rounds.
+    Fewer pairs than dimensions determine the rotation only on their span. Outside it the matrix is zero
+    rather than arbitrary. Starting from 15 seeds, this saves half of the rounds.
     """
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = np.linalg.svd(weighted.T.astype(np.float64) @ target, full_matrices=False)
@@ -220,7 +251,9 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
     return (left[:, :rank] @ right[:rank]).astype(np.float32)
 
 
-def begin(source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: int = 10) -> tuple[np.ndarray, Alignment]:
+def begin(
+    source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: int = 10
+) -> tuple[np.ndarray, Alignment]:
     """The first rotation: from the seeds, or without seeds from similarities within each space's `rows`."""
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), Alignment()
@@ -228,11 +261,17 @@ def begin(source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: in
     return rotation_between(source[rows[0][pairs[0]]], target[rows[1][pairs[1]]]), Alignment(keep=FIRST_KEEP)
 
 
-def learned_rotation(source: np.ndarray, target: np.ndarray, seeds: Rows, k: int = 10, random_state: int = 0) -> np.ndarray:
-    """The whole of self-learning, with or without seeds, over all rows at once; the last rotation (d_source, d_target)."""
+def learned_rotation(
+    source: np.ndarray, target: np.ndarray, seeds: Rows, k: int = 10, random_state: int = 0
+) -> np.ndarray:
+    """The whole of self-learning, with or without seeds, over all rows at once; the last rotation
+    (d_source, d_target).
+    """
     every = np.arange(len(source)), np.arange(len(target))
     rotation, place = begin(source, target, seeds, every, k)
-    for step in self_learn(source, target, rotation, seeds, [every], k=k, random_state=random_state, place=place):
+    for step in self_learn(
+        source, target, rotation, seeds, [every], k=k, random_state=random_state, place=place
+    ):
         rotation = step.rotation
     return rotation
 
@@ -248,11 +287,13 @@ def self_learn(
     random_state: int = 0,
     place: Alignment = Alignment(),
 ) -> Iterator[Step]:
-    """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS stops rising.
+    """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS stops
+    rising.
 
-    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Where the place's `keep` is below 1 the
-    choice is made among a random share of the similarities, which doubles whenever a round gains nothing. To resume, give the
-    `rotation` and the `place` of the last finished step: the result is the same as without the interruption.
+    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Where the place's
+    `keep` is below 1 the choice is made among a random share of the similarities, which doubles whenever a
+    round gains nothing. To resume, give the `rotation` and the `place` of the last finished step: the result
+    is the same as without the interruption.
     """
     most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     while place.stage < len(stages):
@@ -262,7 +303,9 @@ def self_learn(
         while place.stage == stage:
             rng = np.random.default_rng((random_state, stage, place.done + 1)) if place.keep < 1 else None
             matching = match_csls(unit_rows(X @ rotation), Y, k, keep=place.keep, rng=rng)
-            rotation = _with_seeds(source, target, (rows[0][matching.pairs[0]], rows[1][matching.pairs[1]]), seeds)
+            rotation = _with_seeds(
+                source, target, (rows[0][matching.pairs[0]], rows[1][matching.pairs[1]]), seeds
+            )
             place = _next_place(place, matching.mean, most_rounds)
             yield Step(place, rotation, rows, matching)
 

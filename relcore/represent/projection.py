@@ -16,18 +16,22 @@ from relcore.represent.similarity import mean_row
 class RelativeProjection(Estimator):
     """Describe each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
 
-    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not change when the
-    space is rotated, reflected or scaled; with centring it does not change when the space is shifted either.
+    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not
+    change when the space is rotated, reflected or scaled; with centring it does not change when the space is
+    shifted either.
 
     Parameters
     ----------
     similarity : one of `names.SIMILARITIES`
-        "cosine", "angular", "euclidean", "l1" or "quantised", the inner product of cluster centroids (Fig. 7 of the paper).
+        "cosine", "angular", "euclidean", "l1" or "quantised", the inner product of cluster centroids (Fig. 7
+        of the paper).
     center : bool
-        Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al. 2023.
+        Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
+        2023.
     whiten : bool
-        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric: near-duplicate
-        anchors count only once. This is the Nyström feature map read as a shared coordinate system; ours, cosine only.
+        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric:
+        near-duplicate anchors count only once. This is the Nyström feature map read as a shared coordinate
+        system; ours, cosine only.
     ridge : float
         λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float
@@ -65,18 +69,24 @@ class RelativeProjection(Estimator):
     random_state: int = 0
 
     def fit(
-        self, X: np.ndarray, y: None = None, *, anchors: np.ndarray | None = None, mean: np.ndarray | None = None
+        self,
+        X: np.ndarray,
+        y: None = None,
+        *,
+        anchors: np.ndarray | None = None,
+        mean: np.ndarray | None = None,
     ) -> RelativeProjection:
-        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from elsewhere.
+        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from
+        elsewhere.
 
-        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline gives it. `mean`
-        is the `mean_row` of X where it is known already: it takes a pass over X.
+        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline
+        gives it. `mean` is the `mean_row` of X where it is known already: it takes a pass over X.
 
         Raises
         ------
         SpaceError
-            No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown similarity, whitening of
-            anything but the cosine.
+            No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown
+            similarity, whitening of anything but the cosine.
         """
         X = matrix(X, by_block=True)
         self._check_settings()
@@ -85,9 +95,11 @@ class RelativeProjection(Estimator):
         return self.fit_from(mean, _anchor_vectors(X, self._drawn(len(X)) if anchors is None else anchors), X)
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> RelativeProjection:
-        """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of its rows (m, d).
+        """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of
+        its rows (m, d).
 
-        Only "quantised" learns from the rows: those that `similarity.clustered_rows` draws give what all rows would.
+        Only "quantised" learns from the rows: those that `similarity.clustered_rows` draws give what all rows
+        would.
         """
         self._check_settings()
         self.mean_ = mean if self.center else None
@@ -99,8 +111,8 @@ class RelativeProjection(Estimator):
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
 
-        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range. A vector that
-        is zero (after centring) has cosine 0 to everything.
+        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range.
+        A vector that is zero (after centring) has cosine 0 to everything.
         """
         X = self._check_width(X, by_block=True)
         relative = self.similarity_.relative(X, self.mean_)
@@ -116,7 +128,10 @@ class RelativeProjection(Estimator):
     def _check_settings(self) -> None:
         need_one_of("similarity", self.similarity, SIMILARITIES)
         if self.whiten and not SIMILARITIES[self.similarity].load().whitens:
-            raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
+            raise SpaceError(
+                f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner"
+                " products"
+            )
         if self.whiten and not 0 < self.ridge < np.inf:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
 
@@ -127,11 +142,14 @@ def _anchor_vectors(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         raise SpaceError("anchors: expected at least one, got none; pick some by hand or with select_anchors")
     if anchors.ndim == 2:
         if anchors.shape[1] != X.shape[1]:
-            raise SpaceError(f"anchors: expected vectors of width {X.shape[1]} like the space, got {anchors.shape[1]}")
+            raise SpaceError(
+                f"anchors: expected vectors of width {X.shape[1]} like the space, got {anchors.shape[1]}"
+            )
         return np.asarray(anchors, dtype=np.float32)
     if anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
         raise SpaceError(
-            f"anchors: expected row numbers (k,) or vectors (k, d), got {anchors.dtype} {anchors.shape}; ids: space.rows(ids)"
+            f"anchors: expected row numbers (k,) or vectors (k, d), got {anchors.dtype} {anchors.shape}; ids:"
+            " space.rows(ids)"
         )
     outside = anchors[(anchors < 0) | (anchors >= len(X))]
     if len(outside):

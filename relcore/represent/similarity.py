@@ -1,6 +1,8 @@
-"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more similar.
+"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more
+similar.
 
-A new similarity is a subclass of `Similarity` with a `between`, and a line in `relcore.base.names.SIMILARITIES`.
+A new similarity is a subclass of `Similarity` with a `between`, and a line in
+`relcore.base.names.SIMILARITIES`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
 
 
 def mean_row(X: np.ndarray) -> np.ndarray:
-    """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces.
+    """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted
+    spaces.
 
     As float32, unless its rounding is a noticeable part of the spread of the rows.
     """
@@ -41,7 +44,9 @@ def mean_row(X: np.ndarray) -> np.ndarray:
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """`mean_row` of the vectors of a space, (d,), read-only: found once, as a pass over many rows takes as long as a search."""
+    """`mean_row` of the vectors of a space, (d,), read-only: found once, as a pass over many rows takes as
+    long as a search.
+    """
     found = _means.get(space)
     if found is None:
         found = _means[space] = mean_row(space.vectors)
@@ -50,7 +55,9 @@ def mean_of(space: LatentSpace) -> np.ndarray:
 
 
 def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """The mean (d,) as float32, or float64 where its rounding is a noticeable part of the spread of rows X, or of a sample."""
+    """The mean (d,) as float32, or float64 where its rounding is a noticeable part of the spread of rows
+    X, or of a sample.
+    """
     kept = mean.astype(np.float32)
     spread, _ = spread_and_offset(X, mean)
     return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
@@ -59,9 +66,11 @@ def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
 def unit_rows(
     X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None, compiled: bool = False
 ) -> np.ndarray:
-    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32.
+    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d)
+    float32.
 
-    Into `out` where it is given. `compiled` takes the machine code of `base.magnitude`: twice as fast, once it is loaded.
+    Into `out` where it is given. `compiled` takes the machine code of `base.magnitude`: twice as fast, once
+    it is loaded.
     """
     out = np.empty(X.shape, dtype=np.float32) if out is None else out
     compiled = compiled and (mean is None or mean.dtype == np.float32)
@@ -69,7 +78,9 @@ def unit_rows(
         if compiled:
             _compiled_unit_rows(np.ascontiguousarray(X[part], dtype=np.float32), mean, out[part])
         else:
-            rows, factors = sized(X[part] if mean is not None else np.asarray(X[part], dtype=np.float32), mean, out[part])
+            rows, factors = sized(
+                X[part] if mean is not None else np.asarray(X[part], dtype=np.float32), mean, out[part]
+            )
             np.multiply(rows, factors[:, None], out=out[part])
     return out
 
@@ -93,9 +104,10 @@ def inverse_norms(rows: np.ndarray) -> np.ndarray:
 def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
 
-    The rows are centred and scaled in one buffer, a part at a time that stays in cache, and the product of the buffer is the
-    result: no pass over the result, and no new memory, which costs as much as a pass. Its blocks are large, since a product
-    waits for all its threads. With unit columns in the basis this is the cosine to each of them.
+    The rows are centred and scaled in one buffer, a part at a time that stays in cache, and the product of
+    the buffer is the result: no pass over the result, and no new memory, which costs as much as a pass. Its
+    blocks are large, since a product waits for all its threads. With unit columns in the basis this is the
+    cosine to each of them.
     """
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
     buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
@@ -107,7 +119,9 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
 
 
 def cosine(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Cosine between each row and each anchor, −1 … 1; 0 where either is a zero vector. (n, d), (k, d) → (n, k)."""
+    """Cosine between each row and each anchor, −1 … 1; 0 where either is a zero vector. (n, d), (k, d) →
+    (n, k).
+    """
     return project_directions(X, unit_rows(anchors).T)
 
 
@@ -126,7 +140,9 @@ def angular_from_cosine(cosines: np.ndarray) -> np.ndarray:
 
 
 def euclidean(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space. (n, d), (k, d) → (n, k)."""
+    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space. (n, d), (k, d)
+    → (n, k).
+    """
     return negative_distance(X, anchors, "euclidean")
 
 
@@ -136,7 +152,9 @@ def l1(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
 
 
 def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
-    """Less the distance of each row to each anchor, by a metric of SciPy's, in float64: (n, d), (k, d) → (n, k) float32."""
+    """Less the distance of each row to each anchor, by a metric of SciPy's, in float64: (n, d), (k, d) →
+    (n, k) float32.
+    """
     from scipy.spatial.distance import cdist
 
     out = np.empty((len(X), len(anchors)), dtype=np.float32)
@@ -144,16 +162,18 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
         with np.errstate(over="ignore"):
             np.negative(cdist(X[block], anchors, metric), out=out[block], casting="same_kind")
         if np.isneginf(out[block]).any() and np.isfinite(X[block]).all():
-            raise SpaceError(f"{metric}: expected distances up to 3.4e38, as float32 holds them; divide the vectors by 1e3")
+            raise SpaceError(
+                f"{metric}: expected distances up to 3.4e38, as float32 holds them; divide the vectors by 1e3"
+            )
     return out
 
 
 class Quantiser:
     """Replace unit vectors by the centroid of their cluster (Moschella et al. 2023, Fig. 7; their code).
 
-    Ward clustering, cut at Euclidean distance `threshold` (theirs: 1, 1.5, 2), over the fitted rows and the anchors together.
-    Ward's memory grows with the square of the rows, so at most `max_rows` are clustered, the anchors among them; every
-    other row joins the nearest centroid.
+    Ward clustering, cut at Euclidean distance `threshold` (theirs: 1, 1.5, 2), over the fitted rows and the
+    anchors together. Ward's memory grows with the square of the rows, so at most `max_rows` are clustered,
+    the anchors among them; every other row joins the nearest centroid.
     """
 
     def __init__(self, threshold: float = 1.5, max_rows: int = 4096, random_state: int = 0) -> None:
@@ -169,7 +189,9 @@ class Quantiser:
             raise SpaceError(f"threshold: expected a distance above 0, got {self.threshold}")
         X = X[clustered_rows(len(X), len(anchors), self.max_rows, self.random_state)]
         rows = np.concatenate([anchors, X])
-        clustering = AgglomerativeClustering(n_clusters=None, linkage="ward", distance_threshold=self.threshold).fit(rows)
+        clustering = AgglomerativeClustering(
+            n_clusters=None, linkage="ward", distance_threshold=self.threshold
+        ).fit(rows)
         sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
         np.add.at(sums, clustering.labels_, rows)
         self.centroids_ = (sums / np.bincount(clustering.labels_)[:, None]).astype(np.float32)
@@ -185,7 +207,9 @@ class Quantiser:
 
 
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The rows of n that a `Quantiser` clusters beside the anchors, in its order: all, where they are few; (m,)."""
+    """The rows of n that a `Quantiser` clusters beside the anchors, in its order: all, where they are few;
+    (m,).
+    """
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
 
@@ -193,12 +217,15 @@ def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: i
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
     known = {row.tobytes() for row in np.ascontiguousarray(others, dtype=np.float32)}
-    return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X))
+    return np.fromiter(
+        (row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class AnchorAxes:
-    """The singular values and vectors of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), in float64 and read-only.
+    """The singular values and vectors of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), in float64 and
+    read-only.
 
     Attributes
     ----------
@@ -213,14 +240,21 @@ class AnchorAxes:
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """Of a small set they are kept: maps, scores and differences of one set ask for them one after the other."""
+        """Of a small set they are kept: maps, scores and differences of one set ask for them one after the
+        other.
+        """
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
-        return _kept_axes(anchors.tobytes(), anchors.shape) if anchors.size <= _KEPT_AXES else cls._found(anchors)
+        return (
+            _kept_axes(anchors.tobytes(), anchors.shape)
+            if anchors.size <= _KEPT_AXES
+            else cls._found(anchors)
+        )
 
     @classmethod
     def _found(cls, anchors: np.ndarray) -> AnchorAxes:
-        """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes with a small s are
-        then inexact, but only to rounding once they are multiplied by it, as they are in every use."""
+        """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes
+        with a small s are then inexact, but only to rounding once they are multiplied by it, as they are in
+        every use."""
         A = anchors.astype(np.float64)
         wide = A if len(A) <= A.shape[1] else A.T
         _, known = np.linalg.eigh(wide @ wide.T)
@@ -241,7 +275,9 @@ def _kept_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 
 
 def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in float64."""
+    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in
+    float64.
+    """
     axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)  # of the directions in which K is 0
     root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
     root[np.diag_indices_from(root)] += rest
@@ -279,7 +315,9 @@ class Cosine(Similarity):
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
-        self.basis_ = self.anchors_.T @ whitener(self.anchors_, settings.ridge) if settings.whiten else self.anchors_.T
+        self.basis_ = (
+            self.anchors_.T @ whitener(self.anchors_, settings.ridge) if settings.whiten else self.anchors_.T
+        )
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:

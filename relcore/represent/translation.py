@@ -1,4 +1,6 @@
-"""Direct maps from one absolute space to another, fitted on paired rows: the baselines of every relative method."""
+"""Direct maps from one absolute space to another, fitted on paired rows: the baselines of every relative
+method.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class _Translation(Estimator):
         """
         source, target = matrix(source, "source", np.float64), matrix(target, "target", np.float64)
         if len(source) != len(target):
-            raise SpaceError(f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}")
+            raise SpaceError(
+                f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}"
+            )
         means = source.mean(axis=0), target.mean(axis=0)
         need_finite(means[0], "source")
         need_finite(means[1], "target")
@@ -64,7 +68,8 @@ class _Translation(Estimator):
 class Procrustes(_Translation):
     """The rotation or reflection, and one scale, that brings paired rows closest (Schönemann 1966).
 
-    Between spaces of different widths the matrix (d_source, d_target) has orthonormal rows or columns, whichever are fewer.
+    Between spaces of different widths the matrix (d_source, d_target) has orthonormal rows or columns,
+    whichever are fewer.
 
     Parameters
     ----------
@@ -85,7 +90,9 @@ class Procrustes(_Translation):
     scale: bool = True
 
     def _common(self, of_source: int, of_target: int) -> tuple[int, int]:
-        """Powers of two that are taken out: the same for both spaces where the map has no scale of its own."""
+        """Powers of two that are taken out: the same for both spaces where the map has no scale of its
+        own.
+        """
         return (of_source, of_target) if self.scale else (of_target, of_target)
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -97,7 +104,8 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error over the paired rows, of smallest norm where there are several.
+    """The linear map with the smallest squared error over the paired rows, of smallest norm where there are
+    several.
 
     Examples
     --------
@@ -136,10 +144,12 @@ class Affine(LeastSquares):
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference (n, c), as float32.
+    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference (n, c), as
+    float32.
 
-    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Ratios of distances
-    within the picture are unchanged. Rows that are NaN in either picture (not in the sample) are ignored.
+    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Ratios of
+    distances within the picture are unchanged. Rows that are NaN in either picture (not in the sample) are
+    ignored.
 
     Raises
     ------
@@ -150,8 +160,8 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
     if coordinates.shape != reference.shape:
         raise SpaceError(
-            f"align: expected pictures of the same rows in the same dimensions, got {reference.shape} and {coordinates.shape}; "
-            "pair the spaces by id first, or turn align off"
+            f"align: expected pictures of the same rows in the same dimensions, got {reference.shape} and"
+            f" {coordinates.shape}; pair the spaces by id first, or turn align off"
         )
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     centre = reference[known].mean(axis=0, dtype=np.float64)

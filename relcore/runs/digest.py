@@ -14,10 +14,11 @@ import numpy as np
 
 
 def digest_of(*parts: Any) -> str:
-    """Hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays: a key for the store.
+    """Hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays: a key for the
+    store.
 
-    Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ, and so do two
-    dataclasses of different names with equal fields. A list counts as a tuple.
+    Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ,
+    and so do two dataclasses of different names with equal fields. A list counts as a tuple.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -34,7 +35,9 @@ def _canonical(part: Any) -> Any:
         pairs = [[_canonical(key), _canonical(value)] for key, value in part.items()]
         return ["dict", *sorted(pairs, key=json.dumps)]
     if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
-        content = hashlib.blake2b(np.ascontiguousarray(part).reshape(-1).view(np.uint8), digest_size=16).hexdigest()
+        content = hashlib.blake2b(
+            np.ascontiguousarray(part).reshape(-1).view(np.uint8), digest_size=16
+        ).hexdigest()
         return ["array", part.dtype.str, list(part.shape), content]
     if is_dataclass(part) and not isinstance(part, type):
         return [
@@ -42,17 +45,23 @@ def _canonical(part: Any) -> Any:
             type(part).__name__,
             *([field.name, _canonical(getattr(part, field.name))] for field in fields(part)),
         ]
-    raise TypeError(f"expected dataclasses, strings, numbers, tuples, dicts or arrays of numbers, got {type(part).__name__}")
+    raise TypeError(
+        "expected dataclasses, strings, numbers, tuples, dicts or arrays of numbers, got"
+        f" {type(part).__name__}"
+    )
 
 
-# Where the store is and how large it may become, as the environment says; and the error of one that cannot save.
+# Where the store is and how large it may become, as the environment says; and the error of one that cannot
+# save.
 
 ENVIRONMENT = "RELSCOPE_STORE"
 LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
 
 
 class StoreError(RuntimeError):
-    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be written."""
+    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be
+    written.
+    """
 
 
 def default_limit() -> int:
@@ -63,7 +72,10 @@ def default_limit() -> int:
     except ValueError:
         gigabytes = 0.0
     if not 0 < gigabytes < 1e6:
-        raise StoreError(f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or unset it")
+        raise StoreError(
+            f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or"
+            " unset it"
+        )
     return int(gigabytes * 1e9)
 
 

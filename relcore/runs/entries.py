@@ -1,7 +1,8 @@
 """The file of one entry: arrays and metadata as safetensors, with checksums that reveal a damaged byte.
 
-CRC-32 reveals what disks, cables and memory do to a file. It is no defence against a person who changes the file on purpose and
-writes a new checksum. Of zlib, hashlib and xxhash it is the one that costs less than reading and needs no dependency.
+CRC-32 reveals what disks, cables and memory do to a file. It is no defence against a person who changes the
+file on purpose and writes a new checksum. Of zlib, hashlib and xxhash it is the one that costs less than
+reading and needs no dependency.
 """
 
 from __future__ import annotations
@@ -69,14 +70,18 @@ def read(path: Path) -> Entry:
     OSError
         It does not exist, or the disk fails.
     """
-    # Not by safetensors' own reader: it maps the file into memory, and a disk that vanishes would then kill the process.
+    # Not by safetensors' own reader: it maps the file into memory, and a disk that vanishes would then kill
+    # the process.
     with _opened(path) as file:
         header = _read_header(file)
         data = np.empty(header.n_bytes, np.uint8)
         if file.readinto(data) != header.n_bytes:
             raise Damaged("the file is cut short")
     data.flags.writeable = False
-    arrays = {name: data[start:stop].view(dtype).reshape(shape) for name, (dtype, shape, start, stop) in header.parts.items()}
+    arrays = {
+        name: data[start:stop].view(dtype).reshape(shape)
+        for name, (dtype, shape, start, stop) in header.parts.items()
+    }
     if header.data_check is not None and data_check(arrays) != header.data_check:
         raise Damaged("the arrays do not match their checksum")
     return Entry(arrays, header.metadata)
@@ -96,14 +101,17 @@ def read_header(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]
 
 
 def map_entry(path: Path) -> Entry:
-    """The file with its arrays as read-only maps, of which nothing is read: only the header is compared with its checksum.
+    """The file with its arrays as read-only maps, of which nothing is read: only the header is compared with
+    its checksum.
 
     Raises as `read` does.
     """
     with _opened(path) as file:
         header, begin = _read_header(file), file.tell()
         arrays = {
-            name: np.memmap(file, dtype, "r", begin + start, shape) if stop > start else np.empty(shape, dtype)
+            name: (
+                np.memmap(file, dtype, "r", begin + start, shape) if stop > start else np.empty(shape, dtype)
+            )
             for name, (dtype, shape, start, stop) in header.parts.items()
         }
     return Entry(arrays, header.metadata)
@@ -116,7 +124,9 @@ def layout_of(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[str, list[int
 
 @dataclass(frozen=True)
 class _Header:
-    """`parts` holds dtype, shape, first and last byte by name; `data_check` is None in files of versions without checksums."""
+    """`parts` holds dtype, shape, first and last byte by name; `data_check` is None in files of versions
+    without checksums.
+    """
 
     metadata: dict[str, Any]
     parts: dict[str, tuple[np.dtype, tuple[int, ...], int, int]]
@@ -135,7 +145,9 @@ def _read_header(file: BinaryIO) -> _Header:
         check, text = None, stored.get(_WITHOUT)
         if text is None:
             told_check, check, text = stored[CHECKED].split(" ", 2)
-            if told_check != header_check(text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}):
+            if told_check != header_check(
+                text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}
+            ):
                 raise Damaged("the header does not match its checksum")
         parts = {name: _part(part, n_left - length) for name, part in told.items()}
         metadata = json.loads(text)
@@ -146,7 +158,11 @@ def _read_header(file: BinaryIO) -> _Header:
 
 def _part(part: Mapping[str, Any], n_bytes: int) -> tuple[np.dtype, tuple[int, ...], int, int]:
     dtype, shape, (start, stop) = np.dtype(_DTYPES[part["dtype"]]), tuple(part["shape"]), part["data_offsets"]
-    if not 0 <= start <= stop <= n_bytes or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != stop - start:
+    if (
+        not 0 <= start <= stop <= n_bytes
+        or min(shape, default=0) < 0
+        or math.prod(shape) * dtype.itemsize != stop - start
+    ):
         raise ValueError(f"expected shape {shape} of {dtype} in {n_bytes} bytes, got bytes {start} to {stop}")
     return dtype, shape, start, stop
 
@@ -171,9 +187,14 @@ _LAST = "vectors"  # by its name, so that the checksum of the other arrays is kn
 
 
 def write_matrix(
-    path: Path, blocks: Iterable[np.ndarray], shape: tuple[int, int], others: Mapping[str, np.ndarray], text: str
+    path: Path,
+    blocks: Iterable[np.ndarray],
+    shape: tuple[int, int],
+    others: Mapping[str, np.ndarray],
+    text: str,
 ) -> None:
-    """Write float32 blocks (m, d) of a matrix (n, d), small arrays, the metadata's JSON and checksums, and flush them to disk.
+    """Write float32 blocks (m, d) of a matrix (n, d), small arrays, the metadata's JSON and checksums, and
+    flush them to disk.
 
     Raises
     ------

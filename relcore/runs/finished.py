@@ -1,7 +1,8 @@
-"""Finished: results that come with Relscope, so that a page opens with a picture. They are read by key and never written.
+"""Finished: results that come with Relscope, so that a page opens with a picture. They are read by key and
+never written.
 
-A group is a JSON file: date and commit of the computation, keys of large entries, each a file beside it, and the metadata of
-small ones. `assets/finished/make_finished.py` writes them.
+A group is a JSON file: date and commit of the computation, keys of large entries, each a file beside it, and
+the metadata of small ones. `assets/finished/make_finished.py` writes them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _log = logging.getLogger("relscope")
 
 @dataclass(frozen=True)
 class FinishedEntry:
-    """When a result was computed, ``"2026-11-22"``, with the code of which commit, and in which group it is."""
+    """When a result was computed, ``"2026-11-22"``, with the code of which commit, and in which group it
+    is.
+    """
 
     date: str
     commit: str
@@ -78,7 +81,9 @@ class Finished:
         try:
             return entry_file.read(self._path(key))
         except (Damaged, OSError) as error:
-            _log.warning("%s: this result that comes with Relscope counts as missing: %s", self._path(key), error)
+            _log.warning(
+                "%s: this result that comes with Relscope counts as missing: %s", self._path(key), error
+            )
             return None
 
     def summary(self, key: str) -> Summary | None:
@@ -105,4 +110,6 @@ def finished() -> Finished:
 
 def _group(path: Path) -> FinishedGroup:
     record = json.loads(path.read_text(encoding="utf-8"))
-    return FinishedGroup(path.stem, record["date"], record["commit"], tuple(record["files"]), record["entries"])
+    return FinishedGroup(
+        path.stem, record["date"], record["commit"], tuple(record["files"]), record["entries"]
+    )

@@ -1,4 +1,6 @@
-"""Engine: long work in other processes, here or on a Dask cluster, with progress, cancel and results in the store."""
+"""Engine: long work in other processes, here or on a Dask cluster, with progress, cancel and results in
+the store.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def in_words(seconds: float) -> str:
 class JobStatus:
     """The status of a job: counts, seconds since its start, units per second, and the time left, if known.
 
-    `lost` says that the job waits for a scheduler that does not answer, and how it continues; else it is empty.
-    `exceeded` says that it takes longer than was last estimated, so that the time left is unknown.
+    `lost` says that the job waits for a scheduler that does not answer, and how it continues; else it is
+    empty. `exceeded` says that it takes longer than was last estimated, so that the time left is unknown.
     `curve` holds its measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
     """
 
@@ -82,12 +84,18 @@ class EngineError(RuntimeError):
 class Job:
     """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
 
-    `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a page that is
-    opened again can list the running jobs.
+    `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a
+    page that is opened again can list the running jobs.
     """
 
     def __init__(
-        self, engine: Engine, key: str, title: str, state: State, function: Callable | None = None, arguments: Any = None
+        self,
+        engine: Engine,
+        key: str,
+        title: str,
+        state: State,
+        function: Callable | None = None,
+        arguments: Any = None,
     ) -> None:
         self.key, self.title = key, title
         self.expected: pace.Expected | None = None
@@ -100,7 +108,12 @@ class Job:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._state: State = state
-        self._done, self._total, self._message, self._error = 0, 0, "waiting for a worker" if state == "queued" else "", ""
+        self._done, self._total, self._message, self._error = (
+            0,
+            0,
+            "waiting for a worker" if state == "queued" else "",
+            "",
+        )
         self._curve: dict[str, list[float]] = {}
         self._lost, self._losses = "", 0
         self._pins = Pins()  # its inputs and its result, until it has ended
@@ -153,7 +166,9 @@ class Job:
             raise EngineError(f"{self.title}: {status.error or status.state}")
         entry = self._engine.store.get(self.key)
         if entry is None:
-            raise EngineError(f"{self.title}: the result is no longer in {self._engine.store.root}; run it again")
+            raise EngineError(
+                f"{self.title}: the result is no longer in {self._engine.store.root}; run it again"
+            )
         return entry
 
     def cancel(self) -> None:
@@ -182,7 +197,9 @@ class Job:
                         self._curve.setdefault(name, []).append(value)
 
     def _wait_for_scheduler(self, why: str) -> None:
-        """It has no scheduler and waits for one; whoever sends it again starts it from its last finished part."""
+        """It has no scheduler and waits for one; whoever sends it again starts it from its last finished
+        part.
+        """
         with self._lock:
             if not self._ended.is_set():
                 self._state, self._message, self._lost = "queued", "waiting for the scheduler", why
@@ -213,7 +230,9 @@ class Job:
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
 _log = logging.getLogger("relscope")
 SECONDS_BETWEEN_LOOKS = 2.0
-SECONDS_TO_ANSWER = 5.0  # with those between two looks: less than the ten within which a page says that a scheduler died
+SECONDS_TO_ANSWER = (
+    5.0  # with those between two looks: less than the ten within which a page says that a scheduler died
+)
 
 
 def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, Any]:
@@ -234,22 +253,23 @@ def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, A
         return _made(Client, address or cluster.address, seconds), cluster
     except (ValueError, TypeError) as error:  # TypeError: TLS without its certificates
         said = (
-            f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got {error!s:.80}; "
-            f"correct it, or unset {ENVIRONMENT}"
+            f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
+            f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
     except (OSError, AssertionError):  # Dask asserts that a connection that failed was one
         disconnect(None, cluster)
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
         said = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
-    gc.collect()  # the client that failed, now rather than while another one is made; so the error must not hold it
+    # the client that failed, now rather than while another one is made; so the error must not hold it
+    gc.collect()
     raise EngineError(said)
 
 
 def _made(client: Callable[..., Any], address: str, seconds: float) -> Any:
     """A Dask client, made while the garbage collector rests.
 
-    A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same lock to close
-    itself. If that happens in the first one's thread at that moment, both wait for ever.
+    A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
+    lock to close itself. If that happens in the first one's thread at that moment, both wait for ever.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -270,7 +290,9 @@ def disconnect(client: Any, cluster: Any) -> None:
 
 
 class Watch:
-    """Calls `look` every two seconds in a thread of its own while it is `needed`, which is read under the lock."""
+    """Calls `look` every two seconds in a thread of its own while it is `needed`, which is read under the
+    lock.
+    """
 
     def __init__(self, needed: Callable[[], Any], look: Callable[[], None], lock: threading.RLock) -> None:
         self._needed, self._look, self._lock = needed, look, lock
@@ -299,7 +321,9 @@ class Watch:
             try:
                 self._look()
             except Exception:  # jobs wait for this thread, so one turn that fails must not be its last
-                _log.exception("looking after the scheduler failed; the next try is in %s s", SECONDS_BETWEEN_LOOKS)
+                _log.exception(
+                    "looking after the scheduler failed; the next try is in %s s", SECONDS_BETWEEN_LOOKS
+                )
 
 
 def answers(client: Any) -> bool:
@@ -317,15 +341,17 @@ _MOST_LOSSES = 3  # of our own schedulers, by one job
 
 
 class Engine:
-    """Runs functions of importable modules in the processes of a Dask cluster; one engine serves all threads of an app.
+    """Runs functions of importable modules in the processes of a Dask cluster; one engine serves all threads
+    of an app.
 
     Parameters
     ----------
     address : str, optional
-        A scheduler, ``tcp://host:8786``; default: the environment's ``RELSCOPE_SCHEDULER``; without either, processes of
-        this machine, started with the first job, ended with this process. The workers of a cluster must be able to import
-        relcore and to write to the store's folder. Start them with ``--nthreads 1`` and a nanny (Dask's default), so that
-        cancelling one job stops its process and no other.
+        A scheduler, ``tcp://host:8786``; default: the environment's ``RELSCOPE_SCHEDULER``; without either,
+        processes of this machine, started with the first job, ended with this process. The workers of a
+        cluster must be able to import relcore and to write to the store's folder. Start them with
+        ``--nthreads 1`` and a nanny (Dask's default), so that cancelling one job stops its process and no
+        other.
     n_workers : int, optional
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
@@ -334,11 +360,14 @@ class Engine:
     Attributes
     ----------
     on_lost : callable, optional
-        Called with a sentence when the scheduler dies or does not answer, in a thread of the engine. Its jobs wait for it and
-        resume when it is back, or here after `continue_here`; processes of this machine are started again by themselves.
+        Called with a sentence when the scheduler dies or does not answer, in a thread of the engine. Its jobs
+        wait for it and resume when it is back, or here after `continue_here`; processes of this machine are
+        started again by themselves.
     """
 
-    def __init__(self, address: str | None = None, n_workers: int | None = None, store: Store | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, n_workers: int | None = None, store: Store | None = None
+    ) -> None:
         self.address = address or os.environ.get(ENVIRONMENT) or None
         self.n_workers = n_workers or max(2, (os.cpu_count() or 1) // 4)
         self.store = store or Store()
@@ -348,11 +377,17 @@ class Engine:
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
         self._lost: dict[Job, int] = {}  # job → priority, while they wait for a scheduler that died
-        self._absent, self._watch = "", Watch(lambda: self._running or self._lost, self._look_after, self._lock)
+        self._absent, self._watch = (
+            "",
+            Watch(lambda: self._running or self._lost, self._look_after, self._lock),
+        )
         self.on_lost: Callable[[str], None] | None = None
 
     def __repr__(self) -> str:
-        return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} running jobs)"
+        return (
+            f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} running"
+            " jobs)"
+        )
 
     def submit(
         self,
@@ -368,10 +403,10 @@ class Engine:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
         Waiting jobs run by priority, then by time of submission. The same key again gives the same job
-        while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled
-        runs again. The function must be importable in the workers by its name. If the expected time is given, the
-        measured time is saved in the store for the next estimate. With `here` it runs even if the result comes with Relscope,
-        and so does all that it needs.
+        while it waits or runs, and one that is done where the store has the result; a job that failed or was
+        cancelled runs again. The function must be importable in the workers by its name. If the expected time
+        is given, the measured time is saved in the store for the next estimate. With `here` it runs even if
+        the result comes with Relscope, and so does all that it needs.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -386,7 +421,9 @@ class Engine:
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
             job.expected, job.here = expected, here
             job.promised = pace.presently(expected) if expected else None
-            job._pins.add(self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))])
+            job._pins.add(
+                self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))]
+            )
             if client is None:
                 self._lose(job, priority)
             else:
@@ -394,7 +431,9 @@ class Engine:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job of this key, of whichever session, or one for what the store has; None also once a result has left it."""
+        """The job of this key, of whichever session, or one for what the store has; None also once a
+        result has left it.
+        """
         with self._lock:
             job = self._jobs.get(key)
         if job and job._state != "done":  # asked before the store: the result is there before the job is done
@@ -421,9 +460,11 @@ class Engine:
             self._disconnect()
 
     def continue_here(self) -> None:
-        """Leave the cluster: jobs that wait for its scheduler, and all later ones, run in processes of this machine.
+        """Leave the cluster: jobs that wait for its scheduler, and all later ones, run in processes of this
+        machine.
 
-        Their finished parts are in the store. A worker that is alive, but out of reach, may compute the same until it ends.
+        Their finished parts are in the store. A worker that is alive, but out of reach, may compute the same
+        until it ends.
         """
         with self._lock:
             self.address = None
@@ -460,7 +501,10 @@ class Engine:
         there = f"{self.address}: the scheduler does not answer; the job resumes when it is back"
         with self._lock:
             if not self.address and job._losses >= _MOST_LOSSES:
-                job._end("failed", "the scheduler died each time this job ran; see the machine's memory, or its log")
+                job._end(
+                    "failed",
+                    "the scheduler died each time this job ran; see the machine's memory, or its log",
+                )
                 return
             why = f"{there if self.address else here}, and finished parts are kept"
             self._lost[job] = priority
@@ -492,16 +536,25 @@ class Engine:
         if self._lost:
             self._reconnect()
         elif self._running:
-            why = f"{self.address}: the scheduler does not answer; the job is followed again as soon as it does"
+            why = (
+                f"{self.address}: the scheduler does not answer; the job is followed again as soon as it does"
+            )
             why = "" if answers(client) else why
             for job, _, _ in list(self._running.values()):
                 job._silent(why)
             self._tell(why)
 
     def _reconnect(self) -> None:
-        """Send the lost jobs again if there is a scheduler. The lock is free while this waits, for pages that ask for jobs."""
+        """Send the lost jobs again if there is a scheduler. The lock is free while this waits, for pages
+        that ask for jobs.
+        """
         with self._lock:
-            address, before, self._client, self._cluster = self.address, (self._client, self._cluster), None, None
+            address, before, self._client, self._cluster = (
+                self.address,
+                (self._client, self._cluster),
+                None,
+                None,
+            )
         disconnect(*before)
         try:
             client, cluster = connect(address, self.n_workers, 3)
@@ -520,11 +573,17 @@ class Engine:
         disconnect(client, cluster)  # the engine was closed, or continues elsewhere
 
     def _dispatch(self, client: Any, job: Job, priority: int) -> None:
-        token = f"{job.function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
+        token = (  # Dask learns durations by what precedes the dash
+            f"{job.function.__name__}-{uuid.uuid4().hex}"
+        )
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         arguments = (job.function, job.key, place, self._topic, token, job.arguments)
-        self._running[token] = (job, None, priority)  # noted before it is sent: an idle worker's "started" may outrun `submit`
+        self._running[token] = (
+            job,
+            None,
+            priority,
+        )  # noted before it is sent: an idle worker's "started" may outrun `submit`
         future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
         self._running[token] = (job, future, priority)
         self._watch.start()
@@ -548,7 +607,8 @@ class Engine:
             return
         error = future.exception() if future.status == "error" else None
         if isinstance(error, KilledWorker) and not job._tries and not job._again:
-            # It only waited on workers that died of something else, several times over: it deserves tries of its own.
+            # It only waited on workers that died of something else, several times over: it deserves tries of
+            # its own.
             job._again = True
             with self._lock:
                 self._running.pop(token, None)
@@ -558,7 +618,9 @@ class Engine:
         self._running.pop(token, None)
         if future.status == "finished":
             there = self.store.has(job.key, own=True)
-            elsewhere = f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
+            elsewhere = (
+                f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
+            )
             job._end("done") if there else job._end("failed", elsewhere)
             if there and job.expected and job._tries == 1 and not job._losses:
                 pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
@@ -580,19 +642,27 @@ class Engine:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
                 stop = partial(self._withdraw, token, future, job._place)
                 # In another thread where the scheduler does not answer, as nobody knows how long it takes.
-                threading.Thread(target=stop, name="stop-cancelled", daemon=True).start() if self._absent else stop()
+                (
+                    threading.Thread(target=stop, name="stop-cancelled", daemon=True).start()
+                    if self._absent
+                    else stop()
+                )
 
     def _withdraw(self, token: str, future: Any, place: tuple[str, int] | None) -> None:
         """Remove a task from the scheduler, then kill its worker; otherwise the task would be tried again."""
         future.cancel()
         deadline = time.monotonic() + 1
         with suppress(Exception):  # the scheduler died at this moment: then there is no task any more
-            while time.monotonic() < deadline and any(token in tasks for tasks in self._client.processing().values()):
+            while time.monotonic() < deadline and any(
+                token in tasks for tasks in self._client.processing().values()
+            ):
                 time.sleep(0.01)
         if place:
             self._kill(*place)
 
     def _kill(self, worker: str, pid: int) -> None:
         """Have the worker's nanny kill its process; a nanny starts a new one by itself."""
-        with suppress(Exception):  # it died by itself meanwhile, or has no nanny: then nobody waits for its result
+        with suppress(
+            Exception
+        ):  # it died by itself meanwhile, or has no nanny: then nobody waits for its result
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)

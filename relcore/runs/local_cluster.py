@@ -1,4 +1,6 @@
-"""The engine's default cluster: a Dask scheduler and workers in processes of this machine, which end with it."""
+"""The engine's default cluster: a Dask scheduler and workers in processes of this machine, which end with
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,24 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 PARENT = "RELSCOPE_PARENT"
-# Dask has its workers give every free page back at once, and a network asks for the same pages again with each operation:
-# training took 1.7 times as long. These are the bytes to keep instead; the second number is the largest that glibc accepts.
+# Dask has its workers give every free page back at once, and a network asks for the same pages again with
+# each operation: training took 1.7 times as long. These are the bytes to keep instead; the second number is
+# the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
 
 
 class LocalCluster:
-    """A scheduler and `n_workers` single-threaded workers on the loopback address; `address` is the scheduler's.
+    """A scheduler and `n_workers` single-threaded workers on the loopback address; `address` is the
+    scheduler's.
 
-    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use inside a worker.
+    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use
+    inside a worker.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
-        # Dask's own LocalCluster would import the user's script again in each process, which Streamlit cannot bear.
+        # Dask's own LocalCluster would import the user's script again in each process, which Streamlit cannot
+        # bear.
         from distributed.deploy.subprocess import SubprocessCluster
         from distributed.system import MEMORY_LIMIT
 
@@ -43,7 +49,8 @@ class LocalCluster:
                     "preload": [__name__],
                 },
                 worker_kwargs={
-                    # One job may use all memory that there is; Dask's default, an equal share each, kills it far too early.
+                    # One job may use all memory that there is; Dask's default, an equal share each, kills it
+                    # far too early.
                     "memory_limit": MEMORY_LIMIT,
                     "local_directory": self._folder.name,
                     "preload_nanny": [__name__],
@@ -57,7 +64,9 @@ class LocalCluster:
         from distributed.core import Status
 
         process = self._cluster.scheduler.process
-        if process is None or process.returncode is not None:  # else Dask has it release its workers, and waits in vain
+        if (
+            process is None or process.returncode is not None
+        ):  # else Dask has it release its workers, and waits in vain
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
@@ -77,7 +86,9 @@ class LocalCluster:
 
 
 def dask_setup(server: Any) -> None:
-    """Dask calls this in our scheduler and nannies: end within a second of the parent, which may be killed without notice."""
+    """Dask calls this in our scheduler and nannies: end within a second of the parent, which may be killed
+    without notice.
+    """
     os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 
@@ -92,7 +103,8 @@ def dask_setup(server: Any) -> None:
 def _for_workers(threads: int) -> dict[str, str]:
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     return {
-        # Functions are found by name: a worker needs the caller's own modules, and relcore where it is not installed.
+        # Functions are found by name: a worker needs the caller's own modules, and relcore where it is not
+        # installed.
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
         "DASK_LOGGING__DISTRIBUTED": "critical",

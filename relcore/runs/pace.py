@@ -1,9 +1,10 @@
 """Pace: measured over estimated time of work on this machine, to improve the next estimate.
 
-Before any work of a kind was measured, a probe says how fast the machine is at present, beside all else that it does.
+Before any work of a kind was measured, a probe says how fast the machine is at present, beside all else that
+it does.
 
-The store's folder keeps one small file, ``pace.json``: for each kind of work the last few ratios of measured to estimated
-seconds, and nothing else. Every estimate is multiplied by their median.
+The store's folder keeps one small file, ``pace.json``: for each kind of work the last few ratios of measured
+to estimated seconds, and nothing else. Every estimate is multiplied by their median.
 """
 
 from __future__ import annotations
@@ -67,12 +68,16 @@ def expect(store: Store, kind: str, seconds: float) -> Expected:
 
 
 def presently(expected: Expected) -> float:
-    """Seconds to promise before a click: as the last runs took, else by the formula and what `machine` measures."""
+    """Seconds to promise before a click: as the last runs took, else by the formula and what `machine`
+    measures.
+    """
     return expected.likely if expected.learned else expected.likely * machine()
 
 
 def machine() -> float:
-    """How many times as long as on an idle machine of 2026 work takes here at present; measured in .03 s, once a minute."""
+    """How many times as long as on an idle machine of 2026 work takes here at present; measured in .03 s,
+    once a minute.
+    """
     if not _probed or time.monotonic() - _probed[0] > _PROBE_HOLDS:
         _probed[:] = time.monotonic(), min(max(_probe() / _PROBED_SECONDS, 1 / _SLOWEST), _SLOWEST)
     return _probed[1]
@@ -82,7 +87,9 @@ _probed: list[float] = []  # when, and the ratio
 
 
 def _probe() -> float:
-    """Seconds of a small piece of work like that of the jobs: products and passes over arrays, and Python between them."""
+    """Seconds of a small piece of work like that of the jobs: products and passes over arrays, and Python
+    between them.
+    """
     import numpy as np
 
     began, rows = time.perf_counter(), np.linspace(-1, 1, 200 * 200, dtype=np.float32).reshape(200, 200)
@@ -101,15 +108,25 @@ def note(store: Store, kind: str, seconds: float, measured: float) -> None:
         return
     ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
     known = _read(store)
-    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # popped, so that the kinds unused for the longest time come first
+    known[kind] = [*known.pop(kind, ()), ratio][
+        -LAST:
+    ]  # popped, so that the kinds unused for the longest time come first
     _write(store, dict(list(known.items())[-_KINDS:]))
 
 
 def _read(store: Store) -> dict[str, Sequence[float]]:
     try:
         found = json.loads(_path(store).read_text(encoding="utf-8"))
-        return {str(kind): [float(one) for one in ratios if 0 < float(one) < float("inf")] for kind, ratios in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):  # none yet, or damaged: it is only a memory of times
+        return {
+            str(kind): [float(one) for one in ratios if 0 < float(one) < float("inf")]
+            for kind, ratios in found.items()
+        }
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ):  # none yet, or damaged: it is only a memory of times
         return {}
 
 
@@ -133,8 +150,8 @@ _TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, a
 class TimeLeft:
     """Seconds left: between reports they fall with the clock, and each report corrects them a little.
 
-    Progress is taken as proportional to time, so a job whose stages differ counts each by its expected seconds
-    (`relcore.runs.progress`). A count that falls, or whose total changes, begins again.
+    Progress is taken as proportional to time, so a job whose stages differ counts each by its expected
+    seconds (`relcore.runs.progress`). A count that falls, or whose total changes, begins again.
 
     Parameters
     ----------
@@ -164,12 +181,21 @@ class TimeLeft:
         self._done, self._total = done, total
         found, before = self._from_progress(now), self._falling(now)
         if found is not None:
-            self._estimated = (found if before is None else before + (found - before) * self._weight(found, now), now)
+            self._estimated = (
+                found if before is None else before + (found - before) * self._weight(found, now),
+                now,
+            )
 
     def left(self, now: float) -> float | None:
-        """Seconds left, None where nothing is known: no progress yet, or longer under way than was estimated."""
+        """Seconds left, None where nothing is known: no progress yet, or longer under way than was
+        estimated.
+        """
         found = self._falling(now)
-        return found if found and found > _TOO_SHORT * self._estimated[0] and not self._done == self._total > 0 else None
+        return (
+            found
+            if found and found > _TOO_SHORT * self._estimated[0] and not self._done == self._total > 0
+            else None
+        )
 
     def rate(self, now: float) -> float | None:
         """Units per second of the present count; None before its first one."""
@@ -189,7 +215,9 @@ class TimeLeft:
         if self._expected is None:
             return left
         share = (self._done - first) / (self._total - first)
-        return left + (max(self._expected - (now - self._began), 0.0) - left) * _EVEN * (1 - share) / (share + _EVEN)
+        return left + (max(self._expected - (now - self._began), 0.0) - left) * _EVEN * (1 - share) / (
+            share + _EVEN
+        )
 
     def _falling(self, now: float) -> float | None:
         return None if self._estimated is None else max(self._estimated[0] - (now - self._estimated[1]), 0.0)

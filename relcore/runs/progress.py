@@ -16,7 +16,9 @@ from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Report = Callable[..., None]  # done, total, message and, once an epoch where something is trained, {"loss": …}
+Report = Callable[
+    ..., None
+]  # done, total, message and, once an epoch where something is trained, {"loss": …}
 
 
 def silent(*told: Any, **measured: Any) -> None:
@@ -26,7 +28,8 @@ def silent(*told: Any, **measured: Any) -> None:
 class Context:
     """The first argument of a job's function: it reports progress and stores the result.
 
-    A context without `send` serves to call the same function in place: ``reduce_job(Context(key, store), …)``.
+    A context without `send` serves to call the same function in place: ``reduce_job(Context(key, store),
+    …)``.
     """
 
     def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -36,11 +39,13 @@ class Context:
         self._latest: dict[str, Any] | None = None
         self._measured: list[dict[str, float]] = []
 
-    def report(self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None) -> None:
+    def report(
+        self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
+    ) -> None:
         """Report `done` of `total`.
 
-        Cheap: only the latest report is sent, at most five times a second. Values `measured` at this step, such as a loss, are
-        sent for every step: `JobStatus.curve` collects them.
+        Cheap: only the latest report is sent, at most five times a second. Values `measured` at this step,
+        such as a loss, are sent for every step: `JobStatus.curve` collects them.
         """
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
@@ -76,7 +81,12 @@ class Context:
 
 
 def run_in_worker(
-    function: Callable[..., None], key: str, place: tuple[str, int, str, bool], topic: str, token: str, kwargs: dict[str, Any]
+    function: Callable[..., None],
+    key: str,
+    place: tuple[str, int, str, bool],
+    topic: str,
+    token: str,
+    kwargs: dict[str, Any],
 ) -> None:
     """What Dask runs for a job: report where it runs, call the function, check that the result is stored.
 
@@ -95,13 +105,16 @@ def run_in_worker(
     if identity and store.identity() not in ("", identity):  # found before hours of work, not after them
         here = f"the worker on {socket.gethostname()} has another folder there"
         raise StoreError(
-            f"{root}: expected a folder that all workers share, but {here}; mount it there, or change {ENVIRONMENT}"
+            f"{root}: expected a folder that all workers share, but {here}; mount it there, or change"
+            f" {ENVIRONMENT}"
         )
     with in_use(), extra(), Context(key, store, send).sending() as context:
         store.require_writable()
         function(context, **kwargs)
     if not store.has(key, own=True):
-        raise RuntimeError(f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)")
+        raise RuntimeError(
+            f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)"
+        )
 
 
 # Stages: the named parts of a long computation, whose progress counts their expected seconds.
@@ -110,7 +123,8 @@ _UNITS = 100  # of progress in a second as expected
 
 
 class Stages:
-    """Reports stages one after the other: ``"compiling · stage 1 of 3"``, then ``"layout: epoch 30 of 500 · stage 3 of 3"``.
+    """Reports stages one after the other: ``"compiling · stage 1 of 3"``, then ``"layout: epoch 30 of 500 ·
+    stage 3 of 3"``.
 
     Nothing is counted in a stage that does not say how far it is; its part is done when the next one begins.
 
@@ -118,7 +132,8 @@ class Stages:
     ----------
     report : Report
     stages : sequence of (name, seconds)
-        In their order, with the seconds that each is expected to take. Their proportions matter: they decide the time left.
+        In their order, with the seconds that each is expected to take. Their proportions matter: they decide
+        the time left.
     """
 
     def __init__(self, report: Report, stages: Sequence[tuple[str, float]]) -> None:

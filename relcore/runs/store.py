@@ -46,10 +46,14 @@ def orphaned(path: Path, name: str = "") -> bool:
     `name` is what `own_name` gave, where the file is called otherwise.
     """
     seconds = time.time() - path.stat().st_mtime
-    if path.name.startswith(".tmp"):  # the library's, which earlier versions left beside ours: one write takes seconds
+    if path.name.startswith(
+        ".tmp"
+    ):  # the library's, which earlier versions left beside ours: one write takes seconds
         return seconds > STALE_TEMPORARY_SECONDS
     pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
-    return (host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))) or seconds > STALE_SECONDS
+    return (
+        host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))
+    ) or seconds > STALE_SECONDS
 
 
 def bytes_in(path: Path) -> int:
@@ -67,15 +71,19 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         pass
-    with suppress(OSError):  # a dead process that nobody has waited for, as in a container without init, still has its number
+    with suppress(
+        OSError
+    ):  # a dead process that nobody has waited for, as in a container without init, still has its number
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return True
 
 
-# Pins: entries that a running command, job or page uses are not evicted, by whichever process shares the store.
+# Pins: entries that a running command, job or page uses are not evicted, by whichever process shares the
+# store.
 #
-# Each of them lists its keys in a file of its own, which it keeps locked. The lock ends with the process, even with one that is
-# killed, and an unlocked list counts for nothing. A lock of the whole folder, held for milliseconds, orders listing and evicting.
+# Each of them lists its keys in a file of its own, which it keeps locked. The lock ends with the process,
+# even with one that is killed, and an unlocked list counts for nothing. A lock of the whole folder, held for
+# milliseconds, orders listing and evicting.
 
 FOLDER, _LOCK = "pins", "lock"
 
@@ -97,7 +105,9 @@ class Pins:
         self._guard = threading.Lock()
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Keep these entries; those that do not exist yet, too. Nothing happens where the folder cannot be written to."""
+        """Keep these entries; those that do not exist yet, too. Nothing happens where the folder cannot be
+        written to.
+        """
         with self._guard, suppress(OSError):
             kept = self._lists.get(root)
             missing = set(keys) - (kept.keys if kept else set())
@@ -147,7 +157,9 @@ def note(root: Path, key: str) -> None:
 
 
 def pinned(root: Path) -> set[str]:
-    """The keys that living processes use; lists of dead ones are removed. Call it with the folder `locked` exclusively."""
+    """The keys that living processes use; lists of dead ones are removed. Call it with the folder `locked`
+    exclusively.
+    """
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
         with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
@@ -162,7 +174,9 @@ def pinned(root: Path) -> set[str]:
 
 @contextmanager
 def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock. A folder that cannot be written to, or whose disk knows no locks, is used without."""
+    """Hold the folder's lock. A folder that cannot be written to, or whose disk knows no locks, is used
+    without.
+    """
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -170,7 +184,9 @@ def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def _begin(root: Path) -> _List:
-    (root / FOLDER).mkdir(exist_ok=True)  # not its parents: a store whose disk is gone is not made again to note a use
+    (root / FOLDER).mkdir(
+        exist_ok=True
+    )  # not its parents: a store whose disk is gone is not made again to note a use
     path = root / FOLDER / own_name()
     file = open(path, "a", encoding="ascii")  # noqa: SIM115, its lock lasts as long as it is open
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,19 +201,21 @@ _log = logging.getLogger("relscope")
 class Store:
     """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
 
-    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must depend on everything
-    that determines the content (see `digest_of`), so two writers of one key write the same content.
+    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must
+    depend on everything that determines the content (see `digest_of`), so two writers of one key write the
+    same content.
 
     Parameters
     ----------
     root : folder, optional
         Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries
-        are removed; the newest one always stays, even if it exceeds the limit.
+        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently
+        used entries are removed; the newest one always stays, even if it exceeds the limit.
     finished : Finished or bool, optional
-        Results that come with Relscope and are found where the folder has none of the key; True for those of this installation.
-        Default: only in the default folder, so that a folder of one's own holds what was computed for it and nothing else.
+        Results that come with Relscope and are found where the folder has none of the key; True for those of
+        this installation. Default: only in the default folder, so that a folder of one's own holds what was
+        computed for it and nothing else.
     """
 
     def __init__(
@@ -219,24 +237,33 @@ class Store:
             self._make_folders()
         except OSError as error:
             if not os.path.isdir(self._entries):  # one that can only be read serves what it has
-                raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+                raise StoreError(
+                    f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}"
+                ) from error
         self._sweep()
 
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r}, limit_bytes={self.limit_bytes})"
 
     def has(self, key: str, own: bool = False) -> bool:
-        """Whether there is an entry; with `own`, whether it is in the folder and did not come with Relscope."""
+        """Whether there is an entry; with `own`, whether it is in the folder and did not come with
+        Relscope.
+        """
         path = self._path(key)
         note(self.root, key)
-        return os.path.isfile(path) or (not own and self.finished is not None and self.finished.made(key) is not None)
+        return os.path.isfile(path) or (
+            not own and self.finished is not None and self.finished.made(key) is not None
+        )
 
     def made(self, key: str) -> FinishedEntry | None:
-        """When the entry was computed that comes with Relscope; None where the folder has its own, or nothing has one."""
+        """When the entry was computed that comes with Relscope; None where the folder has its own, or
+        nothing has one.
+        """
         return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
-        """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the log.
+        """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the
+        log.
 
         Raises
         ------
@@ -255,13 +282,17 @@ class Store:
                 path.unlink(missing_ok=True)
             return self.finished.get(key) if self.finished else None
         except OSError as error:
-            raise StoreError(f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}") from error
+            raise StoreError(
+                f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}"
+            ) from error
         with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
             os.utime(path)
         return entry
 
     def summary(self, key: str) -> Summary | None:
-        """The contents of the file's header, or None if there is none; this does not count as a use of the entry."""
+        """The contents of the file's header, or None if there is none; this does not count as a use of the
+        entry.
+        """
         path = self._path(key)
         try:
             shapes, metadata = entries.read_header(path)
@@ -273,13 +304,16 @@ class Store:
         """All entries that can be read, the most recently used first."""
         return [found for key in self.entries() if (found := self.summary(key))]
 
-    def put(self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
+    def put(
+        self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Save the arrays and the metadata under the key, replacing an earlier entry.
 
         Raises
         ------
         StoreError
-            Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was there stays.
+            Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was
+            there stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -290,9 +324,15 @@ class Store:
         self._save(key, n_bytes, lambda path: entries.write(path, arrays, text))
 
     def put_matrix(
-        self, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int], metadata: Mapping[str, Any], **others: np.ndarray
+        self,
+        key: str,
+        blocks: Iterable[np.ndarray],
+        shape: tuple[int, int],
+        metadata: Mapping[str, Any],
+        **others: np.ndarray,
     ) -> None:
-        """`put` float32 blocks (m, d) as the array `vectors` (n, d), with the memory of one block, and `others` beside it.
+        """`put` float32 blocks (m, d) as the array `vectors` (n, d), with the memory of one block, and
+        `others` beside it.
 
         A ValueError where the blocks have another shape; then nothing is saved.
         """
@@ -301,7 +341,9 @@ class Store:
         self._save(key, n_bytes, lambda path: write_matrix(path, blocks, shape, others, text))
 
     def mapped(self, key: str) -> Entry | None:
-        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its checksum."""
+        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its
+        checksum.
+        """
         path = self._path(key)
         note(self.root, key)
         with suppress(OSError):
@@ -311,7 +353,9 @@ class Store:
         return None
 
     def identity(self) -> str:
-        """A random name that the folder keeps, by which a worker knows whether it has this folder; "" where it has none."""
+        """A random name that the folder keeps, by which a worker knows whether it has this folder; ""
+        where it has none.
+        """
         path = self.root / "id"
         with suppress(OSError):
             with suppress(FileExistsError), open(path, "x", encoding="ascii") as file:
@@ -332,11 +376,15 @@ class Store:
             with self.scratch():
                 return
         except OSError as error:
-            raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+            raise StoreError(
+                f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}"
+            ) from error
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder of this writer's own, for a file that is renamed when it is whole; swept by a later start after a kill."""
+        """A folder of this writer's own, for a file that is renamed when it is whole; swept by a later
+        start after a kill.
+        """
         folder = self._partial / own_name()
         folder.mkdir()
         try:
@@ -366,7 +414,9 @@ class Store:
         except OSError as error:
             if not os.path.lexists(path):  # a read-only disk refuses this, too
                 return
-            raise StoreError(f"{path}: cannot be removed, {_reason(error)}; check the folder's permissions") from error
+            raise StoreError(
+                f"{path}: cannot be removed, {_reason(error)}; check the folder's permissions"
+            ) from error
 
     def clear(self) -> None:
         for key in self.entries():
@@ -382,12 +432,16 @@ class Store:
                 path.parent.mkdir(exist_ok=True)
                 os.replace(folder / path.name, path)
         except (OSError, SafetensorError) as error:
-            raise StoreError(f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}") from error
+            raise StoreError(
+                f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}"
+            ) from error
         self._evict(keep=path)
 
     def _path(self, key: str) -> Path:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise ValueError(f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}")
+            raise ValueError(
+                f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"
+            )
         return self._entries / key[:2] / f"{key}.safetensors"
 
     def _files(self) -> list[tuple[float, int, Path]]:
@@ -400,7 +454,9 @@ class Store:
         return files
 
     def _evict(self, keep: Path) -> None:
-        """Remove the least recently used entries above the limit, except `keep` and what running work uses."""
+        """Remove the least recently used entries above the limit, except `keep` and what running work
+        uses.
+        """
         if self.size() <= self.limit_bytes:
             return
         with locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal
@@ -417,7 +473,8 @@ class Store:
             self._above_limit = True
             needed = (self.limit_bytes + excess) / 1e9
             _log.warning(
-                "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile; set %s to %.3f",
+                "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile;"
+                " set %s to %.3f",
                 *(self.root, needed, self.limit_bytes / 1e9, LIMIT_ENVIRONMENT, needed),
             )
 
@@ -433,7 +490,8 @@ class Store:
         needed, free = n_bytes + HEADROOM, shutil.disk_usage(self.root).free
         if free < needed:
             raise StoreError(
-                f"{self.root}: expected {needed / 1e6:.0f} MB free for the entry, got {free / 1e6:.0f} MB; {_ELSEWHERE}"
+                f"{self.root}: expected {needed / 1e6:.0f} MB free for the entry, got {free / 1e6:.0f} MB;"
+                f" {_ELSEWHERE}"
             )
 
     def _sweep(self) -> None:
@@ -463,7 +521,10 @@ def _finished(given: Finished | bool) -> Finished | None:
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
     array = np.asarray(array, order="C")
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise StoreError(f"array {name!r}: expected numbers of at most 64 bits, got {array.dtype}; put text into the metadata")
+        raise StoreError(
+            f"array {name!r}: expected numbers of at most 64 bits, got {array.dtype}; put text into the"
+            " metadata"
+        )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -21,7 +21,9 @@ _SAMPLED_ROWS = 64
 
 
 class UnitRows(MadeRows):
-    """Rows (n, w) of length 1 that are never all in memory, unless somebody asks for all; parameters as of `MadeRows`."""
+    """Rows (n, w) of length 1 that are never all in memory, unless somebody asks for all; parameters as of
+    `MadeRows`.
+    """
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         """(m, w) float32."""
@@ -69,10 +71,16 @@ class ExactSearch:
         queries = apart(queries, self._common, queries=True)
         if self._kept is not None:
             return nearest(queries, self._kept, k)
-        best, found = np.empty((len(queries), 0), dtype=np.float32), np.empty((len(queries), 0), dtype=np.int64)
+        best, found = (
+            np.empty((len(queries), 0), dtype=np.float32),
+            np.empty((len(queries), 0), dtype=np.int64),
+        )
         for block, rows in self._rows.blocks():
             products, nearer = nearest_with_products(queries, apart(rows, self._common), min(k, len(rows)))
-            best, found = np.concatenate([best, products], axis=1), np.concatenate([found, nearer + block.start], axis=1)
+            best, found = (
+                np.concatenate([best, products], axis=1),
+                np.concatenate([found, nearer + block.start], axis=1),
+            )
             order = np.argsort(-best, axis=1, kind="stable")[:, :k]
             best, found = np.take_along_axis(best, order, 1), np.take_along_axis(found, order, 1)
         return found
@@ -87,11 +95,17 @@ def recalls(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def measured_recall(
-    found: dict[str, np.ndarray], exact: dict[str, np.ndarray], n: int, search: str, setting: str, target: float
+    found: dict[str, np.ndarray],
+    exact: dict[str, np.ndarray],
+    n: int,
+    search: str,
+    setting: str,
+    target: float,
 ) -> Recall:
     """Of lists (m, k) by name for m of n queries: the mean over the lists of a query, with its 95 % interval.
 
-    `change` is that of the mean Jaccard overlap of the lists "own" and "other" by the approximation, on the same queries.
+    `change` is that of the mean Jaccard overlap of the lists "own" and "other" by the approximation, on the
+    same queries.
     """
     shares = np.mean([recalls(found[name], true) for name, true in exact.items()], axis=0)
     low, high = sampling_interval(shares, n) or (float(shares.mean()),) * 2
@@ -100,7 +114,17 @@ def measured_recall(
     moved = np.subtract(*overlaps)
     reach = float(Z95 * moved.std(ddof=1) / np.sqrt(len(moved)))
     change = float(moved.mean())
-    return Recall(search, setting, float(shares.mean()), float(low), min(float(high), 1.0), len(shares), target, change, reach)
+    return Recall(
+        search,
+        setting,
+        float(shares.mean()),
+        float(low),
+        min(float(high), 1.0),
+        len(shares),
+        target,
+        change,
+        reach,
+    )
 
 
 _SEED = 0
@@ -109,7 +133,8 @@ _SEED = 0
 class FaissSearch(ABC):
     """The nearest of some rows by an index that compares a query with few of them, by distance.
 
-    Of rows of length 1 the distance orders as the cosine does. Rows that take more than `KEPT_BYTES` are kept as float16.
+    Of rows of length 1 the distance orders as the cosine does. Rows that take more than `KEPT_BYTES` are kept
+    as float16.
 
     Attributes
     ----------
@@ -161,8 +186,8 @@ class FaissSearch(ABC):
         """The rows that a comparison with all of them finds, (m, k)."""
 
     def tune(self, queries: np.ndarray, exact: np.ndarray, target: float) -> None:
-        """Take the fastest setting with a mean recall of `target` or more for these queries (m, w), whose true lists (m, k)
-        are known; the last one where none has it."""
+        """Take the fastest setting with a mean recall of `target` or more for these queries (m, w), whose
+        true lists (m, k) are known; the last one where none has it."""
         for setting in self.settings(len(self._rows)):
             self.setting = setting
             if recalls(self.nearest(queries, exact.shape[1]), exact).mean() >= target:

@@ -28,17 +28,24 @@ from relcore.spaces.split import Split
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
 
-SAMPLED_ROWS = 256  # with more rows, the two sums that need a second product are estimated from a sample of this size
+SAMPLED_ROWS = (
+    256  # with more rows, the two sums that need a second product are estimated from a sample of this size
+)
 
 
 def sampled_rows(n: int) -> np.ndarray:
     """The rows of n whose products stand for all: at most `SAMPLED_ROWS`, the same every time, ascending."""
-    return np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False)) if n > SAMPLED_ROWS else np.arange(n)
+    return (
+        np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False))
+        if n > SAMPLED_ROWS
+        else np.arange(n)
+    )
 
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums over the Gram matrix S of n centred rows (n, d), scaled so that its trace is 1; S itself is never formed.
+    """Sums over the Gram matrix S of n centred rows (n, d), scaled so that its trace is 1; S itself is never
+    formed.
 
     Attributes
     ----------
@@ -61,9 +68,22 @@ class RowSums:
     b: float
 
     @classmethod
-    def of(cls, rows: np.ndarray, sample: np.ndarray, square: np.ndarray, lengths: np.ndarray, weighted: np.ndarray) -> RowSums:
-        """From XᵀX (d, d) as `square`, ‖xᵢ‖² (n,), Σ ‖xᵢ‖² xᵢ (d,), and the centred `rows` (m, d) of a `sample`."""
-        powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)  # many times as fast as a power of three
+    def of(
+        cls,
+        rows: np.ndarray,
+        sample: np.ndarray,
+        square: np.ndarray,
+        lengths: np.ndarray,
+        weighted: np.ndarray,
+    ) -> RowSums:
+        """From XᵀX (d, d) as `square`, ‖xᵢ‖² (n,), Σ ‖xᵢ‖² xᵢ (d,), and the centred `rows` (m, d) of a
+        `sample`.
+        """
+        powers = (
+            lengths.sum(),
+            lengths @ lengths,
+            np.vdot(lengths * lengths, lengths),
+        )  # many times as fast as a power of three
         return cls.from_sums(len(lengths), powers, rows, lengths[sample], square, weighted)
 
     @classmethod
@@ -76,14 +96,16 @@ class RowSums:
         square: np.ndarray,
         weighted: np.ndarray,
     ) -> RowSums:
-        """From Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ as `powers`, the centred `rows` (m, d) of a sample and their squared lengths (m,),
-        XᵀX (d, d) as `square`, and Σ ‖xᵢ‖² xᵢ (d,)."""
+        """From Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ as `powers`, the centred `rows` (m, d) of a sample and their squared
+        lengths (m,), XᵀX (d, d) as `square`, and Σ ‖xᵢ‖² xᵢ (d,)."""
         m, trace = len(rows), powers[0]
         s3, square = float(powers[2] / trace**3), square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
         gram = rows @ rows.T
         np.fill_diagonal(gram, 0)
-        apart = np.vdot(gram * gram, gram) * (n * (n - 1) / (m * (m - 1)))  # 40 times as fast as a power of three
+        apart = np.vdot(gram * gram, gram) * (
+            n * (n - 1) / (m * (m - 1))
+        )  # 40 times as fast as a power of three
         return cls(
             n=n,
             t2=float(np.vdot(square, square)),
@@ -109,10 +131,11 @@ class RowSums:
 
 
 def rv_null(x: RowSums, y: RowSums) -> Null:
-    """Exact mean and variance, and the skewness, over all n! permutations (Kazi-Aoual et al. 1995; Josse et al. 2008, eq. 2–3).
+    """Exact mean and variance, and the skewness, over all n! permutations (Kazi-Aoual et al. 1995; Josse et
+    al. 2008, eq. 2–3).
 
-    The band is that of the Pearson III distribution with these moments: for one dimension it is a χ², for many close to a
-    normal distribution.
+    The band is that of the Pearson III distribution with these moments: for one dimension it is a χ², for
+    many close to a normal distribution.
     """
     n, dimensions = x.n, x.dimension * y.dimension
     mean = np.sqrt(dimensions) / (n - 1)
@@ -131,7 +154,9 @@ def _skewness(x: RowSums, y: RowSums, variance: float) -> float:
 
 
 def _third_moment(x: RowSums, y: RowSums) -> float:
-    """E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995); a test holds it against brute force."""
+    """E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995); a test holds it
+    against brute force.
+    """
     n = x.n
 
     def both(term) -> float:
@@ -156,11 +181,15 @@ def _third_moment(x: RowSums, y: RowSums) -> float:
     total += 6 * (n**3 - 9 * n**2 + 24 * n - 14) * x.t2 * y.t2 + 24 * (n - 3) * both(lambda p, q: p.t2 * q.t3)
     total += 8 * (n**3 - 9 * n**2 + 26 * n - 22) * x.t3 * y.t3
     total -= 16 * both(lambda p, q: p.u) + (6 * n**2 - 30 * n + 24) * both(lambda p, q: p.b)
-    total -= 12 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t2 * q.u) + 24 * (n**2 - 5 * n + 6) * both(lambda p, q: p.t2 * q.b)
+    total -= 12 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t2 * q.u) + 24 * (n**2 - 5 * n + 6) * both(
+        lambda p, q: p.t2 * q.b
+    )
     total -= 8 * (3 * n**2 - 15 * n + 16) * both(lambda p, q: p.t3 * q.u)
     total -= 24 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t3 * q.b)
     rest = 24 * both(lambda p, q: p.r) + 12 * (n**2 - 5 * n + 12) * both(lambda p, q: p.t2 * q.r)
-    rest += 24 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t3 * q.r) + 3 * (n**2 - 5 * n + 2) * both(lambda p, q: p.s2)
+    rest += 24 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t3 * q.r) + 3 * (n**2 - 5 * n + 2) * both(
+        lambda p, q: p.s2
+    )
     rest += 6 * (n**2 - 5 * n + 6) * both(lambda p, q: p.t2 * q.s2) + 48 * both(lambda p, q: p.t3 * q.s2)
     return (total - (n - 2) * rest) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
@@ -172,8 +201,8 @@ _DECIDED = 0.05  # change of CKA without a few rows that is worth a note
 
 @dataclass(frozen=True)
 class SpaceSums:
-    """What linear CKA needs of one space: ‖XᵀX‖²_F of its n centred rows, the sums of its chance level, the root mean square
-    of the rows' distances from their mean, and the length of the mean."""
+    """What linear CKA needs of one space: ‖XᵀX‖²_F of its n centred rows, the sums of its chance level, the
+    root mean square of the rows' distances from their mean, and the length of the mean."""
 
     square: float
     sums: RowSums | None
@@ -207,7 +236,9 @@ class CkaSums:
         need_different_rows(self.x.square, self.y.square)
         far = offset_note((self.x.spread, self.y.spread), (self.x.offset, self.y.offset))
         null = rv_null(self.x.sums, self.y.sums)
-        return Score(self.value, metric="cka", convention="linear", n=self.n, null=null, note=f"{note} {far}".strip())
+        return Score(
+            self.value, metric="cka", convention="linear", n=self.n, null=null, note=f"{note} {far}".strip()
+        )
 
 
 def need_different_rows(*squares: float) -> None:
@@ -238,8 +269,8 @@ def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[s
 
 @dataclass(frozen=True)
 class CosineSums:
-    """What the mean cosine needs of n pairs of unit rows aᵢ, bᵢ: mean aᵢ·bᵢ, ā·b̄, and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and
-    B alike."""
+    """What the mean cosine needs of n pairs of unit rows aᵢ, bᵢ: mean aᵢ·bᵢ, ā·b̄, and ⟨A, B⟩ of A = Σ (aᵢ −
+    ā)(aᵢ − ā)ᵀ and B alike."""
 
     n: int
     mean: float
@@ -255,7 +286,10 @@ class CosineSums:
 
 _NEAR_ZERO = 64  # times the spread of the rows
 _FEW = 256  # rows that stay in cache between their passes
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, and how sure it is: a score takes all
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = (
+    4000,
+    1000,
+)  # rows that tell a difference, and how sure it is: a score takes all
 
 
 @dataclass(frozen=True)
@@ -277,18 +311,27 @@ class OwnMoments:
         return cls.from_products(X, centred, 0, products["xx"])
 
     @classmethod
-    def from_products(cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray, null: bool = True) -> OwnMoments:
+    def from_products(
+        cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray, null: bool = True
+    ) -> OwnMoments:
         """From XᵀX (d, d), once it has been formed; without the sums for the chance level unless `null`."""
         frame, rows, square = centred.frames[side], centred.lengths[side], float(np.vdot(product, product))
         if square == 0 or len(X) < 2 or not null:
             return cls(frame, square, rows, None)
         sample = sampled_rows(len(X))
-        return cls(frame, square, rows, RowSums.of(frame.rows(X[sample]), sample, product, rows, centred.weighted[side]))
+        return cls(
+            frame,
+            square,
+            rows,
+            RowSums.of(frame.rows(X[sample]), sample, product, rows, centred.weighted[side]),
+        )
 
 
 @dataclass(frozen=True)
 class CoordinateFrame:
-    """How a space is brought to numbers that float32 can square: times 2^−exponent, which is exact, less a mean row (d,)."""
+    """How a space is brought to numbers that float32 can square: times 2^−exponent, which is exact, less a
+    mean row (d,).
+    """
 
     mean: np.ndarray
     exponent: int = 0
@@ -303,7 +346,8 @@ class CoordinateFrame:
 
 
 class _Centred:
-    """Products of spaces in their frames (blocks in float32, sums in float64), and further sums from the same pass.
+    """Products of spaces in their frames (blocks in float32, sums in float64), and further sums from the same
+    pass.
 
     Attributes
     ----------
@@ -317,8 +361,12 @@ class _Centred:
         self.weighted = [np.zeros(X.shape[1]) for X in spaces]
 
     @classmethod
-    def of(cls, spaces: Sequence[np.ndarray], wanted: Mapping[str, tuple[int, int]]) -> tuple[_Centred, dict[str, np.ndarray]]:
-        """With the products; computed again with a power of two where the longest rows show that float32 cannot square them."""
+    def of(
+        cls, spaces: Sequence[np.ndarray], wanted: Mapping[str, tuple[int, int]]
+    ) -> tuple[_Centred, dict[str, np.ndarray]]:
+        """With the products; computed again with a power of two where the longest rows show that float32
+        cannot square them.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             found = cls(spaces, [CoordinateFrame.of(X) for X in spaces])
             products = found.products(wanted)
@@ -344,7 +392,9 @@ class _Centred:
         return sums
 
     def _centre(self, side: int, block: slice, out: np.ndarray, rows: bool) -> None:
-        """Rows of a space into `out`, a few at a time, which are still in cache when their lengths are taken."""
+        """Rows of a space into `out`, a few at a time, which are still in cache when their lengths are
+        taken.
+        """
         X, frame, lengths = self.spaces[side][block], self.frames[side], self.lengths[side][block]
         for few in row_blocks(len(X), _FEW):
             part = frame.rows(X[few], out[few])
@@ -362,12 +412,14 @@ def linear_cka(
     own: tuple[OwnMoments, OwnMoments] | None = None,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Linear centred kernel alignment of row-aligned spaces (n, d_x), (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F), 0 … 1.
+    """Linear centred kernel alignment of row-aligned spaces (n, d_x), (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F),
+    0 … 1.
 
-    On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in float32, sums in
-    float64. It is Escoufier's RV coefficient, so the moments of its permutation null are known exactly. `debiased` takes the
-    unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4. `own`
-    reuses results of other pairs; `ids` name the rows in the score's note.
+    On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in
+    float32, sums in float64. It is Escoufier's RV coefficient, so the moments of its permutation null are
+    known exactly. `debiased` takes the unbiased estimator of each term (Song et al. 2012); it may be
+    negative, chance is 0, and n must be at least 4. `own` reuses results of other pairs; `ids` name the rows
+    in the score's note.
 
     Raises
     ------
@@ -384,7 +436,9 @@ def linear_cka(
     1.0
     """
     if len(X) != len(Y):
-        raise SpaceError(f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()")
+        raise SpaceError(
+            f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
+        )
     moments = _Moments.of(X, Y, own)
     need_different_rows(moments.x.square, moments.y.square)
     value, note = moments.value(debiased), moments.far_from_zero()
@@ -394,7 +448,9 @@ def linear_cka(
         without = _Moments.of(X[rest], Y[rest]).value(debiased)
         note = f"{decided_note(value, without, rows, ids)} {note}".strip()
     null = moments.debiased_null() if debiased else moments.null()
-    return Score(value, metric="cka", convention="debiased" if debiased else "linear", n=len(X), null=null, note=note)
+    return Score(
+        value, metric="cka", convention="debiased" if debiased else "linear", n=len(X), null=null, note=note
+    )
 
 
 @dataclass(frozen=True)
@@ -407,11 +463,15 @@ class _Moments:
     y: OwnMoments
 
     @classmethod
-    def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True) -> _Moments:
+    def of(
+        cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True
+    ) -> _Moments:
         if len(X) < 4:
             raise SpaceError(f"expected at least 4 rows, got {len(X)}")
         if own:
-            product = _Centred((X, Y), (own[0].frame, own[1].frame)).products({"xy": (0, 1)}, rows=False)["xy"]
+            product = _Centred((X, Y), (own[0].frame, own[1].frame)).products({"xy": (0, 1)}, rows=False)[
+                "xy"
+            ]
         else:
             found, products = _Centred.of((X, Y), {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
             product = products["xy"]
@@ -423,13 +483,19 @@ class _Moments:
 
     def value(self, debiased: bool) -> float:
         """The score; NaN where all rows of a space are equal."""
-        names = [self.unbiased(name) for name in ("xy", "xx", "yy")] if debiased else [self.xy, self.x.square, self.y.square]
+        names = (
+            [self.unbiased(name) for name in ("xy", "xx", "yy")]
+            if debiased
+            else [self.xy, self.x.square, self.y.square]
+        )
         return alignment(*names)
 
     def far_from_zero(self) -> str:
         """See `cautions.far_from_zero`."""
         sides = (self.x, self.y)
-        return offset_note([np.sqrt(one.rows.mean()) for one in sides], [np.linalg.norm(one.frame.mean) for one in sides])
+        return offset_note(
+            [np.sqrt(one.rows.mean()) for one in sides], [np.linalg.norm(one.frame.mean) for one in sides]
+        )
 
     def unbiased(self, name: str) -> float:
         """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
@@ -443,7 +509,9 @@ class _Moments:
         return rv_null(self.x.sums, self.y.sums)
 
     def debiased_null(self) -> Null:
-        """Mean 0 by construction; the spread is that of the biased score, which differs from it by a constant and O(1/n)."""
+        """Mean 0 by construction; the spread is that of the biased score, which differs from it by a
+        constant and O(1/n).
+        """
         biased = self.null()
         scale = np.sqrt(self.x.square * self.y.square / (self.unbiased("xx") * self.unbiased("yy")))
         return Null(0.0, (biased.low - biased.mean) * scale, (biased.high - biased.mean) * scale)
@@ -452,8 +520,8 @@ class _Moments:
 def _mean_row(X: np.ndarray) -> np.ndarray:
     """Float32 within blocks, float64 between them: half the time of float64 throughout.
 
-    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of squares, unless
-    the rows lie far from zero.
+    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of
+    squares, unless the rows lie far from zero.
     """
     one = np.ones(512, dtype=np.float32)
     sums = [one[: block.stop - block.start] @ X[block] for block in row_blocks(len(X), len(one))]
@@ -465,9 +533,9 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
     """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: equal directions.
 
-    The null is exact: over all permutations π the mean of Σ aᵢ·b_π(i) and its variance follow from the sums Σaᵢ, Σbᵢ and the
-    d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length` says that all rows have length 1
-    (or 0) already.
+    The null is exact: over all permutations π the mean of Σ aᵢ·b_π(i) and its variance follow from the sums
+    Σaᵢ, Σbᵢ and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`
+    says that all rows have length 1 (or 0) already.
 
     Raises
     ------
@@ -520,11 +588,15 @@ class LinearCKA(Metric):
     def own(self, space: LatentSpace, settings: Any) -> OwnMoments:
         return OwnMoments.of(space.vectors)
 
-    def between(self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any) -> Score:
+    def between(
+        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
+    ) -> Score:
         both = own(first), own(second)
         return linear_cka(first.vectors, second.vectors, debiased=self.debiased, own=both, ids=first.ids)
 
-    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any) -> tuple[list[np.ndarray], bool]:
+    def forms(
+        self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
+    ) -> tuple[list[np.ndarray], bool]:
         sampled = [brought(space.vectors[rows])[0] for space in spaces]
         moved = [centred(X, mean_row(X)) for X in sampled]
         return [X @ X.T for X in moved], True

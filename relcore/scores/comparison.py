@@ -1,4 +1,6 @@
-"""Compare two spaces: the same rows absolute, relative and whitened, with every score beside its chance level."""
+"""Compare two spaces: the same rows absolute, relative and whitened, with every score beside its chance
+level.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,15 @@ from relcore.scores.score import Difference, Score, long_row
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
-LIVE_QUERIES = 300  # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
+# held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
+LIVE_QUERIES = 300
 
 
 @dataclass(frozen=True)
 class ProjectionSpec:
-    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is another representation."""
+    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
+    another representation.
+    """
 
     similarity: str = "cosine"
     center: bool = True
@@ -38,7 +43,8 @@ class ProjectionSpec:
         for name in ("ridge", "threshold"):
             if not 0 < (value := getattr(self, name)) < np.inf:
                 raise SpaceError(
-                    f"{name}: expected a number above 0, got {value!r}; try the default, {getattr(type(self), name)}"
+                    f"{name}: expected a number above 0, got {value!r}; try the default,"
+                    f" {getattr(type(self), name)}"
                 )
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
@@ -54,7 +60,8 @@ REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 def represent(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the target ("procrustes").
+    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the
+    target ("procrustes").
 
     Procrustes is a reference: it uses both spaces and the same anchors. The matrices
     are read-only, like those of a space, as caches share them.
@@ -77,7 +84,8 @@ def represent(
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[RowMap, RowMap]:
-    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in parts.
+    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in
+    parts.
 
     Raises
     ------
@@ -98,7 +106,9 @@ def representation_maps(
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it has no more."""
+    """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it
+    has no more.
+    """
     anchors = match.source.rows(anchor_ids)
     free = np.ones(len(match), dtype=bool)
     free[anchors] = False
@@ -110,9 +120,11 @@ def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_sta
 
 
 def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
-    """The rows that scores of this representation use: those that are not anchors, or all rows where no anchors are used.
+    """The rows that scores of this representation use: those that are not anchors, or all rows where no
+    anchors are used.
 
-    The latter holds for "absolute", and for other representations without `anchor_ids`, as the first paper published them.
+    The latter holds for "absolute", and for other representations without `anchor_ids`, as the first paper
+    published them.
 
     Raises
     ------
@@ -128,7 +140,8 @@ def metrics_of_a_pair() -> dict[str, str]:
 
 
 def class_labels(match: Match) -> np.ndarray | None:
-    """The classes of the rows, "" for a row without one; None unless most rows have one, as the categories of words do not.
+    """The classes of the rows, "" for a row without one; None unless most rows have one, as the categories of
+    words do not.
 
     They are the source's, or the target's where the source has none.
     """
@@ -147,10 +160,12 @@ def score_pair(
     metrics: Sequence[str] = (),
     labels: np.ndarray | None = None,
 ) -> dict[str, Score]:
-    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of them.
+    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of
+    them.
 
-    Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that needs one width
-    is left out where there are two, and one that needs the `labels` of the n rows where there are none.
+    Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that
+    needs one width is left out where there are two, and one that needs the `labels` of the n rows where there
+    are none.
 
     Raises
     ------
@@ -176,17 +191,21 @@ def score_differences(
 
     The split's anchors are those of both: a row that is an anchor before or now is in neither score.
     """
-    pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries, labels=labels) for matrices in (before, now)]
+    pairs = [
+        AlignedPair.of(*matrices, split, k, convention, n_queries, labels=labels)
+        for matrices in (before, now)
+    ]
     found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
     return {name: difference for name, difference in found.items() if difference is not None}
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
-    """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance level.
+    """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance
+    level.
 
-    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows are
-    queries), chance (the chance level's mean), convention, k, n, queries; where neighbours are approximate also search,
-    recall, recall_low, recall_high (95 % interval), recall_queries.
+    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all
+    rows are queries), chance (the chance level's mean), convention, k, n, queries; where neighbours are
+    approximate also search, recall, recall_low, recall_high (95 % interval), recall_queries.
     """
     rows = []
     for form, by_metric in scores.items():
@@ -194,9 +213,24 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
             title += f", approximate ({score.recall.search})" if score.recall else ""
             rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
-    columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention", "k", "n", "queries"]
+    columns = [
+        "metric",
+        "form",
+        "score",
+        "null_low",
+        "null_high",
+        "low",
+        "high",
+        "chance",
+        "convention",
+        "k",
+        "n",
+        "queries",
+    ]
     columns += [
-        name for name in ("search", "recall", "recall_low", "recall_high", "recall_queries") if any(name in row for row in rows)
+        name
+        for name in ("search", "recall", "recall_low", "recall_high", "recall_queries")
+        if any(name in row for row in rows)
     ]
     return pd.DataFrame(rows)[columns]
 
@@ -213,16 +247,20 @@ def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
 
 
 def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
-    """Sentences about what decides relative scores beside the likeness of the spaces: long rows that move a mean, and anchors
-    that coincide; mostly none."""
+    """Sentences about what decides relative scores beside the likeness of the spaces: long rows that move a
+    mean, and anchors that coincide; mostly none."""
     if not len(anchor_ids):
         return []
-    told = (long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target))
+    told = (
+        long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target)
+    )
     return [sentence for sentence in told if sentence]
 
 
 def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where none does."""
+    """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where
+    none does.
+    """
     every = {metric: score for by_metric in scores.values() for metric, score in by_metric.items() if score.k}
     if not every:
         return ""

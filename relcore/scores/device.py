@@ -44,8 +44,8 @@ class NumpyDevice:
         return nullcontext()
 
     def rows_at_once(self, most: int, row_bytes: int, n_threads: int) -> int:
-        """Rows of a block, where `most` are best, each thread has a block in work, and a row with all that is made of it takes
-        `row_bytes`."""
+        """Rows of a block, where `most` are best, each thread has a block in work, and a row with all that is
+        made of it takes `row_bytes`."""
         return most
 
     def put(self, array: np.ndarray) -> Array:
@@ -68,7 +68,9 @@ class NumpyDevice:
         return centred(rows, mean, self.buffer(name, *rows.shape))
 
     def directions(self, rows: Array, mean: Array | None, name: str) -> Array:
-        """Rows, less a mean row if one is given, scaled to length 1, in the named buffer; a zero row stays zero."""
+        """Rows, less a mean row if one is given, scaled to length 1, in the named buffer; a zero row stays
+        zero.
+        """
         out = self.buffer(name, *rows.shape)
         found, factors = sized(rows, mean, out)
         return np.multiply(found, factors[:, None], out=out)
@@ -97,8 +99,11 @@ class NumpyDevice:
         """(3,) of three numbers."""
         return np.stack(numbers)
 
-    def candidates(self, scores: Array, least: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Query numbers, columns and values of the scores (q, m) among which are all that belong to the k largest of a query.
+    def candidates(
+        self, scores: Array, least: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Query numbers, columns and values of the scores (q, m) among which are all that belong to the k
+        largest of a query.
 
         Those below `least` (q,), the k-th largest so far, are left out.
         """
@@ -115,8 +120,8 @@ class NumpyDevice:
 
 
 def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
-    """For each query at most its k-th largest of the scores (q, m), mostly that itself: the k-th largest of the largest
-    scores of many groups of columns."""
+    """For each query at most its k-th largest of the scores (q, m), mostly that itself: the k-th largest of
+    the largest scores of many groups of columns."""
     groups = min(max(512, 16 * k), scores.shape[1])
     largest = scores[:, :groups].copy()
     for start in range(groups, scores.shape[1] - groups + 1, groups):
@@ -128,7 +133,8 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
 class TorchDevice:
     """Blocks as tensors, on a GPU or, to test the same path, on the CPU.
 
-    Matrix products within `exact` keep all digits of float32: TF32 and autocast are off, and afterwards as they were.
+    Matrix products within `exact` keep all digits of float32: TF32 and autocast are off, and afterwards as
+    they were.
 
     Raises
     ------
@@ -141,14 +147,18 @@ class TorchDevice:
             import torch
 
         if name != "cpu" and not torch.cuda.is_available():
-            raise SpaceError(f"device: expected a GPU for {name!r}, but PyTorch finds none; use 'auto' or 'cpu'")
+            raise SpaceError(
+                f"device: expected a GPU for {name!r}, but PyTorch finds none; use 'auto' or 'cpu'"
+            )
         self._torch, self.name = torch, name
 
     def exact(self) -> AbstractContextManager:
         return full_precision(self._torch, self.name.partition(":")[0])
 
     def rows_at_once(self, most: int, row_bytes: int, n_threads: int) -> int:
-        """As `NumpyDevice.rows_at_once`: on a GPU at most as many as fit into half of its free memory, at least 256."""
+        """As `NumpyDevice.rows_at_once`: on a GPU at most as many as fit into half of its free memory, at
+        least 256.
+        """
         if self.name == "cpu":
             return most
         free, _ = self._torch.cuda.mem_get_info(self.name)
@@ -164,8 +174,8 @@ class TorchDevice:
         return self._torch.zeros(shape, dtype=self._torch.float64, device=self.name)
 
     def block(self, X: np.ndarray, exponent: int) -> Array:
-        # Half precision is copied as it is. Rare: types that torch lacks, such as those of another byte order, and an exponent,
-        # since 2^−exponent alone may be beyond float32.
+        # Half precision is copied as it is. Rare: types that torch lacks, such as those of another byte
+        # order, and an exponent, since 2^−exponent alone may be beyond float32.
         plain = not exponent and X.dtype in (np.float16, np.float32) and X.dtype.isnative
         # A copy, because a mapped file is read-only, which torch does not take.
         return self.put(np.array(X) if plain else scaled(np.array(X, dtype=np.float32), exponent)).float()
@@ -176,7 +186,9 @@ class TorchDevice:
     def directions(self, rows: Array, mean: Array | None, name: str) -> Array:
         moved = rows if mean is None else self.centred(rows, mean, name)
         squares = self.squares(moved)
-        if not bool(within(squares).all()):  # rows that float32 cannot square are few, and treated in one place
+        if not bool(
+            within(squares).all()
+        ):  # rows that float32 cannot square are few, and treated in one place
             found, factors = sized(self.get(rows), None if mean is None else self.get(mean))
             return self.put(found * factors[:, None])
         return moved / self._torch.sqrt(squares)[:, None]
@@ -199,7 +211,9 @@ class TorchDevice:
     def stacked(self, numbers: list[Array]) -> Array:
         return self._torch.stack(numbers)
 
-    def candidates(self, scores: Array, least: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def candidates(
+        self, scores: Array, least: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         least = self.put(least)
         if scores.shape[1] >= k:  # of equal scores topk gives any, so it gives the smallest one that counts
             least = self._torch.maximum(least, self._torch.topk(scores, k, dim=1).values[:, -1])
@@ -208,7 +222,8 @@ class TorchDevice:
 
 
 def device_of(name: str) -> NumpyDevice | TorchDevice:
-    """ "cpu": NumPy; "cuda", or "torch" for tensors on the CPU: torch; "auto": "cuda" where there is a GPU, else "cpu".
+    """ "cpu": NumPy; "cuda", or "torch" for tensors on the CPU: torch; "auto": "cuda" where there is a GPU,
+    else "cpu".
 
     Raises
     ------
@@ -228,7 +243,8 @@ def device_of(name: str) -> NumpyDevice | TorchDevice:
 
 # One thread of BLAS for each block, and as many blocks at a time as BLAS has threads.
 #
-# So the steps between two products use all cores, too. The setting belongs to the process and is put back after the last pass.
+# So the steps between two products use all cores, too. The setting belongs to the process and is put back
+# after the last pass.
 
 Made = TypeVar("Made")
 _lock = Lock()
@@ -245,8 +261,8 @@ def in_threads(
 ) -> list[Made]:
     """Give each thread something that `make` returns, and `add` a fixed share of the parts to it, in order.
 
-    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread ends all. There are
-    at most `most` threads.
+    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread ends
+    all. There are at most `most` threads.
     """
     stopped = Event()
 
@@ -276,7 +292,9 @@ def in_threads(
 
 @lru_cache(maxsize=1)
 def _blas(n_modules: int) -> Any:
-    """The libraries of BLAS that this process has loaded: looked for again, which takes milliseconds, after further imports."""
+    """The libraries of BLAS that this process has loaded: looked for again, which takes milliseconds,
+    after further imports.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

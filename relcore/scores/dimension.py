@@ -1,4 +1,6 @@
-"""Intrinsic dimension: TwoNN from the two nearest neighbours, and the participation ratio of the variances."""
+"""Intrinsic dimension: TwoNN from the two nearest neighbours, and the participation ratio of the
+variances.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ _KEPT = 0.9  # of the ratios, the smallest ones, as Facco et al. advise: the lar
 
 
 def two_nn(X: np.ndarray) -> float:
-    """Intrinsic dimension of rows (n, d) by the ratio μ of the distances to their second and first neighbours.
+    """Intrinsic dimension of rows (n, d) by the ratio μ of the distances to their second and first
+    neighbours.
 
-    Where the density hardly changes over that distance, −log(1 − F(μ)) = D log μ: the slope through the origin over the
-    smallest nine tenths of the ratios (Facco, d'Errico, Rodriguez and Laio, "Estimating the intrinsic dimension of datasets by
-    a minimal neighborhood information", Scientific Reports 2017). Duplicate rows count once. Above about 20 dimensions a
-    few thousand rows are too few, and the estimate is too small.
+    Where the density hardly changes over that distance, −log(1 − F(μ)) = D log μ: the slope through the
+    origin over the smallest nine tenths of the ratios (Facco, d'Errico, Rodriguez and Laio, "Estimating the
+    intrinsic dimension of datasets by a minimal neighborhood information", Scientific Reports 2017).
+    Duplicate rows count once. Above about 20 dimensions a few thousand rows are too few, and the estimate is
+    too small.
 
     Raises
     ------
@@ -34,13 +38,17 @@ def two_nn(X: np.ndarray) -> float:
 
 
 def participation_ratio(X: np.ndarray) -> float:
-    """(Σ λ)² / Σ λ² of the variances λ along the principal axes of rows (n, d), 1 … d; d where all are equal."""
+    """(Σ λ)² / Σ λ² of the variances λ along the principal axes of rows (n, d), 1 … d; d where all are
+    equal.
+    """
     variances = _variances(X)
     return float(variances.sum() ** 2 / (variances**2).sum())
 
 
 def condition_number(X: np.ndarray) -> float:
-    """Largest over smallest singular value of the centred rows (n, d), 1 or more; axes below float32 precision are left out."""
+    """Largest over smallest singular value of the centred rows (n, d), 1 or more; axes below float32
+    precision are left out.
+    """
     variances = _variances(X)
     real = variances > variances.max() * (max(X.shape) * np.finfo(np.float32).eps) ** 2
     return float(np.sqrt(variances.max() / variances[real].min()))
@@ -56,14 +64,19 @@ def _variances(X: np.ndarray) -> np.ndarray:
 
 
 def _two_nearest(rows: np.ndarray) -> np.ndarray:
-    """Euclidean distances to the two nearest other rows, (n, 2), recomputed exactly for the rows found by inner products."""
+    """Euclidean distances to the two nearest other rows, (n, 2), recomputed exactly for the rows found by
+    inner products.
+    """
     rows = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt((rows**2).sum(axis=1).mean())
     rows = (rows / scale).astype(np.float32)
-    # |x − y|² = |x|² − 2 (x·y − |y|² / 2): one column more makes the nearest row the one with the largest inner product.
+    # |x − y|² = |x|² − 2 (x·y − |y|² / 2): one column more makes the nearest row the one with the largest
+    # inner product.
     base = np.column_stack([rows, -np.vecdot(rows, rows) / 2]).astype(np.float32)
     queries = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
-    found = nearest(queries, base, 4)  # the row itself, and one to spare where rounding puts another before it
+    found = nearest(
+        queries, base, 4
+    )  # the row itself, and one to spare where rounding puts another before it
     exact = np.linalg.norm(rows[found].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
     exact[found == np.arange(len(rows))[:, None]] = np.inf
     exact.sort(axis=1)

@@ -1,4 +1,6 @@
-"""Which groups of rows have lower values than random groups of the same size? A permutation test of all groups at once."""
+"""Which groups of rows have lower values than random groups of the same size? A permutation test of all
+groups at once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class GroupTest:
     z : array
         (mean − mean of all rows) / standard error of a random group of that size.
     p : array
-        Share of permutations in which *some* group has a z as low: corrected for the number of groups, above 0.
+        Share of permutations in which *some* group has a z as low: corrected for the number of groups, above
+        0.
     reach : array
         Half the width of the 95 % band of the mean of a random group of that size.
     n_permutations : int
@@ -47,8 +50,9 @@ def lowest_groups(
     r"""Test whether the mean value of a group is below that of random groups of rows of the same size.
 
     A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
-    :math:`\sigma^2 / m \cdot (n - m) / (n - 1) + \tau^2`. Each group's z is compared with the *smallest* z of all groups
-    after a permutation of the values (Westfall and Young 1993), so that the chance of one wrong finding among all groups is p.
+    :math:`\sigma^2 / m \cdot (n - m) / (n - 1) + \tau^2`. Each group's z is compared with the *smallest* z of
+    all groups after a permutation of the values (Westfall and Young 1993), so that the chance of one wrong
+    finding among all groups is p.
 
     Parameters
     ----------
@@ -56,8 +60,8 @@ def lowest_groups(
     groups : array (n,) of int
         0 … g − 1, −1 for rows of no group, which are part of what random groups are drawn from.
     between : float
-        τ², the variance of group means that remains in groups of any size, because the values of a group move together. It is
-        added to the permuted means as independent normal numbers. 0 if rows are independent.
+        τ², the variance of group means that remains in groups of any size, because the values of a group move
+        together. It is added to the permuted means as independent normal numbers. 0 if rows are independent.
 
     Raises
     ------
@@ -78,7 +82,9 @@ def lowest_groups(
     n_groups = int(groups.max(initial=-1)) + 1
     sizes = np.bincount(groups[groups >= 0], minlength=n_groups)
     if not n_groups or not sizes.all():
-        raise SpaceError("groups: expected one group or more, each with a row or more; leave empty groups out")
+        raise SpaceError(
+            "groups: expected one group or more, each with a row or more; leave empty groups out"
+        )
     n = len(values)
     error = np.sqrt(values.var() / sizes * (n - sizes) / max(n - 1, 1) + between)
     order = np.flatnonzero(groups >= 0)

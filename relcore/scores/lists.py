@@ -1,4 +1,6 @@
-"""Neighbour lists of every query in blocks, each of them kept, so that a stopped job resumes after its last block."""
+"""Neighbour lists of every query in blocks, each of them kept, so that a stopped job resumes after its
+last block.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from relcore.scores.score import Recall
 
 
 class Parts:
-    """Arrays by name that belong to one result, whose `content` decides them; without a store nothing is kept."""
+    """Arrays by name that belong to one result, whose `content` decides them; without a store nothing is
+    kept.
+    """
 
     def __init__(self, store: Store | None, *content: object) -> None:
         self._store, self._content = store, content
@@ -63,8 +67,8 @@ class Search:
     queries, base : "source" or "target"
     k : int
     alone : bool
-        Whether the query itself is left out, and the rows are searched in the space's own order, in which equally near ones
-        count: see `scores.neighbours.neighbours_within`.
+        Whether the query itself is left out, and the rows are searched in the space's own order, in which
+        equally near ones count: see `scores.neighbours.neighbours_within`.
     labelled : bool
         Whether only rows with a label take part; the lists then count these.
     """
@@ -81,10 +85,13 @@ class Search:
         """What is searched: searches with the same one share an index."""
         return self.base, self.alone, self.labelled
 
-    def rows(self, spaces: Mapping[str, UnitRows], labelled: np.ndarray | None) -> tuple[UnitRows, UnitRows, np.ndarray]:
+    def rows(
+        self, spaces: Mapping[str, UnitRows], labelled: np.ndarray | None
+    ) -> tuple[UnitRows, UnitRows, np.ndarray]:
         """Queries, searched rows, and the number of each searched row among the queries' kind."""
         asked, searched = (
-            spaces[side] if not self.labelled else spaces[side].of(labelled) for side in (self.queries, self.base)
+            spaces[side] if not self.labelled else spaces[side].of(labelled)
+            for side in (self.queries, self.base)
         )
         order = np.arange(len(searched))
         if self.alone:
@@ -96,7 +103,9 @@ class Search:
 def searches_of(
     convention: str, k: int, n: int, same_width: bool, labels: np.ndarray | None
 ) -> tuple[tuple[Search, ...], np.ndarray | None]:
-    """The searches among n rows, and the rows with a label (l,) where a vote needs them; `labels` (n,) as for `AlignedPair`."""
+    """The searches among n rows, and the rows with a label (l,) where a vote needs them; `labels` (n,) as
+    for `AlignedPair`.
+    """
     labelled = None if labels is None or not same_width else np.flatnonzero(labels != "")
     if labelled is not None and not 1 < len(np.unique(labels[labelled].astype(str))) < len(labelled):
         labelled = None
@@ -140,7 +149,9 @@ class ListedNeighbours(Neighbours):
 
 @dataclass(frozen=True, eq=False)
 class SearchedPair(AlignedPair):
-    """A pair whose neighbour lists, by the names of `searches_of`, have been searched; its rows are `UnitRows`."""
+    """A pair whose neighbour lists, by the names of `searches_of`, have been searched; its rows are
+    `UnitRows`.
+    """
 
     lists: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -148,7 +159,9 @@ class SearchedPair(AlignedPair):
     def neighbours(self) -> Neighbours:
         own, other = (self.lists[name][:, : self.k] for name in ("own", "other"))
         every = np.arange(len(self.split.test))
-        return ListedNeighbours(self.source, self.target, every, own, other, self.convention, "cpu", self.lists)
+        return ListedNeighbours(
+            self.source, self.target, every, own, other, self.convention, "cpu", self.lists
+        )
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         names = ("other",) if self.convention == "paper" else ("forward", "backward")
@@ -158,7 +171,10 @@ class SearchedPair(AlignedPair):
 
 QUERIES_PER_BLOCK = 8192  # their lists are what a killed worker loses: seconds among a hundred thousand rows
 _STREAM = 0x5EA
-_TUNING, _MEASURED = 200, 400  # queries that are searched exactly, too: to choose the setting, and to measure it
+_TUNING, _MEASURED = (
+    200,
+    400,
+)  # queries that are searched exactly, too: to choose the setting, and to measure it
 
 
 class NeighbourLists:
@@ -184,7 +200,12 @@ class NeighbourLists:
         target_recall: float,
         parts: Parts,
     ) -> None:
-        self.searches, self.kind, self.target_recall, self.parts = searches, SEARCHES[kind].load(), target_recall, parts
+        self.searches, self.kind, self.target_recall, self.parts = (
+            searches,
+            SEARCHES[kind].load(),
+            target_recall,
+            parts,
+        )
         self._rows = {search.name: search.rows(spaces, labelled) for search in searches}
         self._total = sum(len(queries) for queries, _, _ in self._rows.values())
         self._done, self._settings = 0, {}
@@ -195,7 +216,9 @@ class NeighbourLists:
         for place in dict.fromkeys(search.place for search in self.searches):
             index = None
             for search in (one for one in self.searches if one.place == place):
-                lists[search.name] = found = np.empty((len(self._rows[search.name][0]), search.k), dtype=np.int32)
+                lists[search.name] = found = np.empty(
+                    (len(self._rows[search.name][0]), search.k), dtype=np.int32
+                )
                 for block in row_blocks(len(found), QUERIES_PER_BLOCK):
                     name = f"{search.name} {block.start}"
                     if (kept := self.parts.get(name)) is None:
@@ -204,11 +227,15 @@ class NeighbourLists:
                         self.parts.put(name, **kept)
                     found[block] = kept["lists"]
                     self._done += block.stop - block.start
-                    report(self._done, self._total, f"neighbours of {self._done:,} of {self._total:,} queries")
+                    report(
+                        self._done, self._total, f"neighbours of {self._done:,} of {self._total:,} queries"
+                    )
         return lists, self._recall(lists) if self.kind.approximate else None
 
     def _index(self, search: Search, report: Report) -> Any:
-        """What is searched; an approximate one with its setting, that of an earlier start if there was one."""
+        """What is searched; an approximate one with its setting, that of an earlier start if there was
+        one.
+        """
         report(self._done, self._total, "building the index" if self.kind.approximate else "reading the rows")
         queries, rows, _ = self._rows[search.name]
         index = self.kind(rows)
@@ -228,7 +255,9 @@ class NeighbourLists:
         return without_itself(numbers, found) if search.alone else found
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
-        """Of the lists among all rows; where all blocks were there already, with the settings that were kept."""
+        """Of the lists among all rows; where all blocks were there already, with the settings that were
+        kept.
+        """
         every = [search for search in self.searches if not search.labelled]
         drawn = self._drawn(every[0], _MEASURED, stream=1)
         exact, told = {}, []
@@ -237,7 +266,9 @@ class NeighbourLists:
             exact[search.name] = self._nearest(ExactSearch(rows, keep=False), search, drawn)
             if search.place not in self._settings:
                 kept = self.parts.get(self._setting(search))
-                self._settings[search.place] = int(kept["setting"]) if kept else self.kind.settings(len(rows))[0]
+                self._settings[search.place] = (
+                    int(kept["setting"]) if kept else self.kind.settings(len(rows))[0]
+                )
             told.append(self.kind.described(self._settings[search.place], len(rows)))
         found = {name: lists[name][drawn] for name in exact}
         setting = " and ".join(dict.fromkeys(told))

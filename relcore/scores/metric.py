@@ -51,9 +51,15 @@ class AlignedPair:
 
     @classmethod
     def of(
-        cls, source: np.ndarray, target: np.ndarray, split: Split, *settings: Any, labels: np.ndarray | None = None
+        cls,
+        source: np.ndarray,
+        target: np.ndarray,
+        split: Split,
+        *settings: Any,
+        labels: np.ndarray | None = None,
     ) -> AlignedPair:
-        """From all rows of both spaces, and their labels, those of the split; no copy where every row is a test row.
+        """From all rows of both spaces, and their labels, those of the split; no copy where every row is a
+        test row.
 
         Raises
         ------
@@ -62,7 +68,8 @@ class AlignedPair:
         """
         if not len(source) == len(target) == split.n:
             raise SpaceError(
-                f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and {len(target):,}"
+                f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and"
+                f" {len(target):,}"
             )
         pair = (source, target) if len(split.test) == split.n else (source[split.test], target[split.test])
         return cls(*pair, split, *settings, labels=None if labels is None else labels[split.test])
@@ -83,38 +90,50 @@ class AlignedPair:
         return np.vecdot(self.neighbours.source, self.neighbours.target)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """These test rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for linear CKA."""
+        """These test rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for
+        linear CKA.
+        """
         return self.source[places], self.target[places]
 
     def labelled_neighbours(self) -> LabelledNeighbours | None:
-        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of two widths, or where
-        all labelled rows have one class, or each has its own."""
+        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of
+        two widths, or where all labelled rows have one class, or each has its own."""
         if self.labels is None or not self.same_width:
             return None
         labelled = np.flatnonzero(self.labels != "")
-        classes, names = pd.factorize(self.labels[labelled], use_na_sentinel=False)  # in any order: sorting takes longer
+        classes, names = pd.factorize(
+            self.labels[labelled], use_na_sentinel=False
+        )  # in any order: sorting takes longer
         queries = np.flatnonzero(np.isin(labelled, self.neighbours.queries))
         if not 1 < len(names) < len(classes) or not len(queries):
             return None
         lists = self.nearest_labelled(labelled, queries, min(self.k, len(classes) - 1) + 1)
-        return LabelledNeighbours(len(classes), queries, classes[queries], lists, tuple(classes[found] for found in lists))
+        return LabelledNeighbours(
+            len(classes), queries, classes[queries], lists, tuple(classes[found] for found in lists)
+        )
 
-    def of_some_rows(self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    def of_some_rows(
+        self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]
+    ) -> Any:
         """What `make` finds in `some_rows` of these places; a pair that is kept may know it by its name."""
         return make(*self.some_rows(places))
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        """Of the test rows `labelled` (l,) the k nearest to each of the `queries` (m,), which count the labelled rows, in the
-        other space: (m, k) of the same count, one array for "paper", one per direction for "mutual"."""
+        """Of the test rows `labelled` (l,) the k nearest to each of the `queries` (m,), which count the
+        labelled rows, in the other space: (m, k) of the same count, one array for "paper", one per direction
+        for "mutual"."""
         found = self.neighbours
-        spaces = [rows if len(labelled) == len(rows) else rows[labelled] for rows in (found.source, found.target)]
+        spaces = [
+            rows if len(labelled) == len(rows) else rows[labelled] for rows in (found.source, found.target)
+        ]
         directions = [spaces] if self.convention == "paper" else [spaces, spaces[::-1]]
         return tuple(nearest_directions(one[queries], other, k, found.device) for one, other in directions)
 
 
 class LabelledNeighbours(NamedTuple):
-    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1) nearest to each query
-    in the other space, one array per direction, and the classes of these. Classes are any numbers."""
+    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1)
+    nearest to each query in the other space, one array per direction, and the classes of these. Classes are
+    any numbers."""
 
     n: int
     queries: np.ndarray
@@ -134,21 +153,25 @@ class RowsSummed(Protocol):
 class Metric(ABC):
     """How alike are two spaces? A score with its chance level. A metric has no state.
 
-    A subclass needs no more than `score`. The other methods tell how a score changed, and spare work where many spaces are
-    compared with each other: there `settings` is a `compare.all_pairs.AllPairs`.
+    A subclass needs no more than `score`. The other methods tell how a score changed, and spare work where
+    many spaces are compared with each other: there `settings` is a `compare.all_pairs.AllPairs`.
 
-    `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has these; or "rows",
-    anything. Where there are many rows, the first two never have them in memory.
+    `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has
+    these; or "rows", anything. Where there are many rows, the first two never have them in memory.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
-        """The score of the held-out rows; None where it needs spaces of one width, or labels, and these lack it."""
+        """The score of the held-out rows; None where it needs spaces of one width, or labels, and these
+        lack it.
+        """
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
-        """How far the score moved on the same rows, with its 95 % interval; None where this metric does not tell it."""
+        """How far the score moved on the same rows, with its 95 % interval; None where this metric does
+        not tell it.
+        """
         return None
 
     def held_out(self, space: LatentSpace, settings: Any) -> Split:
@@ -159,7 +182,9 @@ class Metric(ABC):
         """What concerns one space alone; it is worked out once for all pairs of the space."""
         return None
 
-    def between(self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any) -> Score:
+    def between(
+        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
+    ) -> Score:
         """The score of two spaces with the same rows, each absolute; `own` gives `self.own` of either.
 
         Raises
@@ -174,8 +199,12 @@ class Metric(ABC):
             raise SpaceError(f"expected spaces of one width, got {first.dimension} and {second.dimension}")
         return score
 
-    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any) -> tuple[list[np.ndarray], bool] | None:
-        """What `best_pair.best_by_chance` permutes, of a sample of the rows; None: the best pair has no chance level."""
+    def forms(
+        self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
+    ) -> tuple[list[np.ndarray], bool] | None:
+        """What `best_pair.best_by_chance` permutes, of a sample of the rows; None: the best pair has no
+        chance level.
+        """
         return None
 
     def products(self, spaces: Sequence[LatentSpace], settings: Any) -> float:

@@ -1,4 +1,6 @@
-"""The metrics that read neighbour lists: overlap and reciprocal rank of a pair, and mutual kNN among many spaces."""
+"""The metrics that read neighbour lists: overlap and reciprocal rank of a pair, and mutual kNN among many
+spaces.
+"""
 
 from __future__ import annotations
 
@@ -54,19 +56,25 @@ class MeanReciprocalRank(Metric):
 
 
 class MutualKNN(Jaccard):
-    """The same overlap in the convention "mutual": each space has its own neighbours, so their lists serve all its pairs."""
+    """The same overlap in the convention "mutual": each space has its own neighbours, so their lists serve
+    all its pairs.
+    """
 
     def own(self, space: LatentSpace, settings: Any) -> np.ndarray:
         return neighbours_within(unit_rows(space.vectors), self._queries(space, settings), settings.k)
 
-    def between(self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any) -> Score:
+    def between(
+        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
+    ) -> Score:
         lists, queries = (own(first), own(second)), self._queries(first, settings)
         return Neighbours(first.vectors, second.vectors, queries, *lists, "mutual", "cpu").jaccard()
 
     def _queries(self, space: LatentSpace, settings: Any) -> np.ndarray:
         return self.held_out(space, settings).queries(settings.n_queries)
 
-    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any) -> tuple[list[np.ndarray], bool]:
+    def forms(
+        self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
+    ) -> tuple[list[np.ndarray], bool]:
         every = np.arange(len(rows))
         k = min(settings.k, len(rows) - 1)
         lists = [neighbours_within(unit_rows(space.vectors[rows]), every, k) for space in spaces]
@@ -83,15 +91,17 @@ class MutualKNN(Jaccard):
 
 
 class ClassAgreement(Metric):
-    """Share of the held-out rows whose k nearest neighbours in the other space have mostly the row's label, 0 … 1.
+    """Share of the held-out rows whose k nearest neighbours in the other space have mostly the row's label, 0
+    … 1.
 
-    A row's vector in the source is the query, the held-out rows of the target are searched, the row itself left out. Its
-    label has to be more frequent among the k than any other: a tie does not count. For "mutual" the score is the mean of both
-    directions. Rows without a label are left out.
+    A row's vector in the source is the query, the held-out rows of the target are searched, the row itself
+    left out. Its label has to be more frequent among the k than any other: a tie does not count. For "mutual"
+    the score is the mean of both directions. Rows without a label are left out.
 
-    Chance level: the rows of one space permuted, the vote repeated. It is below the classes' shares where k is near n, as a
-    row does not vote for itself. Two spaces whose classes lie in clusters may have their clusters in one place or another by
-    coincidence, so an absolute score outside the band need not mean that the spaces are alike: the relative one is to be read.
+    Chance level: the rows of one space permuted, the vote repeated. It is below the classes' shares where k
+    is near n, as a row does not vote for itself. Two spaces whose classes lie in clusters may have their
+    clusters in one place or another by coincidence, so an absolute score outside the band need not mean that
+    the spaces are alike: the relative one is to be read.
     """
 
     reads = "lists"
@@ -124,13 +134,18 @@ class ClassAgreement(Metric):
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """1 for a query whose class wins the vote of its neighbours, 0 for others, the mean of both directions; (m,).
+    """1 for a query whose class wins the vote of its neighbours, 0 for others, the mean of both directions;
+    (m,).
 
     By `order` each query has the neighbours of another one, itself left out of these.
     """
     found = zip(votes.lists, votes.classes, strict=True)
     return np.mean(
-        [_wins(votes.own, without_itself(votes.queries, rows[order], classes[order])) for rows, classes in found], axis=0
+        [
+            _wins(votes.own, without_itself(votes.queries, rows[order], classes[order]))
+            for rows, classes in found
+        ],
+        axis=0,
     )
 
 
@@ -140,7 +155,9 @@ def _permuted(votes: LabelledNeighbours, rng: np.random.Generator) -> float:
 
 
 def _wins(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
-    """Whether the class of each row (m,) is more frequent than any other among those of its neighbours (m, k)."""
+    """Whether the class of each row (m,) is more frequent than any other among those of its neighbours (m,
+    k).
+    """
     voted = np.sort(voted, axis=1)
     run, most = np.zeros(len(own), dtype=np.int64), np.zeros((2, len(own)), dtype=np.int64)
     for place in range(voted.shape[1]):

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 CONVENTIONS = ("paper", "mutual")
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-_DRAWN_LISTS = 60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
+_DRAWN_LISTS = (
+    60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
+)
 SEEDING_ROWS = 64  # enough to tell one space from another
 _NOTED_ROWS = 300
 _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
@@ -45,11 +47,11 @@ class Neighbours:
     Attributes
     ----------
     own : array (m, k)
-        "paper": target rows near the target vector of each query, itself among them. "mutual": source rows near its source
-        vector, itself left out.
+        "paper": target rows near the target vector of each query, itself among them. "mutual": source rows
+        near its source vector, itself left out.
     other : array (m, k)
-        "paper": target rows near the *source* vector of each query. "mutual": target rows near its target vector, itself
-        left out.
+        "paper": target rows near the *source* vector of each query. "mutual": target rows near its target
+        vector, itself left out.
     queries : array (m,)
         Row numbers of the queries: all n, or a random sample.
     """
@@ -80,7 +82,10 @@ class Neighbours:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
         some, base = self.queries[:_NOTED_ROWS], "target" if self.convention == "paper" else "source"
         sides = [(base, self.own)] + [("target", self.other)] * (self.convention == "mutual")
-        told = (indistinct_neighbours(self.vectors(side, some), self.vectors(side, to[: len(some), -1])) for side, to in sides)
+        told = (
+            indistinct_neighbours(self.vectors(side, some), self.vectors(side, to[: len(some), -1]))
+            for side, to in sides
+        )
         return next(filter(None, told), "")
 
     def vectors(self, side: str, rows: np.ndarray) -> np.ndarray:
@@ -89,7 +94,9 @@ class Neighbours:
 
     @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
-        """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for "mutual"."""
+        """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for
+        "mutual".
+        """
         if self.convention == "paper":
             return (self.other,)
         _need_equal_widths(self.source, self.target)
@@ -111,7 +118,12 @@ class Neighbours:
         """
         null, rng = None, np.random.default_rng(random_state)
         if n_permutations > 1 and len(self.queries) > 1:
-            drawn = np.array([self._permuted_overlap(rng) for _ in range(number_of_draws(len(self.queries), n_permutations))])
+            drawn = np.array(
+                [
+                    self._permuted_overlap(rng)
+                    for _ in range(number_of_draws(len(self.queries), n_permutations))
+                ]
+            )
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
                 drawn += (self.overlap.mean() - drawn.mean()) / self.n
             null = Null.from_draws(drawn)
@@ -120,16 +132,21 @@ class Neighbours:
     def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
         """Mean reciprocal rank, 0 … 1; see the function `mrr`.
 
-        Chance level: permuted among all n rows, the own row of a query has any rank 1 … n with equal probability. The mean is
-        Σ 1/r / n over r = 1 … k, exactly; the band is that of thousands of draws of these ranks, which cost next to nothing.
-        For "mutual", where both directions may hit together, it is as wide as if they always did.
+        Chance level: permuted among all n rows, the own row of a query has any rank 1 … n with equal
+        probability. The mean is Σ 1/r / n over r = 1 … k, exactly; the band is that of thousands of draws of
+        these ranks, which cost next to nothing. For "mutual", where both directions may hit together, it is
+        as wide as if they always did.
         """
         reciprocal = np.append(1 / np.arange(1, self.k + 1), 0.0)
         null = None
         if n_permutations > 1:
             chances = np.append(np.full(self.k, 1 / self.n), 1 - self.k / self.n)
-            drawn = np.random.default_rng(random_state).multinomial(len(self.queries), chances / chances.sum(), _RANK_DRAWS)
-            null = Null.from_draws(drawn @ reciprocal / len(self.queries), mean=float(reciprocal.sum() / self.n))
+            drawn = np.random.default_rng(random_state).multinomial(
+                len(self.queries), chances / chances.sum(), _RANK_DRAWS
+            )
+            null = Null.from_draws(
+                drawn @ reciprocal / len(self.queries), mean=float(reciprocal.sum() / self.n)
+            )
         return self._score("mrr", self.reciprocal_rank, null)
 
     def _score(self, metric: str, values: np.ndarray, null: Null | None) -> Score:
@@ -148,23 +165,27 @@ class Neighbours:
     def _permuted_overlap(self, rng: np.random.Generator) -> float:
         """Mean overlap once the rows of one space are permuted by π; no new search is needed.
 
-        "paper": query i gets the list of query π(i), never its own; with few queries its own would come too often.
-        "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
+        "paper": query i gets the list of query π(i), never its own; with few queries its own would come too
+        often. "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
         """
         if self.convention == "paper":
             return jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
         order, (rows, places, asked, strangers) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~strangers] = self.queries[np.argsort(order)][asked]
-        if strangers.any():  # other rows that are no queries, each another one: only those in the lists are drawn
+        if (
+            strangers.any()
+        ):  # other rows that are no queries, each another one: only those in the lists are drawn
             drawn = rng.choice(self.n - len(order), np.count_nonzero(strangers), replace=False)
-            renamed[strangers] = drawn + np.searchsorted(np.sort(self.queries) - np.arange(len(order)), drawn, side="right")
+            renamed[strangers] = drawn + np.searchsorted(
+                np.sort(self.queries) - np.arange(len(order)), drawn, side="right"
+            )
         return jaccard_rows(self.own, renamed[places[order]]).mean()
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The rows in `other` (r,), the place of each entry among them (m, k), which query each is that is one, and which of
-        them are none (r,)."""
+        """The rows in `other` (r,), the place of each entry among them (m, k), which query each is that is
+        one, and which of them are none (r,)."""
         rows, places = np.unique(self.other, return_inverse=True)
         strangers, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         asked = order[np.searchsorted(self.queries[order], rows[~strangers])]
@@ -172,12 +193,16 @@ class Neighbours:
 
 
 def order_seed(unit: np.ndarray) -> int:
-    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces have two orders."""
+    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
+    have two orders.
+    """
     return crc32(unit[:SEEDING_ROWS].tobytes())
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
-    """How often lists of neighbours are permuted: with few queries more often, as it costs next to nothing."""
+    """How often lists of neighbours are permuted: with few queries more often, as it costs next to
+    nothing.
+    """
     return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
 
 
@@ -199,20 +224,23 @@ def find_neighbours(
     random_state: int = 0,
     device: str = "auto",
 ) -> Neighbours:
-    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches serve any number of scores.
+    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches serve any number of
+    scores.
 
     The queries are all rows, `n_queries` of them at random, or the row numbers `queries`.
 
     Raises
     ------
     SpaceError
-        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, different widths if one
-        space is searched with the other's vectors ("paper").
+        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, different widths
+        if one space is searched with the other's vectors ("paper").
     """
     if convention not in CONVENTIONS:
         raise SpaceError(f"convention: expected one of {', '.join(CONVENTIONS)}, got {convention!r}")
     if len(source) != len(target):
-        raise SpaceError(f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()")
+        raise SpaceError(
+            f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()"
+        )
     n = len(target)
     need_k(k, n, n - (convention == "mutual"))
     if convention == "paper":
@@ -239,24 +267,31 @@ def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarr
 
 
 def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out: (m, k).
+    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out:
+    (m, k).
 
-    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of their order,
-    so each is searched in its own order.
+    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of
+    their order, so each is searched in its own order.
     """
     need_k(k, len(unit), len(unit) - 1)
     order = np.random.default_rng(order_seed(unit)).permutation(len(unit))
     places = np.empty(len(unit), dtype=np.int64)
     places[order] = np.arange(len(unit))
-    return order[without_itself(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))]
+    return order[
+        without_itself(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))
+    ]
 
 
-def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
-    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1; 1: the same neighbours everywhere.
+def jaccard(
+    source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings
+) -> Score:
+    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1; 1: the same
+    neighbours everywhere.
 
-    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are searched among the *target's* rows, once
-    with the row's target vector and once with its source vector, including the row itself. "mutual": each space has its own
-    neighbours, itself excluded (mutual kNN); the widths may differ. `settings` go to `find_neighbours`.
+    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are searched among the
+    *target's* rows, once with the row's target vector and once with its source vector, including the row
+    itself. "mutual": each space has its own neighbours, itself excluded (mutual kNN); the widths may differ.
+    `settings` go to `find_neighbours`.
 
     Examples
     --------
@@ -275,8 +310,8 @@ def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str
 def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
     """Mean reciprocal rank, 0 … 1: 1/rank of each row as a neighbour of its own source vector.
 
-    The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from source to target;
-    "mutual" is the mean of both directions. `settings` go to `find_neighbours`.
+    The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from
+    source to target; "mutual" is the mean of both directions. `settings` go to `find_neighbours`.
 
     Examples
     --------
@@ -293,24 +328,32 @@ def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "
 def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
     if source.shape[1] != target.shape[1]:
         raise SpaceError(
-            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot be queries in "
-            "the other: make both relative to the same anchors, or use jaccard with convention='mutual'"
+            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one"
+            " cannot be queries in the other: make both relative to the same anchors, or use jaccard with"
+            " convention='mutual'"
         )
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:
-    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of them eligible."""
+    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of
+    them eligible.
+    """
     if not 1 <= k <= most:
-        raise SpaceError(f"k: expected 1 … {most} for {n} rows{of}, got {k}; choose fewer neighbours or more rows")
+        raise SpaceError(
+            f"k: expected 1 … {most} for {n} rows{of}, got {k}; choose fewer neighbours or more rows"
+        )
 
 
 def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """No copy if all rows are queries."""
-    return matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
+    return (
+        matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
+    )
 
 
 def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced it: (m, k).
+    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
+    it: (m, k).
 
     Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
     """
@@ -332,25 +375,29 @@ def _reciprocal_ranks(lists: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(found.any(axis=1), 1 / (1 + found.argmax(axis=1)), 0.0)
 
 
-# How the rows that are searched move the mean overlap of neighbours: what a query's own error does not contain.
+# How the rows that are searched move the mean overlap of neighbours: what a query's own error does not
+# contain.
 
 _MANY = 20  # rows per query, above which the queries decide the error
 
 
 def queries_decide(n: int, n_queries: int) -> bool:
-    """Whether the queries alone decide how sure a mean overlap among n rows is: no second search is then needed."""
+    """Whether the queries alone decide how sure a mean overlap among n rows is: no second search is then
+    needed.
+    """
     return n_queries < 2 or n > _MANY * n_queries
 
 
 def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     """Mean overlap now less that before, of the same m queries among the same n rows, with its 95 % interval.
 
-    Queries share the rows that are searched, so their overlaps depend on each other. Taken for independent they made
-    intervals too narrow: with 300 rows, all of them queries, 175 of 200 contained the true difference ("mutual"). The variance
-    has three parts: that of independent queries; the covariance of a row's overlap and its effect on other queries; and the
-    variance of its effects, of which the products of one query with itself are left out, as the first part has them. With more
-    than 20 rows per query the first part decides, and the second search is left out. Of 200 intervals for two anchor sets, 186
-    to 197 now contain the true difference with 300 rows, in either convention; with 120 rows, all of them queries, 192
+    Queries share the rows that are searched, so their overlaps depend on each other. Taken for independent
+    they made intervals too narrow: with 300 rows, all of them queries, 175 of 200 contained the true
+    difference ("mutual"). The variance has three parts: that of independent queries; the covariance of a
+    row's overlap and its effect on other queries; and the variance of its effects, of which the products of
+    one query with itself are left out, as the first part has them. With more than 20 rows per query the first
+    part decides, and the second search is left out. Of 200 intervals for two anchor sets, 186 to 197 now
+    contain the true difference with 300 rows, in either convention; with 120 rows, all of them queries, 192
     ("paper") and 177 ("mutual"), as the variance is then hard to estimate.
     """
     m, n = len(before.queries), before.n
@@ -370,8 +417,8 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
 def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     """The change of each query's overlap if each of the other rows were missing, (m, n).
 
-    In a list that loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves all n rows. Both
-    lists have k rows, so the overlap is i / (2k − i), where they share i.
+    In a list that loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves
+    all n rows. Both lists have k rows, so the overlap is i / (2k − i), where they share i.
     """
     from scipy import sparse
 
@@ -390,7 +437,10 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
 
     of_both = change(shared - 1 + gains_own + gains_other + gains_both)
     moved = sparse.csr_array((m, found.n))
-    for lists, in_both, gains, once in ((own, own_shared, gains_own, True), (other, other_shared, gains_other, False)):
+    for lists, in_both, gains, once in (
+        (own, own_shared, gains_own, True),
+        (other, other_shared, gains_other, False),
+    ):
         here = np.where(in_both, of_both * once, change(shared + gains))
         here[lists == found.queries[:, None]] = 0
         moved = moved + sparse.csr_array((here.ravel(), (lines, lists.ravel())), shape=moved.shape)
@@ -401,5 +451,10 @@ def _longer_lists(found: Neighbours) -> tuple[np.ndarray, np.ndarray]:
     """`own` and `other` with k + 1 rows, the nearest first."""
     k, queries = found.k + 1, found.queries
     if found.convention == "mutual":
-        return tuple(neighbours_within(space, queries, k, found.device) for space in (found.source, found.target))
-    return tuple(nearest_directions(space[queries], found.target, k, found.device) for space in (found.target, found.source))
+        return tuple(
+            neighbours_within(space, queries, k, found.device) for space in (found.source, found.target)
+        )
+    return tuple(
+        nearest_directions(space[queries], found.target, k, found.device)
+        for space in (found.target, found.source)
+    )

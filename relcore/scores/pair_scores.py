@@ -28,8 +28,8 @@ class ScoreGrid:
     reasons : r × c of str
         Why not; "" where there is a score.
     best_chance : Null or None
-        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair,
-        for spaces of different rows, and in results of an older version.
+        Of the largest score of two different spaces: what it would be if rows were paired at random. None for
+        a single pair, for spaces of different rows, and in results of an older version.
     """
 
     names: tuple[str, ...]
@@ -50,14 +50,20 @@ class ScoreGrid:
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
     def told(self, i: int, j: int) -> str:
-        """Lines about a cell: metric and score with its sampling interval, chance level, rows; or why there is no score."""
+        """Lines about a cell: metric and score with its sampling interval, chance level, rows; or why
+        there is no score.
+        """
         score = self.scores[i][j]
         if score is None:
             return self.reasons[i][j]
         null = score.null
         sampled = f" ({band(*score.interval)}, sampled)" if score.interval else ""
         chance = f"\nchance level: {short(null.mean)}, 95 % band {band(null.low, null.high)}" if null else ""
-        asked = f"{score.n:,} rows" if score.n_queries == score.n else f"{score.n_queries:,} of {score.n:,} rows as queries"
+        asked = (
+            f"{score.n:,} rows"
+            if score.n_queries == score.n
+            else f"{score.n_queries:,} of {score.n:,} rows as queries"
+        )
         note = f"\n{score.note}" if score.note else ""
         return f"{self.title}: {short(score)}{sampled}{chance}\nn: {asked}{note}"
 
@@ -68,7 +74,9 @@ class PairScores(ScoreGrid):
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
-        """The two different spaces that are most alike, and their score; None where no two can be compared."""
+        """The two different spaces that are most alike, and their score; None where no two can be
+        compared.
+        """
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.scores[i][j] is not None]
         if not pairs:
             return None
@@ -96,20 +104,37 @@ class PairScores(ScoreGrid):
         farthest = np.nanmax(distance, initial=1.0)
         distance = np.where(np.isnan(distance), farthest, distance)
         np.fill_diagonal(distance, 0)
-        return self.take(leaves_list(linkage(squareform(distance, checks=False), "average", optimal_ordering=True)).tolist())
+        return self.take(
+            leaves_list(
+                linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+            ).tolist()
+        )
 
     def table(self) -> pd.DataFrame:
         """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
 
-        Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high (sampling
-        interval, where rows were sampled), n, k, queries, reason (why there is no score).
+        Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high
+        (sampling interval, where rows were sampled), n, k, queries, reason (why there is no score).
         """
         rows = []
         for i, first in enumerate(self.names):
             for j in range(i, len(self.names)):
                 score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
                 rows.append(pair | (score.facts() if score is not None else {"reason": self.reasons[i][j]}))
-        columns = ["first", "second", "score", "chance", "null_low", "null_high", "low", "high", "n", "k", "queries", "reason"]
+        columns = [
+            "first",
+            "second",
+            "score",
+            "chance",
+            "null_low",
+            "null_high",
+            "low",
+            "high",
+            "n",
+            "k",
+            "queries",
+            "reason",
+        ]
         table = pd.DataFrame(rows).reindex(columns=columns)
         counts = dict.fromkeys(("n", "k", "queries"), "Int64")
         numbers = dict.fromkeys(columns[2:8], "float64")
@@ -123,35 +148,46 @@ PERMUTATIONS = 400
 _AT_ONCE = 2**26  # floats of permuted matrices that are held at a time
 
 
-def best_by_chance(scores: Mapping[tuple[int, int], Score], forms: Sequence[np.ndarray], *, both_axes: bool) -> Null | None:
-    """What the largest of these scores would be if rows were paired at random; None for fewer than two scores.
+def best_by_chance(
+    scores: Mapping[tuple[int, int], Score], forms: Sequence[np.ndarray], *, both_axes: bool
+) -> Null | None:
+    """What the largest of these scores would be if rows were paired at random; None for fewer than two
+    scores.
 
-    The rows of the second space of every pair are permuted by one and the same permutation: pairs that share a space, or
-    layers of one model, go up and down together, so their maximum lies below that of as many unrelated numbers. How they go
-    together is found on a sample of rows; place and width of each pair's band are those of its own chance level.
+    The rows of the second space of every pair are permuted by one and the same permutation: pairs that share
+    a space, or layers of one model, go up and down together, so their maximum lies below that of as many
+    unrelated numbers. How they go together is found on a sample of rows; place and width of each pair's band
+    are those of its own chance level.
 
     Parameters
     ----------
     scores : (i, j) → Score with a chance level, i ≠ j
         All over the same rows.
     forms : arrays (m, w), one per space
-        Of a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted along the first.
+        Of a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted along
+        the first.
     """
     kept = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(kept) < 2:
         return None
-    (fixed, first), (moved, second) = (np.unique(side, return_inverse=True) for side in zip(*kept, strict=True))
+    (fixed, first), (moved, second) = (
+        np.unique(side, return_inverse=True) for side in zip(*kept, strict=True)
+    )
     flat = np.stack(forms).astype(np.float32)
     drawn = _drawn(flat[fixed], flat[moved], both_axes)[:, first, second]
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     widths = np.array([score.null.high - score.null.low for score in kept.values()])
     means = np.array([score.null.mean for score in kept.values()])
-    placed = means + (drawn - drawn.mean(axis=0)) * np.divide(widths, high - low, out=np.zeros_like(widths), where=high > low)
+    placed = means + (drawn - drawn.mean(axis=0)) * np.divide(
+        widths, high - low, out=np.zeros_like(widths), where=high > low
+    )
     return Null.from_draws(placed.max(axis=1))
 
 
 def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
-    """Inner products of forms (s, m, w) with permuted ones (t, m, w), all of them of length 1, (permutations, s, t)."""
+    """Inner products of forms (s, m, w) with permuted ones (t, m, w), all of them of length 1,
+    (permutations, s, t).
+    """
     rng, (t, m, _) = np.random.default_rng(0), moved.shape
     flat, moved = _unit(fixed).reshape(len(fixed), -1), _unit(moved)
     drawn = np.empty((PERMUTATIONS, len(fixed), t))

@@ -32,7 +32,8 @@ class Question:
     cosines : bool
         Whether the cosine of each row with its partner is wanted, n numbers.
     spare : int
-        Further neighbours of each query: the k nearest are still known when up to this number of rows is left out afterwards.
+        Further neighbours of each query: the k nearest are still known when up to this number of rows is left
+        out afterwards.
     """
 
     forms: tuple[str, ...]
@@ -45,7 +46,9 @@ class Question:
 
     @staticmethod
     def kind(form: str) -> str:
-        """ "all" for the absolute representation, which uses no anchors and is scored on all rows; "held out" for others."""
+        """ "all" for the absolute representation, which uses no anchors and is scored on all rows; "held
+        out" for others.
+        """
         return "all" if form == "absolute" else "held out"
 
     @property
@@ -112,24 +115,28 @@ class RowRoles:
 
 # What the rows of one space become in each representation, from coordinates that representations share.
 #
-# A representation is used in coordinates of its own that keep every inner product: the relative rows U Aᵀ, U the unit rows (n, d)
-# and A the anchors (k, d) = P S Qᵀ, are the rows of U Q · S, turned by P, and the whitened ones those of U Q · S / √(S² + ridge).
-# So both need one product with Q (d, min(d, k)), and no row of k similarities is formed. Procrustes turns the centred rows.
+# A representation is used in coordinates of its own that keep every inner product: the relative rows U Aᵀ, U
+# the unit rows (n, d) and A the anchors (k, d) = P S Qᵀ, are the rows of U Q · S, turned by P, and the
+# whitened ones those of U Q · S / √(S² + ridge). So both need one product with Q (d, min(d, k)), and no row
+# of k similarities is formed. Procrustes turns the centred rows.
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """One representation of one space: its rows are coordinates · factors, or centred coordinates @ matrix + shift.
+    """One representation of one space: its rows are coordinates · factors, or centred coordinates @ matrix +
+    shift.
 
     Attributes
     ----------
     frame : str
-        Which coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (as the projection makes them).
+        Which coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (as the
+        projection makes them).
     of_centred : bool
         Whether the rows come from the coordinates less their centre.
     factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
     basis : array (out, w), optional
-        The rows of the representation as it is shown are these rows times its transpose; None: they are the same.
+        The rows of the representation as it is shown are these rows times its transpose; None: they are the
+        same.
     """
 
     frame: str
@@ -144,7 +151,9 @@ class Form:
         return _on(device, self, ("factors", "matrix", "shift"))
 
     def mapped(self, vectors: np.ndarray) -> np.ndarray:
-        """Differences of coordinates (m, w) or (w,), as differences of rows of the representation; float64."""
+        """Differences of coordinates (m, w) or (w,), as differences of rows of the representation;
+        float64.
+        """
         if self.factors is not None:
             return vectors * self.factors
         return vectors if self.matrix is None else vectors @ self.matrix
@@ -189,17 +198,24 @@ class Frame:
 
 def _on(device: NumpyDevice | TorchDevice, facts: Form | Frame, names: tuple[str, ...]):
     given = {name: array for name in names if (array := getattr(facts, name)) is not None}
-    kept = {name: array if name in ("centre", "mean") else array.astype(np.float32) for name, array in given.items()}
+    kept = {
+        name: array if name in ("centre", "mean") else array.astype(np.float32)
+        for name, array in given.items()
+    }
     return replace(facts, **{name: device.put(array) for name, array in kept.items()})
 
 
 class BlockRows:
-    """A block of rows of one space (m, d) in its coordinates and representations, each computed when it is first needed.
+    """A block of rows of one space (m, d) in its coordinates and representations, each computed when it is
+    first needed.
 
-    On NumPy they are buffers, good until the next block of the side; the unit rows until those of the next representation.
+    On NumPy they are buffers, good until the next block of the side; the unit rows until those of the next
+    representation.
     """
 
-    def __init__(self, device: NumpyDevice | TorchDevice, frames: Mapping[str, Frame], X: np.ndarray, side: int) -> None:
+    def __init__(
+        self, device: NumpyDevice | TorchDevice, frames: Mapping[str, Frame], X: np.ndarray, side: int
+    ) -> None:
         self.device, self.frames, self.given, self.side = device, frames, X, side
         self._held: dict[str, Array] = {}
 
@@ -210,7 +226,9 @@ class BlockRows:
     def centred(self, name: str) -> Array:
         """(m, w) less the centre."""
         centre = self.frames[name].centre
-        return self._once(f"{name} centred", lambda buffer: self.device.centred(self.coordinates(name), centre, buffer))
+        return self._once(
+            f"{name} centred", lambda buffer: self.device.centred(self.coordinates(name), centre, buffer)
+        )
 
     def directions(self, form: Form) -> Array:
         """The rows of a representation scaled to length 1, (m, w)."""
@@ -228,7 +246,9 @@ class BlockRows:
         if form.factors is None:
             return self.device.squares(self._turned(form))
         rows = self.centred(form.frame)
-        squared = self._once(f"{form.frame} squared", lambda buffer: self.device.stretched(rows, rows, buffer))
+        squared = self._once(
+            f"{form.frame} squared", lambda buffer: self.device.stretched(rows, rows, buffer)
+        )
         return squared @ (form.factors * form.factors)
 
     def _turned(self, form: Form) -> Array:
@@ -243,7 +263,9 @@ class BlockRows:
             unit = self.device.directions(self.coordinates("raw"), frame.mean, f"moved {self.side}")
             return self.device.product(unit, frame.turn, buffer)
         if frame.projection is not None:
-            return self.device.block(frame.projection.transform(np.asarray(self.given, dtype=np.float32)), frame.exponent)
+            return self.device.block(
+                frame.projection.transform(np.asarray(self.given, dtype=np.float32)), frame.exponent
+            )
         return self.device.block(self.given, frame.exponent)
 
     def _once(self, name: str, make: Callable[[str], Array]) -> Array:
@@ -260,8 +282,8 @@ _ROWS = 2048  # a block that stays in cache for both of its readings
 class ColumnSums:
     """Sums of the columns of one space, in float64, and its largest |x|.
 
-    `add` blocks of rows (m, d) in any order, `merge` the sums of other rows; `to_arrays` and `from_arrays` carry them to
-    another process.
+    `add` blocks of rows (m, d) in any order, `merge` the sums of other rows; `to_arrays` and `from_arrays`
+    carry them to another process.
 
     Attributes
     ----------
@@ -291,7 +313,9 @@ class ColumnSums:
 
     @property
     def exponent(self) -> int:
-        """Of the power of two by which the space is divided before anything is squared; 0 for ordinary numbers."""
+        """Of the power of two by which the space is divided before anything is squared; 0 for ordinary
+        numbers.
+        """
         exponent = int(np.frexp(self.largest if np.isfinite(self.largest) else 0)[1])
         return 0 if abs(exponent) <= 12 else exponent
 
@@ -311,7 +335,10 @@ Frames = dict[str, Frame]
 
 
 def coordinates_of(
-    question: Question, rows: RowRoles, sums: Sequence[ColumnSums], gathered: Mapping[str, Sequence[np.ndarray]]
+    question: Question,
+    rows: RowRoles,
+    sums: Sequence[ColumnSums],
+    gathered: Mapping[str, Sequence[np.ndarray]],
 ) -> tuple[Frames, Frames]:
     """The coordinates that the representations need, in either space."""
     gathered = dict(gathered) | {"centre": gathered[_centre(gathered)]}
@@ -320,7 +347,10 @@ def coordinates_of(
 
 
 def forms_of(
-    question: Question, frames: Sequence[Frames], sums: Sequence[ColumnSums], gathered: Mapping[str, Sequence[np.ndarray]]
+    question: Question,
+    frames: Sequence[Frames],
+    sums: Sequence[ColumnSums],
+    gathered: Mapping[str, Sequence[np.ndarray]],
 ) -> dict[str, tuple[Form, Form]]:
     """Each representation in either space."""
     made = {
@@ -332,7 +362,9 @@ def forms_of(
     return {name: made[name]() for name in question.forms}
 
 
-def _frames(question: Question, rows: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray]) -> Frames:
+def _frames(
+    question: Question, rows: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray]
+) -> Frames:
     mean, exponent = rounded_mean(sums.mean, gathered["centre"]), sums.exponent
     centre = mean
     if len(rows.left_out):  # a row that is left out may be so long that the mean is far from all others
@@ -344,15 +376,21 @@ def _frames(question: Question, rows: RowRoles, sums: ColumnSums, gathered: Mapp
         if wanted != {"relative"} or spec.similarity == "cosine":
             axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
             moved = scaled(mean, exponent) if spec.center else None
-            frames["turned"] = Frame(np.zeros(len(axes.stretch)), moved, axes.turn, stretch=axes.stretch, basis=axes.basis)
+            frames["turned"] = Frame(
+                np.zeros(len(axes.stretch)), moved, axes.turn, stretch=axes.stretch, basis=axes.basis
+            )
         if "relative" in wanted and spec.similarity != "cosine":
             known = gathered.get("clustered", gathered["centre"])
-            frames["own"] = Frame(np.zeros(1), projection=spec.projection().fit_from(mean, gathered["anchors"], known))
+            frames["own"] = Frame(
+                np.zeros(1), projection=spec.projection().fit_from(mean, gathered["anchors"], known)
+            )
     return _with_centres(frames, gathered["centre"])
 
 
 def _with_centres(frames: Frames, sample: np.ndarray) -> Frames:
-    """Close to the mean of the rows, by a sample: exact where they are few. The rest is corrected after the pass."""
+    """Close to the mean of the rows, by a sample: exact where they are few. The rest is corrected after
+    the pass.
+    """
     if "own" in frames:
         _, exponent = brought(frames["own"].projection.transform(sample))
         frames["own"] = replace(frames["own"], exponent=exponent)
@@ -373,13 +411,20 @@ def _relative(frames: Frames, ridge: float | None) -> Form:
 
 
 def _procrustes(frames: Sequence[Frames], sums: Sequence[ColumnSums], gathered: Mapping) -> tuple[Form, Form]:
-    """The map of the anchors; both spaces are then centred by the mean of the target, as `comparison.represent` does."""
+    """The map of the anchors; both spaces are then centred by the mean of the target, as
+    `comparison.represent` does.
+    """
     fitted = Procrustes().fit(*gathered["anchors"])
-    (source, target), (to_source, to_target) = (frame["raw"] for frame in frames), (one.exponent for one in sums)
+    (source, target), (to_source, to_target) = (
+        (frame["raw"] for frame in frames),
+        (one.exponent for one in sums),
+    )
     mean = rounded_mean(sums[1].mean, gathered[_centre(gathered)][1])
     centre = np.ldexp(source.centre.astype(np.float64), to_source)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
-    turned = Form("raw", True, matrix=scaled(fitted.matrix_, to_target - to_source), shift=scaled(shift, to_target))
+    turned = Form(
+        "raw", True, matrix=scaled(fitted.matrix_, to_target - to_source), shift=scaled(shift, to_target)
+    )
     left = target.centre - scaled(mean, to_target)
     return turned, Form("raw", True, shift=left if left.any() else None)
 
@@ -389,7 +434,8 @@ def _centre(gathered: Mapping[str, Sequence[np.ndarray]]) -> str:
     return "centre held out" if "centre held out" in gathered else "centre all"
 
 
-# What a pass over the rows must know before it begins: coordinates, queries and samples, from a few gathered rows.
+# What a pass over the rows must know before it begins: coordinates, queries and samples, from a few gathered
+# rows.
 
 Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
 Gathered = Mapping[str, tuple[np.ndarray, np.ndarray]]  # name → rows of both spaces
@@ -414,7 +460,9 @@ def needed_rows(question: Question, rows: RowRoles) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class QuerySearch:
-    """One search among the rows of a space: the unit vectors (q, w) that are looked for, in its coordinates, and how."""
+    """One search among the rows of a space: the unit vectors (q, w) that are looked for, in its
+    coordinates, and how.
+    """
 
     name: str
     queries: np.ndarray
@@ -427,8 +475,8 @@ class QuerySearch:
 class Searches:
     """All searches among the rows of one space in one representation, of which one product serves all.
 
-    `common` (w,) is subtracted from rows and queries where all rows point in nearly one direction: their products then differ
-    in the last digits alone, and the distances order them.
+    `common` (w,) is subtracted from rows and queries where all rows point in nearly one direction: their
+    products then differ in the last digits alone, and the distances order them.
     """
 
     each: tuple[QuerySearch, ...]
@@ -442,7 +490,8 @@ class Searches:
 
 
 class BlockPlan:
-    """Everything that a pass needs beside the blocks. A few megabytes, whatever n is, apart from n bits for labels.
+    """Everything that a pass needs beside the blocks. A few megabytes, whatever n is, apart from n bits for
+    labels.
 
     Parameters
     ----------
@@ -450,7 +499,8 @@ class BlockPlan:
     rows : RowNumbers
     sums : ColumnSums of either space, all rows
     gathered : the rows of both spaces by the names of `needed_rows`
-    given : the arrays of the frames of either space by name and attribute, where they were worked out elsewhere
+    given : the arrays of the frames of either space by name and attribute, where they were worked out
+    elsewhere
 
     Attributes
     ----------
@@ -480,10 +530,14 @@ class BlockPlan:
         self.searches = {name: self._searches(name) for name in question.forms}
 
     @classmethod
-    def of(cls, question: Question, rows: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take) -> BlockPlan:
+    def of(
+        cls, question: Question, rows: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
+    ) -> BlockPlan:
         """With the rows that it needs, from wherever they are."""
         numbers = needed_rows(question, rows)
-        return cls(question, rows, sums, {name: (take(0, one), take(1, one)) for name, one in numbers.items()})
+        return cls(
+            question, rows, sums, {name: (take(0, one), take(1, one)) for name, one in numbers.items()}
+        )
 
     def block(self, side: int, X: np.ndarray) -> BlockRows:
         """Some rows of one space in memory."""
@@ -498,7 +552,9 @@ class BlockPlan:
         return name != "absolute" or len(self.sums[0].total) == len(self.sums[1].total)
 
     def between(self, name: str) -> np.ndarray | None:
-        """The matrix (w_source, w_target) whose product with a row of the source is read in the target's coordinates."""
+        """The matrix (w_source, w_target) whose product with a row of the source is read in the target's
+        coordinates.
+        """
         source, target = self.forms[name]
         return None if source.basis is None else source.basis.T @ target.basis
 
@@ -525,4 +581,7 @@ class BlockPlan:
                 found[side].append(QuerySearch(title, vectors, k + (labelled is not None)))
                 if labelled is not None and not labelled.all():
                     found[side].append(QuerySearch(f"{title} labelled", vectors, k + 1, labelled=True))
-        return tuple(Searches(tuple(one), common_direction(some[side])) if one else None for side, one in enumerate(found))
+        return tuple(
+            Searches(tuple(one), common_direction(some[side])) if one else None
+            for side, one in enumerate(found)
+        )

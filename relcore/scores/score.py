@@ -47,10 +47,12 @@ class Recall:
 
     @property
     def most(self) -> float:
-        """The most by which missed neighbours can change a mean Jaccard overlap, by the lower end of the recall's interval.
+        """The most by which missed neighbours can change a mean Jaccard overlap, by the lower end of the
+        recall's interval.
 
-        A list without a share m of its neighbours changes the number that two lists of k share by at most m k, and the
-        overlap i / (2k − i) by at most 2 / k for each: 2 (m₁ + m₂) for two lists, 4 (1 − recall) with the mean of both.
+        A list without a share m of its neighbours changes the number that two lists of k share by at most m
+        k, and the overlap i / (2k − i) by at most 2 / k for each: 2 (m₁ + m₂) for two lists, 4 (1 − recall)
+        with the mean of both.
         """
         return min(1.0, 4 * (1 - self.low))
 
@@ -60,17 +62,25 @@ class Recall:
         return {"search": f"{self.search}, {self.setting}", "recall": self.value, **interval}
 
     def describe(self, k: int | None) -> str:
-        """``IVF, nprobe 8 of 1,264 lists: recall@10 .962 (.955 … .969; 400 queries searched exactly, too)``."""
+        """``IVF, nprobe 8 of 1,264 lists: recall@10 .962 (.955 … .969; 400 queries searched exactly,
+        too)``.
+        """
         at = f"@{k}" if k else ""
         measured = f"{self.n:,} queries searched exactly, too"
-        return f"{self.search}, {self.setting}: recall{at} {short(self.value)} ({band(self.low, self.high)}; {measured})"
+        return (
+            f"{self.search}, {self.setting}: recall{at} {short(self.value)} ({band(self.low, self.high)};"
+            f" {measured})"
+        )
 
     def caution(self, k: int | None) -> str:
         """The recall, whether it was reached, and what it means for the scores."""
-        missed = "" if self.value >= self.target else f" That is below the {short(self.target)} it was set for."
+        missed = (
+            "" if self.value >= self.target else f" That is below the {short(self.target)} it was set for."
+        )
         return (
-            f"approximate neighbours. {self.describe(k)}.{missed} On these queries the approximation changed Jaccard by "
-            f"{short(self.change)} ± {short(self.reach)}; missed neighbours can change it by at most {short(self.most)}."
+            f"approximate neighbours. {self.describe(k)}.{missed} On these queries the approximation changed"
+            f" Jaccard by {short(self.change)} ± {short(self.reach)}; missed neighbours can change it by at"
+            f" most {short(self.most)}."
         )
 
 
@@ -83,9 +93,11 @@ QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
 @dataclass(frozen=True)
 class Null:
-    """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are permuted.
+    """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are
+    permuted.
 
-    `n_permutations` is 0 where the distribution over all n! permutations, or its moments, are known in closed form.
+    `n_permutations` is 0 where the distribution over all n! permutations, or its moments, are known in closed
+    form.
     """
 
     mean: float
@@ -99,15 +111,20 @@ class Null:
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
 
     @classmethod
-    def from_moments(cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0) -> Null:
-        """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the normal distribution."""
+    def from_moments(
+        cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0
+    ) -> Null:
+        """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the
+        normal distribution.
+        """
         deviation = float(np.sqrt(max(variance, 0.0)))
         low, high = _pearson_iii(skewness)
         return cls(float(mean), float(mean) + low * deviation, float(mean) + high * deviation, n_permutations)
 
     @classmethod
     def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> Null:
-        """From scores of permuted spaces: their quantiles where there are 200 or more, else those of a normal distribution.
+        """From scores of permuted spaces: their quantiles where there are 200 or more, else those of a normal
+        distribution.
 
         `mean` is given where it is known exactly.
         """
@@ -119,7 +136,9 @@ class Null:
 
 
 def _pearson_iii(skewness: float) -> tuple[float, float]:
-    """2.5 % and 97.5 % points of the standardised distribution: a shifted gamma distribution, mirrored for skewness below 0."""
+    """2.5 % and 97.5 % points of the standardised distribution: a shifted gamma distribution, mirrored for
+    skewness below 0.
+    """
     if abs(skewness) < 1e-3:
         return -Z95, Z95
     from scipy.special import gammaincinv
@@ -209,18 +228,30 @@ class Score(float):
         return cls(value, null=Null(**null) if null else None, interval=interval, **circumstances)
 
     def facts(self) -> dict[str, Any]:
-        """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band), low, high (sampling
-        interval), n, k, queries; NaN where there is none; of approximate neighbours the `Recall.facts`, too."""
+        """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band),
+        low, high (sampling interval), n, k, queries; NaN where there is none; of approximate neighbours the
+        `Recall.facts`, too.
+        """
         low, high = self.interval or (np.nan, np.nan)
         null = self.null or Null(np.nan, np.nan, np.nan)
         chance = {"chance": null.mean, "null_low": null.low, "null_high": null.high}
-        facts = {"score": float(self), **chance, "low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
+        facts = {
+            "score": float(self),
+            **chance,
+            "low": low,
+            "high": high,
+            "n": self.n,
+            "k": self.k,
+            "queries": self.n_queries,
+        }
         return facts | (self.recall.facts() if self.recall else {})
 
     def describe(self) -> str:
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         circumstances = [f"k = {self.k}"] if self.k else []
-        circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
+        circumstances.append(
+            f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}"
+        )
         chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
         chance += f"; {self.recall.describe(self.k)}" if self.recall else ""
         return f"{self.metric} {short(self)} ({', '.join(circumstances)}{chance})"
@@ -240,10 +271,11 @@ def _within_range(metric: str, convention: str, value: float) -> float:
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
-    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None where nothing was sampled.
+    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None where nothing
+    was sampled.
 
-    Two values at each end of the range are added to those drawn (Agresti and Coull 1998), because 300 values of 0 do not
-    prove that all others are 0.
+    Two values at each end of the range are added to those drawn (Agresti and Coull 1998), because 300 values
+    of 0 do not prove that all others are 0.
     """
     m = len(values)
     if m >= n or m < 2:
@@ -281,7 +313,9 @@ def difference(value: float, error: float) -> Difference:
 
 
 def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
-    """Of the means of two values a row (m,), both of the same rows: much narrower than for two independent means."""
+    """Of the means of two values a row (m,), both of the same rows: much narrower than for two independent
+    means.
+    """
     change = np.asarray(now, dtype=np.float64) - before
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
     return difference(change.mean(), error)
@@ -290,8 +324,8 @@ def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
 def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """How much each of m rows moves linear CKA, (m,): its derivative by the row's weight, times m.
 
-    The standard deviation over √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, § 6), and that of the
-    difference of two such arrays over √m the standard error of a difference.
+    The standard deviation over √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, §
+    6), and that of the difference of two such arrays over √m the standard error of a difference.
     """
     X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
     pulls = {}
@@ -303,7 +337,8 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
 
 
-# Notes beside a score that something else than the likeness of two spaces decides: a few long rows, or lost digits.
+# Notes beside a score that something else than the likeness of two spaces decides: a few long rows, or lost
+# digits.
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 _MOST_ROWS = 10
@@ -314,7 +349,8 @@ _MOVED = 0.25  # of the other rows' spread
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows, by squared lengths (n,) in either space, that make up most of ‖XᵀX‖² and stand apart, at most 10 and 2 % of all.
+    """Rows, by squared lengths (n,) in either space, that make up most of ‖XᵀX‖² and stand apart, at most 10
+    and 2 % of all.
 
     They are at least twice as long as the next one: a distribution with many long rows has none.
     """
@@ -331,10 +367,14 @@ def most_decisive(n: int) -> int:
 
 
 def standing_apart(longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
-    """Those of the longest rows (m + 1,) of `decisive_rows`, by their squared lengths and the sum over all rows of the squares
-    of these."""
+    """Those of the longest rows (m + 1,) of `decisive_rows`, by their squared lengths and the sum over all
+    rows of the squares of these."""
     apart = squares >= 0.1 * squares.max()
-    if apart.all() or squares[apart].min() < 4 * squares[~apart].max() or 2 * np.sum(squares[apart] ** 2) <= fourth:
+    if (
+        apart.all()
+        or squares[apart].min() < 4 * squares[~apart].max()
+        or 2 * np.sum(squares[apart] ** 2) <= fourth
+    ):
         return np.empty(0, dtype=np.int64)
     return longest[apart]
 
@@ -351,27 +391,32 @@ def long_row(space: LatentSpace) -> str:
     if moved <= _MOVED * spread:
         return ""
     return (
-        f"One long row, {quote(space.ids[[row]])}, moves the mean of {quote([space.name])} by "
-        f"{short(moved / max(spread, 1e-9), 1)} times the spread of the other rows, so it decides centred scores. Leave it out."
+        f"One long row, {quote(space.ids[[row]])}, moves the mean of {quote([space.name])} by"
+        f" {short(moved / max(spread, 1e-9), 1)} times the spread of the other rows, so it decides centred"
+        " scores. Leave it out."
     )
 
 
 def far_from_zero(side: str, spread: float, offset: float) -> str:
-    """Says that the rows of a space lie too far from zero for what distinguishes them; "" where they do not."""
+    """Says that the rows of a space lie too far from zero for what distinguishes them; "" where they do
+    not.
+    """
     if offset <= _FAR * spread:
         return ""
     return (
-        f"The {side} space lies {offset / spread:,.0f} times its spread from zero, so float32 has lost digits of what "
-        f"distinguishes its rows, for every score. {CENTRE}"
+        f"The {side} space lies {offset / spread:,.0f} times its spread from zero, so float32 has lost digits"
+        f" of what distinguishes its rows, for every score. {CENTRE}"
     )
 
 
 def indistinct_neighbours(queries: np.ndarray, last: np.ndarray) -> str:
-    """Says that the nearest neighbours of many queries (m, d) are too alike; `last` (m, d) are the last ones of their lists."""
+    """Says that the nearest neighbours of many queries (m, d) are too alike; `last` (m, d) are the last
+    ones of their lists.
+    """
     share = float(np.mean(lengths(unit_rows(queries) - unit_rows(last)) < _NEAR))
     if share <= _MANY:
         return ""
     return (
-        f"Float32 hardly distinguishes the nearest neighbours of {100 * share:.0f} % of the queries: rows coincide, or differ "
-        f"little compared with what they share. {CENTRE}"
+        f"Float32 hardly distinguishes the nearest neighbours of {100 * share:.0f} % of the queries: rows"
+        f" coincide, or differ little compared with what they share. {CENTRE}"
     )

@@ -15,19 +15,44 @@ from relcore.base.names import METRICS
 from relcore.base.torch_state import OUT_OF_MEMORY, is_out_of_memory
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, held_out, metrics_of_a_pair, represent, score_differences
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    held_out,
+    metrics_of_a_pair,
+    represent,
+    score_differences,
+)
 from relcore.scores.device import NumpyDevice, device_of, in_threads
 from relcore.scores.metric import AlignedPair
-from relcore.scores.neighbours import CONVENTIONS, SEEDING_ROWS, Neighbours, need_k, order_seed, queries_decide, without_itself
+from relcore.scores.neighbours import (
+    CONVENTIONS,
+    SEEDING_ROWS,
+    Neighbours,
+    need_k,
+    order_seed,
+    queries_decide,
+    without_itself,
+)
 from relcore.scores.plan import BlockPlan, ColumnSums, Question, RowRoles, Take
 from relcore.scores.score import Difference, Score
 from relcore.scores.search import apart, common_direction
-from relcore.scores.sums import BlockSums, FormSums, TopRows, decisive_rows, joined, labelled_lists, neighbours_of
+from relcore.scores.sums import (
+    BlockSums,
+    FormSums,
+    TopRows,
+    decisive_rows,
+    joined,
+    labelled_lists,
+    neighbours_of,
+)
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
 BLOCK_ROWS = 8192
-SPARE = 8  # rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own
+SPARE = (
+    8  # rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own
+)
 _GPU_THREADS = 4  # some copy rows and sort neighbours while another computes; each has a block on the device
 _COPIES = 6  # of a row, in its frames and representations
 _KNOWN = 8  # results about samples of rows that are kept with a pass
@@ -37,8 +62,8 @@ Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 class PassedPair(AlignedPair):
-    """A pair whose rows have been passed: its lists and sums are there. The rows themselves, `source` and `target`, are formed
-    for a metric that reads them."""
+    """A pair whose rows have been passed: its lists and sums are there. The rows themselves, `source` and
+    `target`, are formed for a metric that reads them."""
 
     def __init__(
         self,
@@ -52,9 +77,17 @@ class PassedPair(AlignedPair):
         known: dict[tuple[str, bytes], Any] | None = None,
     ) -> None:
         question = seen.plan.question
-        facts = {"split": split, "k": question.k, "convention": question.convention, "labels": labels, "sums": sums}
+        facts = {
+            "split": split,
+            "k": question.k,
+            "convention": question.convention,
+            "labels": labels,
+            "sums": sums,
+        }
         facts |= {"n_queries": len(seen.plan.rows.queries[question.kind(form)])}
-        for name, value in (facts | {"_seen": seen, "_form": form, "_take": take, "_rows": rows, "_known": known}).items():
+        for name, value in (
+            facts | {"_seen": seen, "_form": form, "_take": take, "_rows": rows, "_known": known}
+        ).items():
             object.__setattr__(self, name, value)
 
     @cached_property
@@ -80,10 +113,15 @@ class PassedPair(AlignedPair):
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         plan, numbers = self._seen.plan, self.split.test[places]
         forms = enumerate(plan.forms[self._form])
-        made = (form.mapped(plan.block(side, self._take(side, numbers)).centred(form.frame)) for side, form in forms)
+        made = (
+            form.mapped(plan.block(side, self._take(side, numbers)).centred(form.frame))
+            for side, form in forms
+        )
         return tuple(rows.astype(np.float32) for rows in made)
 
-    def of_some_rows(self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    def of_some_rows(
+        self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]
+    ) -> Any:
         if self._known is None:
             return super().of_some_rows(name, places, make)
         key = name, self.split.test[places].tobytes()  # the rows of all pairs that were narrowed from one
@@ -98,12 +136,16 @@ class PassedPair(AlignedPair):
 
     def kept(self) -> PassedPair:
         """The same without what only its own scores need: a megabyte, beside the rows of the spaces."""
-        return PassedPair(self._seen.of_form(self._form), self._form, self.split, self._take, labels=self.labels, known={})
+        return PassedPair(
+            self._seen.of_form(self._form), self._form, self.split, self._take, labels=self.labels, known={}
+        )
 
     def narrowed(self, question: Question, split: Split, queries: np.ndarray) -> PassedPair | None:
-        """The answer to `question` on the rows of `split`, some of these rows, with these queries (row numbers).
+        """The answer to `question` on the rows of `split`, some of these rows, with these queries (row
+        numbers).
 
-        None where it takes a pass: the question is another, or too many rows or a row that was no query are missing.
+        None where it takes a pass: the question is another, or too many rows or a row that was no query are
+        missing.
         """
         plan, kind = self._seen.plan, question.kind(self._form)
         gone = np.setdiff1d(split.anchors, plan.rows.anchors)
@@ -132,11 +174,13 @@ def score_forms(
     device: str = "auto",
     keep: Callable[[str, PassedPair], None] | None = None,
 ) -> dict[str, dict[str, Score]]:
-    """`comparison.score_pair` of each representation on its held-out rows, from one pass over the rows for all.
+    """`comparison.score_pair` of each representation on its held-out rows, from one pass over the rows for
+    all.
 
-    The scores are those of `score_pair(*represent(match, form, …), held_out(match, …), …)` but for rounding, and the memory is
-    that of a few blocks. `done(parts, n_parts)` tells how far it is. The passes run on a GPU where there is one (`device_of`).
-    `keep(form, pair)` gets what a difference to other anchors needs of each representation, see `anchor_differences`.
+    The scores are those of `score_pair(*represent(match, form, …), held_out(match, …), …)` but for rounding,
+    and the memory is that of a few blocks. `done(parts, n_parts)` tells how far it is. The passes run on a
+    GPU where there is one (`device_of`). `keep(form, pair)` gets what a difference to other anchors needs of
+    each representation, see `anchor_differences`.
 
     Raises
     ------
@@ -147,7 +191,9 @@ def score_forms(
         need_one_of("representation", form, REPRESENTATIONS)
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
-    question = Question(tuple(forms), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0)
+    question = Question(
+        tuple(forms), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0
+    )
     by_kind = {question.kind(form): form for form in forms}
     splits = {kind: scored_rows(match, anchor_ids, form, k, convention) for kind, form in by_kind.items()}
     queries = {kind: split.queries(n_queries) for kind, split in splits.items()}
@@ -188,9 +234,13 @@ def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, conv
 
 
 class Passes:
-    """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n, d_target)."""
+    """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n,
+    d_target).
+    """
 
-    def __init__(self, source: np.ndarray, target: np.ndarray, device: str = "cpu", done: Done | None = None) -> None:
+    def __init__(
+        self, source: np.ndarray, target: np.ndarray, device: str = "cpu", done: Done | None = None
+    ) -> None:
         self.spaces, self.device, self._done = (source, target), device, done or (lambda parts, n_parts: None)
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
@@ -226,7 +276,9 @@ class Passes:
         return BlockPlan.of(question, rows, self.sums, self.take)
 
     def one_pass(self, plan: BlockPlan) -> BlockSums:
-        """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning says."""
+        """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
+        says.
+        """
         try:
             return self._pass_on(plan, self.device)
         except RuntimeError as error:
@@ -253,7 +305,10 @@ class Passes:
 
     def _column_sums(self, X: np.ndarray) -> ColumnSums:
         first, *others = in_threads(
-            _blocks(len(X)), lambda: ColumnSums(X.shape[1]), lambda sums, block: sums.add(X[block]), lambda *_: None
+            _blocks(len(X)),
+            lambda: ColumnSums(X.shape[1]),
+            lambda sums, block: sums.add(X[block]),
+            lambda *_: None,
         )
         for other in others:
             first.merge(other)
@@ -261,7 +316,9 @@ class Passes:
 
 
 def _blocks(n: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
-    """Blocks of equal size, an even number of them where they are few, so that two threads have the same to do."""
+    """Blocks of equal size, an even number of them where they are few, so that two threads have the same
+    to do.
+    """
     return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
 
@@ -282,11 +339,13 @@ def anchor_differences(
     device: str = "auto",
     kept: Mapping[tuple[str, ...], PassedPair] | None = None,
 ) -> dict[str, Difference]:
-    """The change of each score of a representation from the anchors `before` to those `now`, with 95 % intervals.
+    """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
+    intervals.
 
-    The differences are those of `comparison.score_differences` of the representations but for rounding, on the rows that are
-    an anchor in neither set. No matrix of all rows and all anchors is formed, but for so few rows that errors need them.
-    `kept` has what `score_forms` kept of some sets of anchors of this pair and form: they need no pass over the rows.
+    The differences are those of `comparison.score_differences` of the representations but for rounding, on
+    the rows that are an anchor in neither set. No matrix of all rows and all anchors is formed, but for so
+    few rows that errors need them. `kept` has what `score_forms` kept of some sets of anchors of this pair
+    and form: they need no pass over the rows.
 
     Raises
     ------
@@ -304,13 +363,17 @@ def anchor_differences(
 
     def passed(anchors: Sequence[str]) -> PassedPair:
         used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
-        if (known := (kept or {}).get(tuple(anchors))) and (narrowed := known.narrowed(question, split, queries)):
+        if (known := (kept or {}).get(tuple(anchors))) and (
+            narrowed := known.narrowed(question, split, queries)
+        ):
             return narrowed
         rows = match.source.rows(used)
         others = np.setdiff1d(split.anchors, rows)
         numbers = RowRoles(len(match), rows, {question.kind(form): queries}, labelled, others)
         seen = passes.seen(question, numbers)
-        return PassedPair(seen, form, split, passes.take, labels=None if labels is None else labels[split.test])
+        return PassedPair(
+            seen, form, split, passes.take, labels=None if labels is None else labels[split.test]
+        )
 
     first = passed(before)
     pairs = first, first if form == "absolute" else passed(now)
@@ -324,11 +387,14 @@ _SAMPLED_ROWS = 64
 _PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB
 
 
-def own_neighbours(X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """The k rows of X (n, d) nearest to each of the rows `queries` (m,) by cosine, the row itself left out: (m, k).
+def own_neighbours(
+    X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str = "auto"
+) -> np.ndarray:
+    """The k rows of X (n, d) nearest to each of the rows `queries` (m,) by cosine, the row itself left out:
+    (m, k).
 
-    By the cosine of X − mean, if a mean (d,) is given. Exact, as `scores.neighbours.neighbours_within`, which takes two copies
-    of X. Rows that are equally near are ordered at random, differently in different spaces.
+    By the cosine of X − mean, if a mean (d,) is given. Exact, as `scores.neighbours.neighbours_within`, which
+    takes two copies of X. Rows that are equally near are ordered at random, differently in different spaces.
 
     Raises
     ------
@@ -347,7 +413,9 @@ def own_neighbours(X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, 
         if not is_out_of_memory(error):
             raise
         warnings.warn(OUT_OF_MEMORY, stacklevel=2)
-    return _within(X, mean, queries, k, "cpu")  # outside of the except clause, whose traceback keeps the tensors alive
+    return _within(
+        X, mean, queries, k, "cpu"
+    )  # outside of the except clause, whose traceback keeps the tensors alive
 
 
 def _within(X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str) -> np.ndarray:

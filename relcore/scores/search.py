@@ -13,8 +13,9 @@ from relcore.base.errors import SpaceError
 from relcore.represent.similarity import row_blocks
 
 _SAMPLED_ROWS = 64
-# faiss's own defaults send up to some hundred queries past BLAS, which takes nine times as long, and form products of 16 MB,
-# which leave the cache. They are put back: other searches of the process, those of UMAP, would come to other last digits.
+# faiss's own defaults send up to some hundred queries past BLAS, which takes nine times as long, and form
+# products of 16 MB, which leave the cache. They are put back: other searches of the process, those of UMAP,
+# would come to other last digits.
 _FAISS = {"distance_compute_blas_threshold": 20, "distance_compute_blas_query_bs": 1024}
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
@@ -25,17 +26,24 @@ def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto")
     Exact. faiss on the CPU, torch on a GPU; in blocks of queries, so that memory stays at block × n.
     """
     if k > len(base):
-        raise SpaceError(f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours")
+        raise SpaceError(
+            f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours"
+        )
     if device == "auto":
         device = "cuda" if _cuda_is_available() else "cpu"
-    return _nearest_torch(queries, base, k, device) if device != "cpu" else nearest_with_products(queries, base, k)[1]
+    return (
+        _nearest_torch(queries, base, k, device)
+        if device != "cpu"
+        else nearest_with_products(queries, base, k)[1]
+    )
 
 
 def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """`nearest` for rows of length 1, also where they all point in nearly one direction, as those of a space far from zero do.
+    """`nearest` for rows of length 1, also where they all point in nearly one direction, as those of a space
+    far from zero do.
 
-    Their products then differ in the last digits of float32 only. The distances of their differences from a common row, which
-    are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
+    Their products then differ in the last digits of float32 only. The distances of their differences from a
+    common row, which are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
     """
     common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
     return nearest(apart(queries, common, queries=True), apart(base, common), k, device)
@@ -48,11 +56,15 @@ def common_direction(sample: np.ndarray) -> np.ndarray | None:
 
 
 def apart(rows: np.ndarray, common: np.ndarray | None, queries: bool = False) -> np.ndarray:
-    """Rows of length 1 as `nearest` takes them where they have a common direction, (m, d + 1); else the rows themselves."""
+    """Rows of length 1 as `nearest` takes them where they have a common direction, (m, d + 1); else the
+    rows themselves.
+    """
     if common is None:
         return rows
     rows = rows - common
-    return np.column_stack([rows, np.ones(len(rows), dtype=np.float32) if queries else -np.vecdot(rows, rows) / 2])
+    return np.column_stack(
+        [rows, np.ones(len(rows), dtype=np.float32) if queries else -np.vecdot(rows, rows) / 2]
+    )
 
 
 def gpu_name() -> str | None:
@@ -65,7 +77,8 @@ def gpu_name() -> str | None:
 
 
 def _cuda_is_available() -> bool:
-    # torch takes seconds to import: only a process that has it already, or a machine with an NVIDIA driver, needs to ask it.
+    # torch takes seconds to import: only a process that has it already, or a machine with an NVIDIA driver,
+    # needs to ask it.
     has_driver = Path("/proc/driver/nvidia/version").exists()
     if "torch" not in sys.modules and not (has_driver and find_spec("torch")):
         return False
@@ -83,7 +96,9 @@ def nearest_with_products(queries: np.ndarray, base: np.ndarray, k: int) -> tupl
         for name, value in _FAISS.items():
             setattr(faiss.cvar, name, value)
         # Not an index: it would copy the base, which for a few queries takes as long as the search.
-        return faiss.knn(np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT)
+        return faiss.knn(
+            np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT
+        )
     finally:
         for name, value in usual.items():
             setattr(faiss.cvar, name, value)

@@ -1,4 +1,6 @@
-"""BlockSums: what all scores of a pair need from its rows, block by block, in any order and in any number of processes."""
+"""BlockSums: what all scores of a pair need from its rows, block by block, in any order and in any number
+of processes.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,15 @@ from relcore.scores.score import Score, most_decisive, standing_apart
 
 
 class TopRows:
-    """The k rows with the largest scores for each of q queries, nearest first; equal scores in one fixed order.
+    """The k rows with the largest scores for each of q queries, nearest first; equal scores in one fixed
+    order.
 
     Parameters
     ----------
     n_queries, k : int
     seed : int, optional
-        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with many equal rows
-        would otherwise agree because of the order of their rows.
+        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with
+        many equal rows would otherwise agree because of the order of their rows.
 
     Attributes
     ----------
@@ -50,10 +53,16 @@ class TopRows:
         self._enter(which, other.values.ravel(), other.rows.ravel())
 
     def without(self, gone: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
-        """For these queries (places) the k − n_fewer nearest rows that are not `gone`, which are at most n_fewer."""
+        """For these queries (places) the k − n_fewer nearest rows that are not `gone`, which are at most
+        n_fewer.
+        """
         found = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
-        staying = np.argsort(np.isin(self.rows[queries], gone), axis=1, kind="stable")[:, : found.rows.shape[1]]
-        found.rows, found.values = (np.take_along_axis(one[queries], staying, axis=1) for one in (self.rows, self.values))
+        staying = np.argsort(np.isin(self.rows[queries], gone), axis=1, kind="stable")[
+            :, : found.rows.shape[1]
+        ]
+        found.rows, found.values = (
+            np.take_along_axis(one[queries], staying, axis=1) for one in (self.rows, self.values)
+        )
         return found
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -79,7 +88,9 @@ class TopRows:
 
 
 def scrambled(rows: np.ndarray, seed: int) -> np.ndarray:
-    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et al. 2014)."""
+    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et
+    al. 2014).
+    """
     with np.errstate(over="ignore"):
         mixed = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -102,16 +113,23 @@ class BlockSums:
 
     Notes
     -----
-    Every row of the pair has to be added once, in blocks (m, d) of both spaces with the numbers (m,) of their rows. `merge`
-    takes the sums of other rows by the same plan; `to_arrays` and `from_arrays` carry them, a few MB, to another process.
+    Every row of the pair has to be added once, in blocks (m, d) of both spaces with the numbers (m,) of their
+    rows. `merge` takes the sums of other rows by the same plan; `to_arrays` and `from_arrays` carry them, a
+    few MB, to another process.
     """
 
     def __init__(self, plan: BlockPlan, device: str = "cpu") -> None:
         self.plan, self.device = plan, device_of(device)
-        self._frames = tuple({name: frame.on(self.device) for name, frame in one.items()} for one in plan.frames)
-        self._forms = {name: tuple(form.on(self.device) for form in pair) for name, pair in plan.forms.items()}
+        self._frames = tuple(
+            {name: frame.on(self.device) for name, frame in one.items()} for one in plan.frames
+        )
+        self._forms = {
+            name: tuple(form.on(self.device) for form in pair) for name, pair in plan.forms.items()
+        }
         self._stacked = {
-            (name, side): tuple(self.device.put(array) for array in (one.stacked, one.common) if array is not None)
+            (name, side): tuple(
+                self.device.put(array) for array in (one.stacked, one.common) if array is not None
+            )
             for name, pair in plan.searches.items()
             for side, one in enumerate(pair)
             if one
@@ -125,8 +143,14 @@ class BlockSums:
             for search in (one.each if one else ())
         }
         if plan.question.sums:
-            self.tops |= {f"{name}/{side}/longest": TopRows(1, LONGEST) for name in plan.forms for side in (0, 1)}
-        self._crossing = {name: self._between(name) for name in plan.forms if plan.question.cosines and plan.same_width(name)}
+            self.tops |= {
+                f"{name}/{side}/longest": TopRows(1, LONGEST) for name in plan.forms for side in (0, 1)
+            }
+        self._crossing = {
+            name: self._between(name)
+            for name in plan.forms
+            if plan.question.cosines and plan.same_width(name)
+        }
         self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
 
     def add(self, source: np.ndarray, target: np.ndarray, rows: np.ndarray) -> None:
@@ -160,14 +184,22 @@ class BlockSums:
         found = {f"n/{part}": np.array(n) for part, n in self.n.items()}
         found |= {f"sum/{name}": self.device.get(array) for name, array in self._sums.items()}
         found |= {f"cosines/{name}": self.cosines(name) for name in self._cosines}
-        return found | {f"top/{name}/{key}": array for name, top in self.tops.items() for key, array in top.to_arrays().items()}
+        return found | {
+            f"top/{name}/{key}": array
+            for name, top in self.tops.items()
+            for key, array in top.to_arrays().items()
+        }
 
     @classmethod
     def from_arrays(cls, plan: BlockPlan, arrays: Mapping[str, np.ndarray]) -> BlockSums:
         """Back from `to_arrays`, on the CPU."""
         found = cls(plan)
         found.n = {part: int(arrays[f"n/{part}"]) for part in found.n}
-        found._sums = {name.removeprefix("sum/"): np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
+        found._sums = {
+            name.removeprefix("sum/"): np.array(array)
+            for name, array in arrays.items()
+            if name.startswith("sum/")
+        }
         for name, top in found.tops.items():
             top.take({key: arrays[f"top/{name}/{key}"] for key in ("values", "rows")})
         for name, parts in found._cosines.items():
@@ -180,17 +212,29 @@ class BlockSums:
         found_plan.question = replace(self.plan.question, forms=(form,), sums=False)
         found_plan.forms, found_plan.gathered, found_plan.searches = {form: self.plan.forms[form]}, {}, {}
         found.plan, found._sums, found._stacked = found_plan, {}, {}
-        found.tops = {name: self.tops[name] for name in self.tops if name.startswith(f"{form}/") and "longest" not in name}
-        found._cosines = {name: [(np.arange(self.plan.rows.n), self.cosines(name))] for name in self._cosines if name == form}
+        found.tops = {
+            name: self.tops[name]
+            for name in self.tops
+            if name.startswith(f"{form}/") and "longest" not in name
+        }
+        found._cosines = {
+            name: [(np.arange(self.plan.rows.n), self.cosines(name))]
+            for name in self._cosines
+            if name == form
+        }
         return found
 
     def narrowed(self, kind: str, gone: np.ndarray, queries: np.ndarray) -> BlockSums:
-        """Of `of_form`: as if these rows, at most `Question.spare`, had been left out, for some of the queries."""
+        """Of `of_form`: as if these rows, at most `Question.spare`, had been left out, for some of the
+        queries.
+        """
         found, found.plan = copy(self), copy(self.plan)
         found.plan.question = replace(self.plan.question, spare=0)
         found.plan.rows = replace(self.plan.rows, left_out=gone, queries={kind: queries})
         which = np.searchsorted(self.plan.rows.queries[kind], queries)
-        found.tops = {name: top.without(gone, which, self.plan.question.spare) for name, top in self.tops.items()}
+        found.tops = {
+            name: top.without(gone, which, self.plan.question.spare) for name, top in self.tops.items()
+        }
         return found
 
     def total(self, form: str, name: str) -> np.ndarray:
@@ -198,7 +242,9 @@ class BlockSums:
         return self.device.get(self._sums[f"{self.plan.question.kind(form)}/{name}"])
 
     def cosines(self, form: str) -> np.ndarray:
-        """Of each row of the pair with its partner, (n,) float32; NaN for a row that is not scored, or not seen."""
+        """Of each row of the pair with its partner, (n,) float32; NaN for a row that is not scored, or not
+        seen.
+        """
         found = np.full(self.plan.rows.n, np.nan, dtype=np.float32)
         for rows, values in self._cosines[form]:
             found[rows] = values
@@ -222,9 +268,11 @@ class BlockSums:
             self._sums[name] = self.device.double(array)
 
     def _add(self, kind: str, blocks: tuple[np.ndarray, np.ndarray], rows: np.ndarray) -> None:
-        """Rows for all representations of one `Question.kind`. Those of the other take none of it, so that no score depends, to
-        the last digit, on what else is scored."""
-        sides = tuple(BlockRows(self.device, self._frames[side], block, side) for side, block in enumerate(blocks))
+        """Rows for all representations of one `Question.kind`. Those of the other take none of it, so that no
+        score depends, to the last digit, on what else is scored."""
+        sides = tuple(
+            BlockRows(self.device, self._frames[side], block, side) for side, block in enumerate(blocks)
+        )
         names = [name for name in self.plan.forms if self.plan.question.kind(name) == kind]
         self.n[kind] += len(rows)
         if self.plan.question.sums:
@@ -235,7 +283,9 @@ class BlockSums:
             forms = self._forms[name]
             if self.plan.question.sums:
                 for number, (side, form) in enumerate(zip(sides, forms, strict=True)):
-                    self._add_lengths(f"{kind}/{name}/{number}", side, form, self.tops[f"{name}/{number}/longest"], rows)
+                    self._add_lengths(
+                        f"{kind}/{name}/{number}", side, form, self.tops[f"{name}/{number}/longest"], rows
+                    )
             wanted = [self.plan.searches[name][number] for number in (0, 1)]
             if name in self._crossing or (self.plan.question.sums and self.plan.same_width(name)):
                 unit = [side.directions(form) for side, form in zip(sides, forms, strict=True)]
@@ -246,7 +296,10 @@ class BlockSums:
                 else:
                     self._add_paired(f"{kind}/{name}", unit, is_moved=forms[0].basis is not None)
             else:
-                unit = [side.directions(form) if one else None for side, form, one in zip(sides, forms, wanted, strict=True)]
+                unit = [
+                    side.directions(form) if one else None
+                    for side, form, one in zip(sides, forms, wanted, strict=True)
+                ]
             for number, one in enumerate(wanted):
                 if one:
                     self._search(name, number, one, unit[number], rows)
@@ -257,13 +310,17 @@ class BlockSums:
             self._sum(f"{name}/gram/{side}", block.T @ block)
         self._sum(f"{name}/cross", centred[0].T @ centred[1])
 
-    def _add_lengths(self, name: str, side: BlockRows, form: Form, longest: TopRows, rows: np.ndarray) -> None:
+    def _add_lengths(
+        self, name: str, side: BlockRows, form: Form, longest: TopRows, rows: np.ndarray
+    ) -> None:
         """Powers of the squared lengths about the centre, and the coordinates weighted by them."""
         lengths, centred = side.squares(form), side.centred(form.frame)
         longest.add(self.device, lengths[None], rows)
         double = self.device.double(lengths)
         square = double * double
-        self._sum(f"{name}/powers", self.device.stacked([double.sum(), square.sum(), (square * double).sum()]))
+        self._sum(
+            f"{name}/powers", self.device.stacked([double.sum(), square.sum(), (square * double).sum()])
+        )
         self._sum(f"{name}/weighted", lengths @ centred)
         self._sum(f"{name}/weighted twice", (lengths * lengths) @ centred)
 
@@ -321,7 +378,8 @@ def joined(parts: Sequence[BlockSums]) -> BlockSums:
 
 @dataclass(frozen=True, eq=False)
 class FormSums:
-    """Scores of one representation from sums; `without` are those of a second pass that left the `decisive` rows out.
+    """Scores of one representation from sums; `without` are those of a second pass that left the `decisive`
+    rows out.
 
     It is what `AlignedPair.sums` holds for the metrics.
     """
@@ -345,7 +403,10 @@ class FormSums:
         seen, name = self.seen, self.form
         n = seen.plan.rows.n_scored(seen.plan.question.kind(name))
         means = [seen.total(name, f"{name}/unit sum/{side}") / n for side in (0, 1)]
-        products = [seen.total(name, f"{name}/unit gram/{side}") - n * np.outer(mean, mean) for side, mean in enumerate(means)]
+        products = [
+            seen.total(name, f"{name}/unit gram/{side}") - n * np.outer(mean, mean)
+            for side, mean in enumerate(means)
+        ]
         paired, between = seen.paired(name), seen.plan.between(name)
         if between is None:
             return CosineSums(n, paired / n, means[0] @ means[1], float(np.vdot(*products))).score()
@@ -371,19 +432,25 @@ def decisive_rows(seen: BlockSums, name: str) -> np.ndarray:
         top = seen.tops[f"{name}/{side}/longest"]
         longest = slice(0, most_decisive(n) + 1)
         fourth = seen.total(name, f"{name}/{side}/powers")[1]
-        found.append(standing_apart(top.rows[0, longest], top.values[0, longest].astype(np.float64), float(fourth)))
+        found.append(
+            standing_apart(top.rows[0, longest], top.values[0, longest].astype(np.float64), float(fourth))
+        )
     rows = np.unique(np.concatenate(found))
     return rows if n - len(rows) >= 4 else rows[:0]
 
 
 def _space_sums(seen: BlockSums, name: str, side: int) -> SpaceSums:
-    """Sums about the mean, from those about a centre that is close to it: with e = mean − centre and ‖x − e‖² = l + c,
-    c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact; that one takes l and c as unrelated, and is of second order in e."""
+    """Sums about the mean, from those about a centre that is close to it: with e = mean − centre and ‖x − e‖²
+    = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact; that one takes l and c as unrelated, and is of
+    second order in e.
+    """
     plan, form = seen.plan, seen.plan.forms[name][side]
     kind = plan.question.kind(name)
     n = plan.rows.n_scored(kind)
     total, gram = (seen.total(name, f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))
-    weighted, twice = (form.mapped(seen.total(name, f"{name}/{side}/{what}")) for what in ("weighted", "weighted twice"))
+    weighted, twice = (
+        form.mapped(seen.total(name, f"{name}/{side}/{what}")) for what in ("weighted", "weighted twice")
+    )
     first, second, third = seen.total(name, f"{name}/{side}/powers")
     e, gram = form.mapped(total / n), form.mapped_products(gram)
     ee = e @ e
@@ -452,14 +519,18 @@ def neighbours_of(seen: BlockSums, name: str, take: Take) -> PassedNeighbours:
     if question.convention == "paper":
         own, other = lists(1, "own"), forward[:, : question.k]
     else:
-        own, other = (without_itself(queries, lists(side, title)) for side, title in ((0, "own"), (1, "other")))
+        own, other = (
+            without_itself(queries, lists(side, title)) for side, title in ((0, "own"), (1, "other"))
+        )
     crossing = tuple(found for found in (forward, backward) if found is not None)
-    return PassedNeighbours(None, None, queries, own, other, question.convention, "cpu", name, plan, take, crossing, scored)
+    return PassedNeighbours(
+        None, None, queries, own, other, question.convention, "cpu", name, plan, take, crossing, scored
+    )
 
 
 def labelled_lists(seen: BlockSums, name: str, labelled: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """The k labelled rows nearest to each labelled query in the other space, (m, k) of the count of labelled rows `labelled`
-    (row numbers), one array per direction."""
+    """The k labelled rows nearest to each labelled query in the other space, (m, k) of the count of labelled
+    rows `labelled` (row numbers), one array per direction."""
     plan = seen.plan
     queries = np.isin(plan.rows.queries[plan.question.kind(name)], labelled)
     found = []

@@ -86,7 +86,9 @@ class BlockWork(ShardWork):
 
     plan: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         plan, dropped = stored_plan(store, self.plan)
         sums, labelled = BlockSums(plan), plan.rows.labelled
         for blocks in aligned(shards, labels=labelled is not None):
@@ -100,7 +102,9 @@ class BlockWork(ShardWork):
                     rows = places_beside(rows, dropped)
                     if labelled is not None:
                         labels = blocks[labelled.side].labels[part]
-                        labelled.take_block(rows, [label for label, kept in zip(labels, alive, strict=True) if kept])
+                        labelled.take_block(
+                            rows, [label for label, kept in zip(labels, alive, strict=True) if kept]
+                        )
                     sums.add(*vectors, rows)
                 report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
         return sums.to_arrays(), {}
@@ -117,15 +121,26 @@ def put_plan(store: Store, plan: BlockPlan, dropped: np.ndarray) -> str:
     rows, question = plan.rows, plan.question
     arrays = {"anchors": rows.anchors, "left out": rows.left_out, "dropped": dropped}
     arrays |= {f"queries/{kind}": one for kind, one in rows.queries.items()}
-    arrays |= {f"gathered/{name}/{side}": one for name, both in plan.gathered.items() for side, one in enumerate(both)}
+    arrays |= {
+        f"gathered/{name}/{side}": one
+        for name, both in plan.gathered.items()
+        for side, one in enumerate(both)
+    }
     for side in (0, 1):
         arrays |= {f"sums/{side}/{name}": one for name, one in plan.sums[side].to_arrays().items()}
-        # Also what a decomposition gave: another processor might turn its signs, and sums in two such bases cannot be merged.
+        # Also what a decomposition gave: another processor might turn its signs, and sums in two such bases
+        # cannot be merged.
         for name, frame in plan.frames[side].items():
             given = {one: getattr(frame, one) for one in _FRAME}
-            arrays |= {f"frames/{side}/{name}/{one}": array for one, array in given.items() if array is not None}
+            arrays |= {
+                f"frames/{side}/{name}/{one}": array for one, array in given.items() if array is not None
+            }
     asked = {one.name: getattr(question, one.name) for one in fields(question) if one.name != "projection"}
-    settings = {"question": asked | {"forms": list(question.forms)}, "projection": vars(question.projection), "n": rows.n}
+    settings = {
+        "question": asked | {"forms": list(question.forms)},
+        "projection": vars(question.projection),
+        "n": rows.n,
+    }
     settings["labelled"] = None if rows.labelled is None else [rows.labelled.side, rows.labelled.whole]
     key = digest_of("block plan", arrays, settings)
     if not store.has(key):
@@ -134,8 +149,16 @@ def put_plan(store: Store, plan: BlockPlan, dropped: np.ndarray) -> str:
 
 
 def stored_plan(store: Store, key: str) -> tuple[BlockPlan, np.ndarray]:
-    """The plan, and the dropped rows; made once for the shards that a process works on one after the other."""
-    return made_once(_plans, store, key, lambda entry: (_plan(entry), entry.arrays["dropped"]), "the plan of the comparison")
+    """The plan, and the dropped rows; made once for the shards that a process works on one after the
+    other.
+    """
+    return made_once(
+        _plans,
+        store,
+        key,
+        lambda entry: (_plan(entry), entry.arrays["dropped"]),
+        "the plan of the comparison",
+    )
 
 
 def _plan(entry: Entry) -> BlockPlan:
@@ -162,20 +185,24 @@ def _nested(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return found
 
 
-# Class agreement by shard: the classes of the queries and of the rows that were found, read once these are known.
+# Class agreement by shard: the classes of the queries and of the rows that were found, read once these are
+# known.
 
 _TITLES = ((1, "forward"), (0, "backward"))
 
 
 def labelled_side(pair: ShardedPair) -> int:
-    """The space whose labels are the classes, as `comparison.class_labels` takes them: 0, 1, or −1 where neither has any."""
+    """The space whose labels are the classes, as `comparison.class_labels` takes them: 0, 1, or −1 where
+    neither has any.
+    """
     spaces = enumerate((pair.source, pair.target))
     return next((side for side, space in spaces if all(shard.labels for shard in space.shards)), -1)
 
 
 @dataclass(eq=False)
 class Classes:
-    """The classes of a pair's rows: how many rows each has, and the labels of the rows that `gather` was asked for.
+    """The classes of a pair's rows: how many rows each has, and the labels of the rows that `gather` was
+    asked for.
 
     Attributes
     ----------
@@ -192,18 +219,28 @@ class Classes:
 
     @classmethod
     def of(cls, passes: ShardedPasses, side: int) -> Classes | None:
-        """None where most rows have no label, as for `comparison.class_labels`, or where there are too many classes."""
+        """None where most rows have no label, as for `comparison.class_labels`, or where there are too
+        many classes.
+        """
         counts = passes.survey.facts["classes"]
         n = sum(counts.values()) if counts else 0
         return cls(passes, Counter(counts), BlockLabels(side, n == passes.n)) if 2 * n > passes.n else None
 
     def gather(self, seen: BlockSums) -> None:
-        """Read the labels of the anchors, the queries and their neighbours, of all representations in one pass."""
-        lists = [top.rows.ravel() for name, top in seen.tops.items() if name.split("/")[2].startswith(("forward", "backward"))]
+        """Read the labels of the anchors, the queries and their neighbours, of all representations in one
+        pass.
+        """
+        lists = [
+            top.rows.ravel()
+            for name, top in seen.tops.items()
+            if name.split("/")[2].startswith(("forward", "backward"))
+        ]
         found = np.unique(np.concatenate([*lists, *seen.plan.rows.queries.values(), seen.plan.rows.anchors]))
         self._rows = found[found >= 0]
         space = (self.passes.pair.source, self.passes.pair.target)[self.labelled.side]
-        work = put_rows(self.passes.runner.store, rows_beside(self._rows, self.passes.dropped), texts=True, vectors=False)
+        work = put_rows(
+            self.passes.runner.store, rows_beside(self._rows, self.passes.dropped), texts=True, vectors=False
+        )
         told = self.passes.runner.run(work, alone(space), "gather labels").facts
         self._labels = np.array(told["labels"], dtype=object)
 
@@ -283,22 +320,27 @@ def compare_shards(
     n_queries: int = LIVE_QUERIES,
     random_state: int = 0,
 ) -> ShardedScores:
-    """The scores of `comparison.score_pair` for all representations; anchors are ids, or a number of random rows, or 0.
+    """The scores of `comparison.score_pair` for all representations; anchors are ids, or a number of random
+    rows, or 0.
 
-    The numbers are those of both spaces in memory, but for rounding. Class agreement is left out where there are more than
-    100,000 classes.
+    The numbers are those of both spaces in memory, but for rounding. Class agreement is left out where there
+    are more than 100,000 classes.
 
     Raises
     ------
     SpaceError
-        Shards that do not pair, NaN, an id of several rows (as `need_distinct_ids` finds it), anchors that a space lacks, too
-        many queries.
+        Shards that do not pair, NaN, an id of several rows (as `need_distinct_ids` finds it), anchors that a
+        space lacks, too many queries.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
-        raise SpaceError(f"n_queries: expected 1 … {MOST_QUERIES:,} queries by shard, got {n_queries:,}; take a sample")
+        raise SpaceError(
+            f"n_queries: expected 1 … {MOST_QUERIES:,} queries by shard, got {n_queries:,}; take a sample"
+        )
     if convention == "mutual" and source.n > _MOST_MUTUAL:
-        raise SpaceError(f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'")
+        raise SpaceError(
+            f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
+        )
     pair, named = ShardedPair(source, target), not isinstance(anchors, int)
     n_anchors = len(anchors) if named else anchors
     wanted = wanted_ids(source, anchors) if named else ()
@@ -307,29 +349,47 @@ def compare_shards(
     need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
     chosen = np.empty(0, dtype=np.int64)
     if n_anchors or named:
-        chosen = named_anchors(source, survey, anchors) if named else drawn_anchors(survey, source.n, n_anchors, random_state)
+        chosen = (
+            named_anchors(source, survey, anchors)
+            if named
+            else drawn_anchors(survey, source.n, n_anchors, random_state)
+        )
     forms = REPRESENTATIONS if len(chosen) else ("absolute",)
     passes = ShardedPasses(pair, survey, runner)
     question = Question(forms, spec or ProjectionSpec(), k, convention)
-    queries = {kind: passes.queries(n_queries, chosen if kind == "held out" else ()) for kind in question.kinds}
+    queries = {
+        kind: passes.queries(n_queries, chosen if kind == "held out" else ()) for kind in question.kinds
+    }
     classes = Classes.of(passes, side)
     rows = RowRoles(passes.n, places_beside(chosen, passes.dropped), queries, classes and classes.labelled)
     for kind in question.kinds:
-        need_k(k, n := rows.n_scored(kind), n - (convention == "mutual"), f" of {source.name!r} and {target.name!r}")
+        need_k(
+            k,
+            n := rows.n_scored(kind),
+            n - (convention == "mutual"),
+            f" of {source.name!r} and {target.name!r}",
+        )
     seen = passes.seen(question, rows)
     passes.gather_last_neighbours(seen)
     if classes is not None:
         classes.gather(seen)
-    return ShardedScores({form: passes.scores(seen, form, classes) for form in forms}, passes.n, len(passes.dropped), chosen)
+    return ShardedScores(
+        {form: passes.scores(seen, form, classes) for form in forms}, passes.n, len(passes.dropped), chosen
+    )
 
 
 class ShardedPasses(Passes):
-    """`Passes` over a pair by shard. Rows are counted without those that are zero in a space, as in a `Match`."""
+    """`Passes` over a pair by shard. Rows are counted without those that are zero in a space, as in a
+    `Match`.
+    """
 
     def __init__(self, pair: ShardedPair, survey: PassResult, runner: Runner) -> None:
         self.pair, self.survey, self.runner = pair, survey, runner
         self.n, self.dropped = survey.facts["n"], survey.arrays["dropped"]
-        self._rows, self._vectors = np.empty(0, dtype=np.int64), [np.empty((0, one.width), np.float32) for one in self._spaces]
+        self._rows, self._vectors = (
+            np.empty(0, dtype=np.int64),
+            [np.empty((0, one.width), np.float32) for one in self._spaces],
+        )
 
     @property
     def _spaces(self) -> tuple[ShardedSpace, ShardedSpace]:
@@ -378,7 +438,9 @@ class ShardedPasses(Passes):
         """By metric."""
         scored = seen.plan.rows.scored(seen.plan.question.kind(form))
         split = SimpleNamespace(ids=_Ids(self, scored), test=scored)
-        found = PairByShard(seen, form, split, self.take, partial(_no_rows, form), self.form_sums(seen, form), classes)
+        found = PairByShard(
+            seen, form, split, self.take, partial(_no_rows, form), self.form_sums(seen, form), classes
+        )
         each = {name: METRICS[name].load()().score(found) for name in metrics_of_a_pair()}
         return {name: score for name, score in each.items() if score is not None}
 
@@ -398,5 +460,6 @@ class _Ids:
 
 def _no_rows(form: str) -> tuple[np.ndarray, np.ndarray]:
     raise SpaceError(
-        f"{form}: expected a metric that reads sums and neighbours, got one that reads all rows; leave it out by shard"
+        f"{form}: expected a metric that reads sums and neighbours, got one that reads all rows; leave it out"
+        " by shard"
     )

@@ -41,8 +41,8 @@ class ShardedInversion:
     Attributes
     ----------
     score : Score
-        Mean cosine of recovered and true directions from the target's mean, over all rows that are not anchors, with the
-        chance level when these rows are permuted.
+        Mean cosine of recovered and true directions from the target's mean, over all rows that are not
+        anchors, with the chance level when these rows are permuted.
     spec : InversionSpec
         With the numbers that were used.
     anchors : array (k,)
@@ -58,19 +58,25 @@ class ShardedInversion:
 
 @dataclass(frozen=True)
 class Recovered(ShardWork):
-    """Sums over the rows beside the anchors: of unit rows, recovered a and true b, their Gram matrices, and of a·b."""
+    """Sums over the rows beside the anchors: of unit rows, recovered a and true b, their Gram matrices,
+    and of a·b.
+    """
 
     kind: ClassVar[str] = "invert"
 
     map: str
     facts: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         known, function = store.get(self.facts).arrays, row_map(store, self.map)
         width = shards[1].width
         sums: Arrays = {"paired": np.zeros(1), "n": np.zeros(1)}
         sums |= {
-            f"{what}_{side}": np.zeros(shape) for side in "ab" for what, shape in (("sum", width), ("gram", (width, width)))
+            f"{what}_{side}": np.zeros(shape)
+            for side in "ab"
+            for what, shape in (("sum", width), ("gram", (width, width)))
         }
         for blocks in aligned(shards):
             for part in row_blocks(len(blocks[0].vectors), _ROWS):
@@ -107,24 +113,32 @@ def invert_shards(
     form: str = "",
     random_state: int = 0,
 ) -> ShardedInversion:
-    """Translate the source through the relative space of these anchors, score all other rows, and write all to a folder.
+    """Translate the source through the relative space of these anchors, score all other rows, and write all
+    to a folder.
 
-    The map needs the anchors and the means of both spaces, so it is the same as that of `invert_pair`; this scores every row
-    that is no anchor, where `invert_pair` takes a sample above 20,000.
+    The map needs the anchors and the means of both spaces, so it is the same as that of `invert_pair`; this
+    scores every row that is no anchor, where `invert_pair` takes a sample above 20,000.
 
     Raises
     ------
     SpaceError
-        Shards that do not pair, NaN, anchors that a space lacks or that the method cannot use, a folder that is taken.
+        Shards that do not pair, NaN, anchors that a space lacks or that the method cannot use, a folder that
+        is taken.
     """
     spec = spec or InversionSpec()
     if spec.route != "forward":
         raise SpaceError(f"route: expected 'forward' by shard, got {spec.route!r}; exchange the two folders")
     pair, named = ShardedPair(source, target), not isinstance(anchors, int)
     survey = runner.run(Survey(wanted=wanted_ids(source, anchors) if named else ()), pair.parts, "survey")
-    chosen = named_anchors(source, survey, anchors) if named else drawn_anchors(survey, source.n, anchors, random_state)
+    chosen = (
+        named_anchors(source, survey, anchors)
+        if named
+        else drawn_anchors(survey, source.n, anchors, random_state)
+    )
     if len(chosen) >= survey.facts["n"]:
-        raise SpaceError(f"anchors: expected fewer than the {survey.facts['n']:,} rows, got {len(chosen):,}; choose fewer")
+        raise SpaceError(
+            f"anchors: expected fewer than the {survey.facts['n']:,} rows, got {len(chosen):,}; choose fewer"
+        )
     of_anchors = gathered(runner, pair.parts, chosen)
     n, squares = survey.facts["n"], survey.arrays["squares"]
     means = tuple(mean_from_sums(survey.arrays[f"sum_{side}"], float(squares[side]), n) for side in (0, 1))
@@ -144,5 +158,9 @@ def invert_shards(
 def _score(sums: Arrays) -> Score:
     n = int(sums["n"][0])
     means = [sums[f"sum_{side}"] / n for side in "ab"]
-    products = [sums[f"gram_{side}"] - n * np.outer(mean, mean) for side, mean in zip("ab", means, strict=True)]
-    return CosineSums(n, float(sums["paired"][0]) / n, float(means[0] @ means[1]), float(np.vdot(*products))).score()
+    products = [
+        sums[f"gram_{side}"] - n * np.outer(mean, mean) for side, mean in zip("ab", means, strict=True)
+    ]
+    return CosineSums(
+        n, float(sums["paired"][0]) / n, float(means[0] @ means[1]), float(np.vdot(*products))
+    ).score()

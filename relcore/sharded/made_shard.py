@@ -19,8 +19,8 @@ _DEFAULTS = {"rows": 100_000, "width": 64, "shards": 4, "seed": 0, "side": 0, "n
 
 
 def made(**settings: int) -> str:
-    """The address of a space that is made: rows, width, shards, seed; spaces of one seed and two `side`s have the same rows
-    in different coordinates, with noise of their own where `noise` is not 0."""
+    """The address of a space that is made: rows, width, shards, seed; spaces of one seed and two `side`s have
+    the same rows in different coordinates, with noise of their own where `noise` is not 0."""
     return PREFIX + urlencode(_settings(settings))
 
 
@@ -41,7 +41,8 @@ def _settings(given: dict[str, Any]) -> dict[str, int]:
     for name, value in given.items():
         if not str(value).isdecimal() or int(value) < (name in ("rows", "width", "shards")):
             raise SpaceError(
-                f"{PREFIX}: expected whole numbers, rows, width and shards from 1, got {name} = {str(value)!r:.80}; change it"
+                f"{PREFIX}: expected whole numbers, rows, width and shards from 1, got {name} ="
+                f" {str(value)!r:.80}; change it"
             )
     return {name: int(given.get(name, default)) for name, default in _DEFAULTS.items()}
 
@@ -56,7 +57,9 @@ class MadeShard:
         seed, side, width = (self.settings[name] for name in ("seed", "side", "width"))
         rng = np.random.default_rng((seed, 1, side))
         self.latent = max(1, width // 2)
-        self.matrix = rng.standard_normal((self.latent, width), dtype=np.float32) / np.float32(np.sqrt(self.latent))
+        self.matrix = rng.standard_normal((self.latent, width), dtype=np.float32) / np.float32(
+            np.sqrt(self.latent)
+        )
         self.shift = rng.standard_normal(width, dtype=np.float32)
 
     def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
@@ -82,7 +85,9 @@ class MadeShard:
     def _made(self, number: int) -> np.ndarray:
         seed, side, noise = (self.settings[name] for name in ("seed", "side", "noise"))
         m = min(_BLOCK, self.shard.n - number * _BLOCK)
-        common = np.random.default_rng((seed, 2, self.number, number)).standard_normal((m, self.latent), dtype=np.float32)
+        common = np.random.default_rng((seed, 2, self.number, number)).standard_normal(
+            (m, self.latent), dtype=np.float32
+        )
         found = common @ self.matrix
         found += self.shift
         if noise:

@@ -1,7 +1,9 @@
-"""migrate by shard: adapters fitted on the pairs that one machine would fit, and every option searched among all held-out rows.
+"""migrate by shard: adapters fitted on the pairs that one machine would fit, and every option searched among
+all held-out rows.
 
-Fits, their cross-validation and the curve take bounded numbers of rows on one machine already. These rows are drawn by the same
-keys here, and gathered. What reads all rows, the searches and the moments for adding two of them, are passes over the shards.
+Fits, their cross-validation and the curve take bounded numbers of rows on one machine already. These rows are
+drawn by the same keys here, and gathered. What reads all rows, the searches and the moments for adding two of
+them, are passes over the shards.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from relcore.migrate.evaluate import (
     reciprocal_ranks,
 )
 from relcore.migrate.migration import UNJUDGED, Ground, Migration, MigrationResult, left_out_cautions
-from relcore.migrate.pairs import MOST_FITTED, check_pairs, n_random, need_pairs, repeated_cautions, tried_rows
+from relcore.migrate.pairs import (
+    MOST_FITTED,
+    check_pairs,
+    n_random,
+    need_pairs,
+    repeated_cautions,
+    tried_rows,
+)
 from relcore.migrate.retrieval import K, Relevance, neighbours_as_truth, padded, without
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.digest import digest_of
@@ -51,10 +60,12 @@ _QUERIES = 256  # at once: a block of their scores and the lists stay in cache
 
 
 class DeepRows(TopRows):
-    """As `TopRows`, for lists as long as a good part of a block: it selects from each block, and sorts once at the end.
+    """As `TopRows`, for lists as long as a good part of a block: it selects from each block, and sorts once
+    at the end.
 
-    `TopRows` sorts the lists of all queries whenever a block changes them. That is little for 10 rows of each;
-    for 1,001 rows of 2,000 queries a pass took 5.7 times as long with it (50,000 × 64, processor seconds).
+    `TopRows` sorts the lists of all queries whenever a block changes them. That is little for 10 rows of
+    each; for 1,001 rows of 2,000 queries a pass took 5.7 times as long with it (50,000 × 64, processor
+    seconds).
     """
 
     def add(self, device: NumpyDevice, scores: np.ndarray, rows: np.ndarray) -> None:
@@ -77,39 +88,57 @@ class DeepRows(TopRows):
         return super().to_arrays()
 
 
-# Searches of migrate by shard: the rows of the shards that are nearest to some queries, in several spaces in one pass.
+# Searches of migrate by shard: the rows of the shards that are nearest to some queries, in several spaces in
+# one pass.
 
 _ROWS = 4096  # their products with 2,000 queries are 33 MB
 _DEEP = 100
 
 
 class CorpusQueries(NamedTuple):
-    """One search: queries (q, d), how many rows, and in which `CORPORA`; rows of several are put side by side."""
+    """One search: queries (q, d), how many rows, and in which `CORPORA`; rows of several are put side by
+    side.
+    """
 
     queries: np.ndarray
     k: int
     corpora: tuple[str, ...]
 
 
-CORPORA = ("old", "new", "bridged")  # unit rows by the old model, by the new one, and old rows after an adapter's steps
+CORPORA = (
+    "old",
+    "new",
+    "bridged",
+)  # unit rows by the old model, by the new one, and old rows after an adapter's steps
 
 
 @dataclass(frozen=True)
 class SearchCorpus(ShardWork):
-    """The rows nearest to queries, over all rows but some; `asked` is the key under which `searched` put them."""
+    """The rows nearest to queries, over all rows but some; `asked` is the key under which `searched` put
+    them.
+    """
 
     kind: ClassVar[str] = "search"
 
     asked: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         entry, device = store.get(self.asked), NumpyDevice()
         found = self._empty(entry)
-        searches = [(top, entry.arrays[f"queries/{name}"], entry.metadata["searches"][name]["corpora"]) for name, top in found]
+        searches = [
+            (top, entry.arrays[f"queries/{name}"], entry.metadata["searches"][name]["corpora"])
+            for name, top in found
+        ]
         needed = {one for _, _, corpora in searches for one in corpora}
         for rows, sides in _corpus_blocks(shards, store, entry, needed, report):
             for top, queries, corpora in searches:
-                corpus = sides[corpora[0]] if len(corpora) == 1 else np.column_stack([sides[one] for one in corpora])
+                corpus = (
+                    sides[corpora[0]]
+                    if len(corpora) == 1
+                    else np.column_stack([sides[one] for one in corpora])
+                )
                 top.add(device, device.product(queries, corpus.T, "scores"), rows)
         return _arrays(found), {}
 
@@ -130,13 +159,17 @@ class SearchCorpus(ShardWork):
 
 @dataclass(frozen=True)
 class CorpusMoments(ShardWork):
-    """Sums of the rows and of their products, float64, of the corpora that `asked` names under the key of `moments_of`."""
+    """Sums of the rows and of their products, float64, of the corpora that `asked` names under the key of
+    `moments_of`.
+    """
 
     kind: ClassVar[str] = "corpus moments"
 
     asked: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         entry, sums = store.get(self.asked), {}
         for _, sides in _corpus_blocks(shards, store, entry, entry.metadata["corpora"], report):
             for name in entry.metadata["corpora"]:
@@ -146,15 +179,20 @@ class CorpusMoments(ShardWork):
         return sums, {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
-        every = [*first.arrays, *(name for name in second.arrays if name not in first.arrays)]  # a shard may have no such row
+        every = [
+            *first.arrays,
+            *(name for name in second.arrays if name not in first.arrays),
+        ]  # a shard may have no such row
         return {name: first.arrays.get(name, 0) + second.arrays.get(name, 0) for name in every}, {}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The rows of a pair of sharded spaces, the old and the new one, that are searched: all but `taken` (ascending).
+    """The rows of a pair of sharded spaces, the old and the new one, that are searched: all but `taken`
+    (ascending).
 
-    `adapter` is the key of an adapter's steps for old rows, see `row_maps.put_adapter`; "" where "bridged" is not searched.
+    `adapter` is the key of an adapter's steps for old rows, see `row_maps.put_adapter`; "" where "bridged" is
+    not searched.
     """
 
     runner: Runner
@@ -165,7 +203,10 @@ class Corpus:
 
     def searched(self, searches: Mapping[str, CorpusQueries], title: str) -> dict[str, np.ndarray]:
         """Row numbers (q, k) of the whole spaces by search, the nearest first."""
-        arrays = {f"queries/{name}": np.ascontiguousarray(one.queries, dtype=np.float32) for name, one in searches.items()}
+        arrays = {
+            f"queries/{name}": np.ascontiguousarray(one.queries, dtype=np.float32)
+            for name, one in searches.items()
+        }
         told = {name: {"k": one.k, "corpora": list(one.corpora)} for name, one in searches.items()}
         key = self._put(arrays, {"searches": told})
         found = self.runner.run(SearchCorpus(key), self.parts, title).arrays
@@ -173,9 +214,14 @@ class Corpus:
 
     def moments(self, corpora: Sequence[str]) -> list[ScoreMoments]:
         """Mean and covariance of the rows in each of these."""
-        found = self.runner.run(CorpusMoments(self._put({}, {"corpora": list(corpora)})), self.parts, "corpus moments").arrays
+        found = self.runner.run(
+            CorpusMoments(self._put({}, {"corpora": list(corpora)})), self.parts, "corpus moments"
+        ).arrays
         means = {name: found[f"{name}/sum"] / self.n for name in corpora}
-        return [ScoreMoments(mean, found[f"{name}/products"] / self.n - np.outer(mean, mean)) for name, mean in means.items()]
+        return [
+            ScoreMoments(mean, found[f"{name}/products"] / self.n - np.outer(mean, mean))
+            for name, mean in means.items()
+        ]
 
     def _put(self, arrays: Arrays, told: dict[str, Any]) -> str:
         arrays, told = {**arrays, "taken": self.taken}, {**told, "adapter": self.adapter}
@@ -217,10 +263,12 @@ _MOST_REPEATED = 1_000_000  # their numbers are kept: 8 MB
 
 @dataclass(frozen=True)
 class HeldOutPairs(ShardWork):
-    """Rows beside the fitted ones, as `split.parts_of` and `trial.held_out_trial` hold them out of spaces in memory.
+    """Rows beside the fitted ones, as `split.parts_of` and `trial.held_out_trial` hold them out of spaces in
+    memory.
 
-    Arrays: keys and rows, those of the queries, at most 2,000, ascending by key; repeated (m,), rows that equal a fitted row of
-    their space to the last bit; hashes_0, counts_0, hashes_1, counts_1 of `DistinctRows` of all pairs.
+    Arrays: keys and rows, those of the queries, at most 2,000, ascending by key; repeated (m,), rows that
+    equal a fitted row of their space to the last bit; hashes_0, counts_0, hashes_1, counts_1 of
+    `DistinctRows` of all pairs.
 
     Attributes
     ----------
@@ -233,9 +281,15 @@ class HeldOutPairs(ShardWork):
     fitted: str
     random_state: int = 0
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         fitted = store.get(self.fitted).arrays
-        queries, distinct, repeated = Smallest(MOST_QUERIES), (DistinctRows(), DistinctRows()), [np.empty(0, np.int64)]
+        queries, distinct, repeated = (
+            Smallest(MOST_QUERIES),
+            (DistinctRows(), DistinctRows()),
+            [np.empty(0, np.int64)],
+        )
         for blocks in aligned(shards):
             alive = np.flatnonzero(lengths_above_zero(tuple(block.vectors for block in blocks)))
             rows = global_rows(shards[0], blocks[0], alive)
@@ -262,11 +316,14 @@ class HeldOutPairs(ShardWork):
         return _arrays_of_held_out_pairs(queries, repeated, distinct), {}
 
 
-def _arrays_of_held_out_pairs(queries: Smallest, repeated: np.ndarray, distinct: tuple[DistinctRows, ...]) -> Arrays:
+def _arrays_of_held_out_pairs(
+    queries: Smallest, repeated: np.ndarray, distinct: tuple[DistinctRows, ...]
+) -> Arrays:
     if len(repeated) > _MOST_REPEATED:
         raise SpaceError(
-            f"expected at most {_MOST_REPEATED:,} rows that repeat a fitted one, got {len(repeated):,} in these shards and "
-            "more to come; leave repeated rows out when the shards are written, or use --sample"
+            f"expected at most {_MOST_REPEATED:,} rows that repeat a fitted one, got {len(repeated):,} in"
+            " these shards and more to come; leave repeated rows out when the shards are written, or use"
+            " --sample"
         )
     found = {"keys": queries.keys, "rows": queries.rows, "repeated": repeated}
     for side, one in enumerate(distinct):
@@ -283,16 +340,20 @@ def needs_a_sample(task: Migration) -> str:
     return f"choosing pairs by {task.strategy!r}" if task.n_pairs and task.strategy != "random" else ""
 
 
-def migrate_shards(task: Migration, pair: ShardedPair, runner: Runner, report: Report = silent) -> MigrationResult:
-    """`Migration.run` of a pair of sharded spaces, the old and the new one, all of whose held-out rows are searched.
+def migrate_shards(
+    task: Migration, pair: ShardedPair, runner: Runner, report: Report = silent
+) -> MigrationResult:
+    """`Migration.run` of a pair of sharded spaces, the old and the new one, all of whose held-out rows are
+    searched.
 
-    The numbers are those of both spaces in memory, but for rounding; above 100,000 held-out rows one machine searches a sample
-    of these. Row numbers in the result are those of the whole spaces.
+    The numbers are those of both spaces in memory, but for rounding; above 100,000 held-out rows one machine
+    searches a sample of these. Row numbers in the result are those of the whole spaces.
 
     Raises
     ------
     SpaceError
-        What `needs_a_sample` names, NaN, ids in another order, an id of several rows, pairs that do not pair, fewer than 50.
+        What `needs_a_sample` names, NaN, ids in another order, an id of several rows, pairs that do not pair,
+        fewer than 50.
     """
     if what := needs_a_sample(task):
         raise SpaceError(f"migrate: expected work that can be done by shard, got {what}; take a sample")
@@ -311,7 +372,11 @@ def migrate_shards(task: Migration, pair: ShardedPair, runner: Runner, report: R
     taken = np.unique(np.concatenate([dropped, fitted, held["repeated"]]))
     trial, queries = _trial(pair, runner, taken, np.sort(held["rows"]), which, task.k)
     shares = [DistinctRows(held[f"hashes_{side}"], held[f"counts_{side}"]).repeated for side in (1, 0)]
-    cautions = [*repeated_cautions(*shares), *left_out_cautions(len(held["repeated"]), len(dropped)), UNJUDGED]
+    cautions = [
+        *repeated_cautions(*shares),
+        *left_out_cautions(len(held["repeated"]), len(dropped)),
+        UNJUDGED,
+    ]
     new, old = (unit_rows(known.whole(side, fitted)) for side in (1, 0))
     ids = known.ids[np.searchsorted(known.rows, fitted)]
     ground = Ground(new, old, ids, which, which, trial, queries, trial.rows, fitted, tuple(cautions))
@@ -377,7 +442,9 @@ def _put_fitted(runner: Runner, rows: np.ndarray, known: _KnownRows) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ShardedTrial:
-    """What `Trial` is, over the rows of shards; rows of the corpus are counted without those that are not searched."""
+    """What `Trial` is, over the rows of shards; rows of the corpus are counted without those that are not
+    searched.
+    """
 
     corpus: Corpus
     old_queries: np.ndarray
@@ -387,9 +454,16 @@ class ShardedTrial:
     relevance: Relevance | None = None
 
     def found(
-        self, adapter: Adapter, weight: float = 1.0, fusion: str = "z", k: int = K, options: tuple[str, ...] = OPTIONS
+        self,
+        adapter: Adapter,
+        weight: float = 1.0,
+        fusion: str = "z",
+        k: int = K,
+        options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """As `Trial.found`: all searches in one pass, after one for the moments of the corpora where z-scores are added."""
+        """As `Trial.found`: all searches in one pass, after one for the moments of the corpora where
+        z-scores are added.
+        """
         depth, shared = min(k + 1, len(self.rows)), len(adapter.corpus_steps_) == 1
         bridged, corpus = adapter.transform(self.new_queries), self.corpus
         where = ("old",) if shared else ("bridged",)
@@ -414,7 +488,9 @@ class ShardedTrial:
         }
         found = self._lists(corpus, lists, "search")
         both = found.pop("twice, old"), found.pop("twice, bridged")
-        found = {name: padded(one, k) for name, one in found.items()} | {"twice": reciprocal_ranks(both, k, weight)}
+        found = {name: padded(one, k) for name, one in found.items()} | {
+            "twice": reciprocal_ranks(both, k, weight)
+        }
         return {name: found[name] for name in options}
 
     def truth(self, which: str, k: int) -> Relevance:
@@ -429,16 +505,22 @@ class ShardedTrial:
             return neighbours_as_truth(reciprocal_ranks((lists["old"], lists["new"]), k), len(self.rows))
         queries = self.new_queries if which == "new" else self.old_queries
         asked = {which: CorpusQueries(queries, min(k + 1, len(self.rows)), (which,))}
-        return neighbours_as_truth(padded(self._lists(self.corpus, asked, "relevant rows")[which], k), len(self.rows))
+        return neighbours_as_truth(
+            padded(self._lists(self.corpus, asked, "relevant rows")[which], k), len(self.rows)
+        )
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
         """As `Trial.with_fewer_rows`, in memory."""
         needed = np.unique(np.concatenate([self.relevance.row, self.own]))
         n = len(self.rows)
         kept = fewer_rows(n, needed, most, random_state) if n > most else np.arange(n)
-        old, new = (unit_rows(one) for one in gathered(self.corpus.runner, self.corpus.parts, self.rows[kept]))
+        old, new = (
+            unit_rows(one) for one in gathered(self.corpus.runner, self.corpus.parts, self.rows[kept])
+        )
         own = np.searchsorted(kept, self.own)
-        return Trial(self.old_queries, self.new_queries, old, new, among(self.relevance, kept), own, self.rows[kept])
+        return Trial(
+            self.old_queries, self.new_queries, old, new, among(self.relevance, kept), own, self.rows[kept]
+        )
 
     def _lists(self, corpus: Corpus, asked: dict[str, CorpusQueries], title: str) -> dict[str, np.ndarray]:
         """What the searches find, without each query's own row."""

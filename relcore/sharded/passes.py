@@ -1,7 +1,8 @@
 """A pass over all shards: one job for each, small partial results in the store, merged in a tree.
 
-A worker that dies costs the shard that it had in work. A command that is stopped, or whose machine restarts, continues with
-the shards that have no result yet: a result is found by the digest of the shard's stamp and of the settings.
+A worker that dies costs the shard that it had in work. A command that is stopped, or whose machine restarts,
+continues with the shards that have no result yet: a result is found by the digest of the shard's stamp and of
+the settings.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ Shards = tuple[Shard, ...]  # the shards that one job reads side by side: one of
 
 
 class ShardWork(ABC):
-    """What is done with one shard, and how two partial results become one. Subclasses are frozen dataclasses of small settings.
+    """What is done with one shard, and how two partial results become one. Subclasses are frozen dataclasses
+    of small settings.
 
     Arrays that all jobs need, such as anchors, are put into the store once, and a field holds their key.
 
@@ -47,8 +49,8 @@ class ShardWork(ABC):
     version : int
         Raise it when a partial result would come out differently.
     writes : bool
-        Whether it writes files. Then the small result of each shard is kept after they were merged, so that a file that is
-        missing later costs its own shard only.
+        Whether it writes files. Then the small result of each shard is kept after they were merged, so that a
+        file that is missing later costs its own shard only.
     """
 
     kind: ClassVar[str]
@@ -56,7 +58,9 @@ class ShardWork(ABC):
     writes: ClassVar[bool] = False
 
     @abstractmethod
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         """A partial result: arrays whose size does not depend on the number of rows, and JSON values."""
 
     @abstractmethod
@@ -75,8 +79,8 @@ class ShardWork(ABC):
 
 @dataclass(frozen=True)
 class Ran:
-    """One shard that was computed: by which process, seconds of the processor and of the clock, rows, and the peak of memory
-    that the process had reached by its end, in MB (``ru_maxrss``)."""
+    """One shard that was computed: by which process, seconds of the processor and of the clock, rows, and the
+    peak of memory that the process had reached by its end, in MB (``ru_maxrss``)."""
 
     worker: str
     shard: str
@@ -119,7 +123,9 @@ class PassResult:
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     """One shard as a job of the engine."""
-    if context.store.has(context.key, own=True):  # by a worker that died after it had kept the result, before it said so
+    if context.store.has(
+        context.key, own=True
+    ):  # by a worker that died after it had kept the result, before it said so
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
@@ -131,7 +137,8 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
 
 @dataclass
 class ShardPass:
-    """One work on all shards, on an engine's workers; without an engine, one shard after the other in this process.
+    """One work on all shards, on an engine's workers; without an engine, one shard after the other in this
+    process.
 
     Parameters
     ----------
@@ -190,7 +197,9 @@ class ShardPass:
         self._tell(done, "")
         if self.engine is None:
             for number, part in enumerate(missing, start=done):
-                with Context(self.work.key([part]), self.store, partial(self._hear, number, part[0].name)).sending() as context:
+                with Context(
+                    self.work.key([part]), self.store, partial(self._hear, number, part[0].name)
+                ).sending() as context:
                     shard_job(context, work=self.work, shards=part)
                 self.computed += 1
                 self._tell(number + 1, part[0].name)
@@ -209,15 +218,23 @@ class ShardPass:
         return self.engine.submit(self.work.key([part]), shard_job, title=title, work=self.work, shards=part)
 
     def _follow(self, jobs: dict[str, Job]) -> None:
-        """Wait for the jobs; groups that are whole are merged meanwhile, so that few results wait in the store."""
+        """Wait for the jobs; groups that are whole are merged meanwhile, so that few results wait in the
+        store.
+        """
         waiting = dict(jobs)
-        groups = [list(self.parts[at : at + FAN]) for at in range(0, len(self.parts), FAN)] if len(self.parts) > FAN else []
+        groups = (
+            [list(self.parts[at : at + FAN]) for at in range(0, len(self.parts), FAN)]
+            if len(self.parts) > FAN
+            else []
+        )
         needed = {number: {self.work.key([part]) for part in group} for number, group in enumerate(groups)}
         while waiting:
             statuses = {key: job.status() for key, job in waiting.items()}
             for status in statuses.values():
                 if status.state in ("failed", "cancelled"):
-                    raise SpaceError(status.error or "a shard was cancelled; run the same command again to resume")
+                    raise SpaceError(
+                        status.error or "a shard was cancelled; run the same command again to resume"
+                    )
             waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
             self.computed = len(jobs) - len(waiting)
             for number in [number for number, keys in needed.items() if keys.isdisjoint(waiting)]:
@@ -231,7 +248,9 @@ class ShardPass:
                 time.sleep(_PAUSE)
 
     def _tell(self, done: float, text: str) -> None:
-        self.report(done, len(self.parts), f"{self.title}: {text}" if self.title and text else self.title or text)
+        self.report(
+            done, len(self.parts), f"{self.title}: {text}" if self.title and text else self.title or text
+        )
 
     def _hear(self, done: int, name: str, event: dict[str, Any]) -> None:
         self._tell(done + event["done"] / max(1, event["total"]), name)
@@ -239,14 +258,16 @@ class ShardPass:
     def _tree(self, parts: list[Shards]) -> Entry:
         """The merged result of these shards, which is kept; the results that it was made of are removed.
 
-        The groups depend on the order of the shards alone, and not on which one was ready first: so the sums come out the
-        same to the last bit each time.
+        The groups depend on the order of the shards alone, and not on which one was ready first: so the sums
+        come out the same to the last bit each time.
         """
         key = self.work.key(parts)
         if (kept := self.store.get(key)) is not None:
             return kept
         if len(parts) == 1:
-            raise SpaceError(f"{parts[0][0].name}: expected its result in the store, got none; run the same command again")
+            raise SpaceError(
+                f"{parts[0][0].name}: expected its result in the store, got none; run the same command again"
+            )
         groups = _groups(parts)
         found = self._tree(groups[0])
         for group in groups[1:]:
@@ -305,11 +326,18 @@ class Runner:
         lines = []
         for title, one in self.done:
             rows, seconds = sum(ran.rows for ran in one.ran), sum(ran.seconds for ran in one.ran)
-            resumed = f", {len(one.ran) - one.computed:,} of them found in the store" if one.computed < len(one.ran) else ""
+            resumed = (
+                f", {len(one.ran) - one.computed:,} of them found in the store"
+                if one.computed < len(one.ran)
+                else ""
+            )
             pace = f"{rows / max(seconds, 1e-9):,.0f} rows a second and worker"
             lines.append(f"{title}: {len(one.ran):,} shards{resumed}, {one.seconds:.1f} s, {pace}")
         if self.peaks:
-            lines.append(f"Most memory of a worker: {max(self.peaks.values()):,.0f} MB, of {len(self.peaks):,} processes")
+            lines.append(
+                f"Most memory of a worker: {max(self.peaks.values()):,.0f} MB, of {len(self.peaks):,}"
+                " processes"
+            )
         return lines
 
 
@@ -319,7 +347,8 @@ T = TypeVar("T")
 
 
 def made_once(kept: dict[str, T], store: Store, key: str, make: Callable[[Entry], T], what: str) -> T:
-    """``make(entry)`` of the entry under a key, from `kept` where it is there; `kept` holds the last one only.
+    """``make(entry)`` of the entry under a key, from `kept` where it is there; `kept` holds the last one
+    only.
 
     Raises
     ------

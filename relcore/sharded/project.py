@@ -32,7 +32,9 @@ RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 _made: dict[str, RowMap] = {}
 
 
-def put_projection(store: Store, anchors: np.ndarray, mean: np.ndarray, spec: ProjectionSpec, whiten: bool = False) -> str:
+def put_projection(
+    store: Store, anchors: np.ndarray, mean: np.ndarray, spec: ProjectionSpec, whiten: bool = False
+) -> str:
     """The key of the projection on anchors (k, d) of a space with this mean (d,).
 
     Raises
@@ -41,14 +43,26 @@ def put_projection(store: Store, anchors: np.ndarray, mean: np.ndarray, spec: Pr
         The similarity "quantised", whose clusters depend on other rows than the anchors.
     """
     if spec.similarity == "quantised":
-        raise SpaceError("similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by shard")
-    return _put(store, "project", {"anchors": anchors, "mean": mean}, {"spec": asdict(spec), "whiten": whiten})
+        raise SpaceError(
+            "similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by"
+            " shard"
+        )
+    return _put(
+        store, "project", {"anchors": anchors, "mean": mean}, {"spec": asdict(spec), "whiten": whiten}
+    )
 
 
-def put_inversion(store: Store, anchors: tuple[np.ndarray, ...], means: tuple[np.ndarray, ...], spec: InversionSpec) -> str:
+def put_inversion(
+    store: Store, anchors: tuple[np.ndarray, ...], means: tuple[np.ndarray, ...], spec: InversionSpec
+) -> str:
     """The key of the inverse from paired anchors of two spaces and the means of all their rows."""
     arrays = {f"anchors_{side}": one for side, one in enumerate(anchors)}
-    return _put(store, "invert", arrays | {f"mean_{side}": one for side, one in enumerate(means)}, {"spec": spec.to_record()})
+    return _put(
+        store,
+        "invert",
+        arrays | {f"mean_{side}": one for side, one in enumerate(means)},
+        {"spec": spec.to_record()},
+    )
 
 
 def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
@@ -60,8 +74,12 @@ def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
 
 
 def row_map(store: Store, key: str) -> RowMap:
-    """The function that was put under a key; made once for the shards that a process maps one after the other."""
-    return made_once(_made, store, key, lambda entry: _KINDS[entry.metadata["map"]](entry), "the map of the rows")
+    """The function that was put under a key; made once for the shards that a process maps one after the
+    other.
+    """
+    return made_once(
+        _made, store, key, lambda entry: _KINDS[entry.metadata["map"]](entry), "the map of the rows"
+    )
 
 
 def _put(store: Store, kind: str, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> str:
@@ -88,7 +106,9 @@ def _adapt(entry: Entry) -> RowMap:
 
     made: list[Step] = []
     for place, name in enumerate(entry.metadata["steps"]):
-        own = {one.split(".", 1)[1]: array for one, array in entry.arrays.items() if one.startswith(f"{place}.")}
+        own = {
+            one.split(".", 1)[1]: array for one, array in entry.arrays.items() if one.startswith(f"{place}.")
+        }
         made.append(getattr(kinds, name)(**own))
     return lambda X: apply_by_block(tuple(made), X)
 
@@ -126,7 +146,8 @@ def need_folder(place: str, key: str) -> None:
                     return
         if marked or listed(place):
             raise SpaceError(
-                f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose another"
+                f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose"
+                " another"
             )
     files.makedirs(path, exist_ok=True)
     with replacing(mark) as stream:
@@ -168,7 +189,9 @@ def _npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> li
 def _lines(name: str, what: str, column: list[str]) -> bytes:
     text = "\n".join(column)
     if text.count("\n") != len(column) - 1 or "\r" in text:
-        raise SpaceError(f"{name}: expected {what} without line breaks, got one with a line break; write parquet instead")
+        raise SpaceError(
+            f"{name}: expected {what} without line breaks, got one with a line break; write parquet instead"
+        )
     return f"{text}\n".encode()
 
 
@@ -191,7 +214,9 @@ def _tables(blocks: Iterable[ShardBlock], width: int) -> Iterator:
 
     for block in blocks:
         texts = {"id": block.ids, "label": block.labels}
-        columns = {name: pa.array(column, pa.string()) for name, column in texts.items() if column is not None}
+        columns = {
+            name: pa.array(column, pa.string()) for name, column in texts.items() if column is not None
+        }
         values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
         yield pa.table({**columns, "vector": pa.FixedSizeListArray.from_arrays(values, width)})
 
@@ -203,7 +228,8 @@ _ROWS = 16384  # mapped at once: relative rows are wider than the rows that they
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Every row through a map of `row_maps`, with its id and its label, into a folder. Facts: files, addresses by shard.
+    """Every row through a map of `row_maps`, with its id and its label, into a folder. Facts: files,
+    addresses by shard.
 
     Attributes
     ----------
@@ -220,16 +246,24 @@ class WriteRows(ShardWork):
     goal: str
     format: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         shard, function = shards[0], row_map(store, self.map)
         width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
         mapped = (self._mapped(shard, block, function, report) for block in shard.blocks(labels=True))
-        files = write_shard(self.goal, shard, self.format, (part for block in mapped for part in block), width)
+        files = write_shard(
+            self.goal, shard, self.format, (part for block in mapped for part in block), width
+        )
         return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
         one, two = first.metadata["facts"], second.metadata["facts"]
-        return {}, {"files": one["files"] | two["files"], "rows": one["rows"] + two["rows"], "width": one["width"]}
+        return {}, {
+            "files": one["files"] | two["files"],
+            "rows": one["rows"] + two["rows"],
+            "width": one["width"],
+        }
 
     def holds(self, facts: dict[str, Any]) -> bool:
         return are_there(url for urls in facts["files"].values() for url in urls)
@@ -262,7 +296,9 @@ class Written:
     anchors: np.ndarray
 
 
-def write_mapped(source: ShardedSpace, map_key: str, goal: str, form: str, runner: Runner, title: str) -> tuple[int, int]:
+def write_mapped(
+    source: ShardedSpace, map_key: str, goal: str, form: str, runner: Runner, title: str
+) -> tuple[int, int]:
     """Write all rows through a map into a folder; returns rows and width. A stopped run resumes by shard.
 
     Raises
@@ -312,7 +348,11 @@ def project_shards(
     spec, parts = spec or ProjectionSpec(), alone(source)
     named = not isinstance(anchors, int)
     survey = runner.run(Survey(wanted=wanted_ids(source, anchors) if named else ()), parts, "survey")
-    chosen = named_anchors(source, survey, anchors) if named else drawn_anchors(survey, source.n, anchors, random_state)
+    chosen = (
+        named_anchors(source, survey, anchors)
+        if named
+        else drawn_anchors(survey, source.n, anchors, random_state)
+    )
     (vectors,) = gathered(runner, parts, chosen)
     mean = mean_from_sums(survey.arrays["sum_0"], float(survey.arrays["squares"][0]), source.n)
     key = put_projection(runner.store, vectors, mean, spec, whiten)
@@ -323,9 +363,16 @@ def project_shards(
 
 
 def adapt_shards(
-    adapter: LoadedAdapter, source: ShardedSpace, goal: str, runner: Runner, *, side: str = "queries", form: str = ""
+    adapter: LoadedAdapter,
+    source: ShardedSpace,
+    goal: str,
+    runner: Runner,
+    *,
+    side: str = "queries",
+    form: str = "",
 ) -> Written:
-    """Write all rows through an adapter; `side` says of which model they are: "queries" of the new one, "corpus" of the old.
+    """Write all rows through an adapter; `side` says of which model they are: "queries" of the new one,
+    "corpus" of the old.
 
     Raises
     ------

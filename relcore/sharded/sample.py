@@ -1,4 +1,6 @@
-"""A sample of a folder of shards that the app opens: drawn in one reading, and kept in the store by the folder's stamp."""
+"""A sample of a folder of shards that the app opens: drawn in one reading, and kept in the store by the
+folder's stamp.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from relcore.runs.progress import Context, Report, silent
 from relcore.sharded.passes import Runner
 from relcore.sharded.project import alone
 from relcore.sharded.shard import Shard, finite, is_address, rows_at_once
-from relcore.sharded.space import ShardedSpace, is_sharded, lengths_above_zero, named_anchors, put_rows, wanted_ids
+from relcore.sharded.space import (
+    ShardedSpace,
+    is_sharded,
+    lengths_above_zero,
+    named_anchors,
+    put_rows,
+    wanted_ids,
+)
 from relcore.sharded.survey import Survey
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
@@ -43,7 +52,8 @@ def sample_job(context: Context, *, place: str, n_rows: int) -> None:
 
 
 def draw(space: ShardedSpace, n_rows: int, report: Report = silent) -> LatentSpace:
-    """The rows of `sample_shards`, found in one reading, with the memory of the sample, an eighth more, and a block.
+    """The rows of `sample_shards`, found in one reading, with the memory of the sample, an eighth more, and a
+    block.
 
     The rows with the smallest hashes of their ids are kept: of two folders with the same ids the same rows.
 
@@ -60,7 +70,9 @@ def draw(space: ShardedSpace, n_rows: int, report: Report = silent) -> LatentSpa
         for block in shard.blocks(labels=labelled):
             rows = np.flatnonzero(lengths_above_zero((finite(shard, block),)))
             ids = shard.ids_of(block)
-            kept.add(row_keys(ids[rows], "sample"), rows, block.vectors, ids, block.labels if labelled else None)
+            kept.add(
+                row_keys(ids[rows], "sample"), rows, block.vectors, ids, block.labels if labelled else None
+            )
             report(shard.start + block.first + len(block.vectors), space.n, f"drawing a sample, {shard.name}")
     return kept.space(space.name, labelled)
 
@@ -77,7 +89,12 @@ class _Kept:
         self.labels: list[str] = []
 
     def add(
-        self, keys: np.ndarray, rows: np.ndarray, vectors: np.ndarray, ids: np.ndarray, labels: Sequence[str] | None
+        self,
+        keys: np.ndarray,
+        rows: np.ndarray,
+        vectors: np.ndarray,
+        ids: np.ndarray,
+        labels: Sequence[str] | None,
     ) -> None:
         """Rows of a block, with their keys; those that cannot be among the smallest are left out."""
         near = keys < self.least
@@ -115,10 +132,11 @@ class _Kept:
 
 
 def too_large(place: str) -> ShardedSpace | None:
-    """The space of a folder that the app opens as a sample: more rows than the panes draw, or at an address; else None.
+    """The space of a folder that the app opens as a sample: more rows than the panes draw, or at an address;
+    else None.
 
-    A folder whose files are spaces of their own, such as checkpoints, is not one space: their names say so, or their ids are
-    the same.
+    A folder whose files are spaces of their own, such as checkpoints, is not one space: their names say so,
+    or their ids are the same.
 
     Raises
     ------
@@ -146,10 +164,11 @@ def _is_series(shards: Sequence[Shard]) -> bool:
 def sample_shards(
     space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
 ) -> LatentSpace:
-    """`n_rows` rows that have a direction, with their ids and labels in the order of the shards; all, where there are fewer.
+    """`n_rows` rows that have a direction, with their ids and labels in the order of the shards; all, where
+    there are fewer.
 
-    Rows are drawn by a hash of their ids: of two spaces with the same ids the same rows, also where the shards are cut in
-    another way.
+    Rows are drawn by a hash of their ids: of two spaces with the same ids the same rows, also where the
+    shards are cut in another way.
 
     Parameters
     ----------
@@ -163,10 +182,14 @@ def sample_shards(
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
-    work = Survey(min(n_rows, space.n), stream="sample", random_state=random_state, wanted=wanted_ids(space, also))
+    work = Survey(
+        min(n_rows, space.n), stream="sample", random_state=random_state, wanted=wanted_ids(space, also)
+    )
     survey = runner.run(work, alone(space), "survey")
     rows = survey.arrays["rows"]
     if also:
         rows = np.union1d(rows, named_anchors(space, survey, also))
     found = runner.run(put_rows(runner.store, rows, texts=True), alone(space), "gather rows")
-    return LatentSpace(found.arrays["vectors_0"], found.facts["ids"], name=space.name, labels=found.facts["labels"])
+    return LatentSpace(
+        found.arrays["vectors_0"], found.facts["ids"], name=space.name, labels=found.facts["labels"]
+    )

@@ -52,8 +52,8 @@ class Shard:
     n, width : int
         Rows, and numbers per row.
     start : int
-        Number of its first row in the whole space. Rows without ids of their own have their number in the whole space as
-        id, the ids that one file with all rows would give them.
+        Number of its first row in the whole space. Rows without ids of their own have their number in the
+        whole space as id, the ids that one file with all rows would give them.
     stamp : str
         Changes when the file is written again: from its size and its time, not from its content.
     ids, labels : str
@@ -86,7 +86,10 @@ class Shard:
             yield ShardBlock(first, block.vectors, block.ids, block.labels)
             first += len(block.vectors)
         if first != self.n:
-            raise SpaceError(f"{self.name}: expected {self.n:,} rows, as its header says, got {first:,}; copy the shard again")
+            raise SpaceError(
+                f"{self.name}: expected {self.n:,} rows, as its header says, got {first:,}; copy the shard"
+                " again"
+            )
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """The vectors (m, width) of these rows, counted from the shard's first row, in any order."""
@@ -105,7 +108,8 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class ShardBlock:
-    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where the shard has them and they are read.
+    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where the shard has them
+    and they are read.
 
     `first` is counted from the shard's first row.
     """
@@ -142,9 +146,9 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
     if len(bad):
         ids = shard.ids_of(block)[bad[:3]]
         raise SpaceError(
-            f"{shard.name}, row {block.first + bad[0] + 1:,}: expected finite numbers, got NaN or infinite values in "
-            f"{counted(len(bad), 'row')} of its block, first {quote(ids)}; drop or mend these rows in this shard, the results "
-            "of the other shards are kept"
+            f"{shard.name}, row {block.first + bad[0] + 1:,}: expected finite numbers, got NaN or infinite"
+            f" values in {counted(len(bad), 'row')} of its block, first {quote(ids)}; drop or mend these rows"
+            " in this shard, the results of the other shards are kept"
         )
     return block.vectors
 
@@ -166,7 +170,8 @@ def filesystem(place: str) -> tuple[Any, str]:
     Raises
     ------
     SpaceError
-        An address while the app is shared, a protocol that is not installed, a path that whoever asks may not read.
+        An address while the app is shared, a protocol that is not installed, a path that whoever asks may not
+        read.
     """
     with extra():
         from fsspec.core import url_to_fs
@@ -177,7 +182,8 @@ def filesystem(place: str) -> tuple[Any, str]:
         return url_to_fs(place)
     except (ImportError, ValueError) as error:
         raise SpaceError(
-            f"{place!r:.200}: expected an address that fsspec opens, got {error!s:.200}; install what it names"
+            f"{place!r:.200}: expected an address that fsspec opens, got {error!s:.200}; install what it"
+            " names"
         ) from error
 
 
@@ -190,7 +196,9 @@ def opened(url: str) -> Iterator[BinaryIO]:
             yield stream
     except OSError as error:
         said = error.strerror or str(error)
-        raise SpaceError(f"{url!r:.200}: expected a file that can be read, got {said:.200}; check the address") from error
+        raise SpaceError(
+            f"{url!r:.200}: expected a file that can be read, got {said:.200}; check the address"
+        ) from error
 
 
 def lines(url: str) -> Iterator[str]:
@@ -202,7 +210,9 @@ def lines(url: str) -> Iterator[str]:
             for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
                 yield line.rstrip("\n")
         except UnicodeDecodeError as error:
-            raise SpaceError(f"{url!r:.200}: expected UTF-8 text, got {error.reason}; save it as UTF-8") from None
+            raise SpaceError(
+                f"{url!r:.200}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
+            ) from None
 
 
 def listed(place: str) -> dict[str, dict[str, Any]]:
@@ -217,17 +227,29 @@ def listed(place: str) -> dict[str, dict[str, Any]]:
     try:
         found = files.ls(path, detail=True)
     except (OSError, ValueError) as error:
-        raise SpaceError(f"{place!r:.200}: expected a folder of shards, got none there; check the spelling") from error
-    kept = {one["name"].rstrip("/").rsplit("/", 1)[-1]: one for one in found if one["type"] == "file" or one.get("islink")}
+        raise SpaceError(
+            f"{place!r:.200}: expected a folder of shards, got none there; check the spelling"
+        ) from error
+    kept = {
+        one["name"].rstrip("/").rsplit("/", 1)[-1]: one
+        for one in found
+        if one["type"] == "file" or one.get("islink")
+    }
     readable = {
-        name: one for name, one in kept.items() if is_address(place) or access.beside(Path(path) / "x", Path(path) / name)
+        name: one
+        for name, one in kept.items()
+        if is_address(place) or access.beside(Path(path) / "x", Path(path) / name)
     }
     return {name: one for name, one in readable.items() if not name.startswith((".", "_"))}
 
 
 def stamp_of(facts: dict[str, Any]) -> str:
-    """Changes when a file is written again: a digest of its size and of its time or the tag that the store gives it."""
-    return digest_of(str(facts.get("size")), [str(facts[name]) for name in _CHANGED if facts.get(name) is not None])
+    """Changes when a file is written again: a digest of its size and of its time or the tag that the store
+    gives it.
+    """
+    return digest_of(
+        str(facts.get("size")), [str(facts[name]) for name in _CHANGED if facts.get(name) is not None]
+    )
 
 
 def beside(place: str, name: str) -> str:
@@ -253,7 +275,8 @@ def replacing(url: str) -> Iterator[BinaryIO]:
         return
     folder, name = os.path.split(path)
     _drop_orphans(Path(folder), name)
-    # A name of its own: a worker that was given up may still write. Hidden: what a killed one leaves is no part of a shard.
+    # A name of its own: a worker that was given up may still write. Hidden: what a killed one leaves is no
+    # part of a shard.
     partial = os.path.join(folder, f".{name}.{own_name()}{_PARTIAL}")
     try:
         with open(partial, "wb") as stream:
@@ -274,7 +297,8 @@ def _drop_orphans(folder: Path, name: str) -> None:
                 partial.unlink()
 
 
-# A .npy file as a shard; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside it, one per line.
+# A .npy file as a shard; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside it, one per
+# line.
 
 
 class NpyShard:
@@ -306,7 +330,10 @@ class NpyShard:
                 texts = [None if column is None else self._some(column, m) for column in (ids, classes)]
                 if texts[0] is not None and "" in texts[0]:
                     row = first + texts[0].index("") + 1
-                    raise SpaceError(f"{shard.name}, row {row:,}: expected an id, got an empty line; write an id for every row")
+                    raise SpaceError(
+                        f"{shard.name}, row {row:,}: expected an id, got an empty line; write an id for"
+                        " every row"
+                    )
                 yield ShardBlock(first, self._read(stream, m, width, dtype), *texts)
         if any(column is not None and next(column, None) is not None for column in (ids, classes)):
             raise self._unpaired("more")
@@ -323,7 +350,9 @@ class NpyShard:
     def _read(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
         raw = stream.read(m * width * dtype.itemsize)
         if len(raw) < m * width * dtype.itemsize:
-            raise SpaceError(f"{self.shard.name}: expected {self.shard.n:,} rows, got the end of the file; copy it again")
+            raise SpaceError(
+                f"{self.shard.name}: expected {self.shard.n:,} rows, got the end of the file; copy it again"
+            )
         with np.errstate(over="ignore"):
             return np.frombuffer(raw, dtype).reshape(m, width).astype(np.float32, copy=False)
 
@@ -335,7 +364,9 @@ class NpyShard:
 
     def _unpaired(self, got: str) -> SpaceError:
         name, n = self.shard.name, self.shard.n
-        return SpaceError(f"{name}: expected {n:,} ids or labels beside it, one per row, got {got}; write both again")
+        return SpaceError(
+            f"{name}: expected {n:,} ids or labels beside it, one per row, got {got}; write both again"
+        )
 
 
 def _layout(stream: Any, size: int, name: str) -> tuple[tuple[int, int], np.dtype, int]:
@@ -344,11 +375,14 @@ def _layout(stream: Any, size: int, name: str) -> tuple[tuple[int, int], np.dtyp
     shape, fortran, dtype = promised(stream, size, name, dimensions=2)
     if dtype.kind not in "fiu" or not shape[1] or (fortran and 1 not in shape):
         got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
-        raise SpaceError(f"{name}: expected rows of real numbers, one after the other, got {got}; save them as float32")
+        raise SpaceError(
+            f"{name}: expected rows of real numbers, one after the other, got {got}; save them as float32"
+        )
     return shape, dtype, stream.tell()
 
 
-# A .parquet, .arrow or .feather file as a shard: one column of vectors, and columns of ids and labels where it has them.
+# A .parquet, .arrow or .feather file as a shard: one column of vectors, and columns of ids and labels where
+# it has them.
 
 _MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
 _MOST_TAKEN = 1 << 16  # rows that are looked through at once
@@ -399,10 +433,14 @@ class TableShard:
         out = np.empty((len(rows), self.shard.width), dtype=np.float32)
         first = 0
         with _table(self.shard.url) as table:
-            for batch in table.batches(min(_MOST_TAKEN, rows_at_once(self.shard.width)), [self.shard.vectors]):
+            for batch in table.batches(
+                min(_MOST_TAKEN, rows_at_once(self.shard.width)), [self.shard.vectors]
+            ):
                 here = np.flatnonzero((rows >= first) & (rows < first + batch.num_rows))
                 if len(here):
-                    some = batch.take((rows[here] - first).tolist()) if len(here) < batch.num_rows // 2 else None
+                    some = (
+                        batch.take((rows[here] - first).tolist()) if len(here) < batch.num_rows // 2 else None
+                    )
                     found = matrix_of(self.shard.name, (some or batch).column(0), first, self.shard.width)
                     out[here] = found if some is not None else found[rows[here] - first]
                 first += batch.num_rows
@@ -413,7 +451,9 @@ class TableShard:
         vectors = matrix_of(shard.name, batch.column(shard.vectors), first, shard.width)
         ids = checked_ids(batch.column(shard.ids).to_pylist(), shard.name) if shard.ids else None
         has_labels = shard.labels and shard.labels in batch.schema.names
-        labels = checked_labels(stored(batch.column(shard.labels)).to_pylist(), shard.name) if has_labels else None
+        labels = (
+            checked_labels(stored(batch.column(shard.labels)).to_pylist(), shard.name) if has_labels else None
+        )
         return ShardBlock(first, vectors, ids, labels)
 
 
@@ -460,7 +500,9 @@ def _table(url: str, size: int = 0) -> Iterator[_Parquet | _Arrow]:
             if name.lower().endswith(ARROW):
                 yield _Arrow(stream, size or stream.seek(0, 2), name)
             else:
-                with parquet.ParquetFile(stream, pre_buffer=False) as file:  # else it holds every row group that was read
+                with parquet.ParquetFile(
+                    stream, pre_buffer=False
+                ) as file:  # else it holds every row group that was read
                     yield _Parquet(file)
         except (pa.ArrowException, ValueError, OverflowError) as error:
             if isinstance(error, SpaceError):
@@ -475,7 +517,11 @@ def _joined(blocks: list[ShardBlock]) -> ShardBlock:
     if len(blocks) == 1:
         return blocks[0]
     columns = [
-        None if getattr(blocks[0], what) is None else [one for block in blocks for one in getattr(block, what)]
+        (
+            None
+            if getattr(blocks[0], what) is None
+            else [one for block in blocks for one in getattr(block, what)]
+        )
         for what in ("ids", "labels")
     ]
     return ShardBlock(blocks[0].first, np.concatenate([block.vectors for block in blocks]), *columns)

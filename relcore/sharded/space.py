@@ -25,7 +25,9 @@ from relcore.sharded.shard import KINDS, Shard, ShardBlock, beside, filesystem, 
 from relcore.spaces.space import LatentSpace
 
 _NUMBERS = re.compile(r"(\d+)")
-_AT_ONCE = 16  # headers that are read at the same time: a store of objects answers each in a tenth of a second
+_AT_ONCE = (
+    16  # headers that are read at the same time: a store of objects answers each in a tenth of a second
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class ShardedSpace:
 
     @classmethod
     def open(cls, place: str) -> ShardedSpace:
-        """The space of a folder of .npy, .parquet, .arrow or .feather files, at a path or an fsspec address, by their headers.
+        """The space of a folder of .npy, .parquet, .arrow or .feather files, at a path or an fsspec address,
+        by their headers.
 
         Raises
         ------
@@ -61,23 +64,30 @@ class ShardedSpace:
         kinds = {name: kind for name in files for kind in KINDS if name.lower().endswith(kind)}
         if not kinds:
             raise SpaceError(
-                f"{place!r:.200}: expected a folder with shards ({', '.join(_FORMATS)}), got none; name another folder"
+                f"{place!r:.200}: expected a folder with shards ({', '.join(_FORMATS)}), got none; name"
+                " another folder"
             )
         if len(set(kinds.values())) > 1:
             raise SpaceError(
-                f"{place!r:.200}: expected shards of one format, got {', '.join(sorted(set(kinds.values())))}; keep one of "
-                "them in this folder"
+                f"{place!r:.200}: expected shards of one format, got"
+                f" {', '.join(sorted(set(kinds.values())))}; keep one of them in this folder"
             )
         of_stem = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
-        if alike := sorted(kinds.keys() - of_stem.values()):  # their ids, and their results, would be one file
+        if alike := sorted(
+            kinds.keys() - of_stem.values()
+        ):  # their ids, and their results, would be one file
             pair = quote([alike[0], of_stem[alike[0].rsplit(".", 1)[0].lower()]])
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
-        names = sorted(kinds, key=lambda name: (_natural(name), name))  # "part-01" and "part-1" in one order on all machines
+        names = sorted(
+            kinds, key=lambda name: (_natural(name), name)
+        )  # "part-01" and "part-1" in one order on all machines
 
         def shard(name: str) -> Shard:
             kind, url = kinds[name], beside(place, name)
             header = KINDS[kind].load().header(url, files[name]["size"], files.keys())
-            stamps = [stamp_of(files[other]) for other in files if other.startswith(f"{name.rsplit('.', 1)[0]}.")]
+            stamps = [
+                stamp_of(files[other]) for other in files if other.startswith(f"{name.rsplit('.', 1)[0]}.")
+            ]
             return Shard(name, url, kind, stamp=digest_of(stamps), **header)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -102,8 +112,12 @@ class ShardedSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the shards' stamps: it changes when a shard is written again, added or removed. No shard is read."""
-        return digest_of("sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards])
+        """Digest of the shards' stamps: it changes when a shard is written again, added or removed. No
+        shard is read.
+        """
+        return digest_of(
+            "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
+        )
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """The vectors (m, width) of these rows of the whole space, in their order, float32.
@@ -115,7 +129,9 @@ class ShardedSpace:
         """
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.n:
-            raise SpaceError(f"{self.name}: expected rows 0 … {self.n - 1:,}, got {rows.min():,} … {rows.max():,}")
+            raise SpaceError(
+                f"{self.name}: expected rows 0 … {self.n - 1:,}, got {rows.min():,} … {rows.max():,}"
+            )
         out = np.empty((len(rows), self.width), dtype=np.float32)
         for shard in self.shards:
             here = np.flatnonzero((rows >= shard.start) & (rows < shard.start + shard.n))
@@ -136,7 +152,11 @@ class ShardedSpace:
             here = [int(row) - shard.start for row in rows if shard.start <= row < shard.start + shard.n]
             for block in shard.blocks() if here else ():
                 stop = block.first + len(block.vectors)
-                found |= {shard.start + row: block.ids[row - block.first] for row in here if block.first <= row < stop}
+                found |= {
+                    shard.start + row: block.ids[row - block.first]
+                    for row in here
+                    if block.first <= row < stop
+                }
         return [found[int(row)] for row in rows]
 
     def whole(self) -> LatentSpace:
@@ -145,7 +165,9 @@ class ShardedSpace:
         ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
         labelled = all(block.labels is not None for _, block in blocks)
         labels = [label for _, block in blocks for label in block.labels] if labelled else None
-        return LatentSpace(np.concatenate([block.vectors for _, block in blocks]), ids, name=self.name, labels=labels)
+        return LatentSpace(
+            np.concatenate([block.vectors for _, block in blocks]), ids, name=self.name, labels=labels
+        )
 
 
 _FORMATS = tuple(kind for kind in KINDS if kind != ".made")
@@ -165,7 +187,9 @@ def is_sharded(place: str) -> bool:
 
 
 def _may_hold_shards(folder: Path) -> bool:
-    """Whether a folder of this machine has two files of one format that shards have; fsspec, an extra, is not asked."""
+    """Whether a folder of this machine has two files of one format that shards have; fsspec, an extra, is
+    not asked.
+    """
     try:
         kinds = Counter(path.suffix.lower() for path in folder.iterdir())
     except OSError:
@@ -177,17 +201,23 @@ def _numbered(place: str, found: list[Shard]) -> tuple[Shard, ...]:
     """The shards with the numbers of their first rows, once they are known to fit together."""
     full = [shard for shard in found if shard.n]
     if not full:
-        raise SpaceError(f"{place!r:.200}: expected shards with rows, got {len(found):,} without any; write them again")
+        raise SpaceError(
+            f"{place!r:.200}: expected shards with rows, got {len(found):,} without any; write them again"
+        )
     first = full[0]
     for shard in full[1:]:
         if shard.width != first.width:
             raise SpaceError(
-                f"{place!r:.200}: expected shards of one width, got {first.width:,} in {first.name!r} and {shard.width:,} in "
-                f"{shard.name!r}; move one of them to another folder, or open the files one by one"
+                f"{place!r:.200}: expected shards of one width, got {first.width:,} in {first.name!r} and"
+                f" {shard.width:,} in {shard.name!r}; move one of them to another folder, or open the files"
+                " one by one"
             )
         if bool(shard.ids) != bool(first.ids):
             without = quote([(first if shard.ids else shard).name])
-            raise SpaceError(f"{place!r:.200}: expected ids in all shards or in none, {without} has none; write its ids, too")
+            raise SpaceError(
+                f"{place!r:.200}: expected ids in all shards or in none, {without} has none; write its"
+                " ids, too"
+            )
     starts = np.cumsum([0, *(shard.n for shard in full)]).tolist()
     return tuple(replace(shard, start=start) for shard, start in zip(full, starts[:-1], strict=True))
 
@@ -204,7 +234,8 @@ SORT = "sort the rows of both spaces by id before they are written in shards"
 
 @dataclass(frozen=True)
 class ShardedPair:
-    """Two spaces by shard; shard i of both has the same rows in the same order. Ids are compared while the shards are read.
+    """Two spaces by shard; shard i of both has the same rows in the same order. Ids are compared while the
+    shards are read.
 
     Raises
     ------
@@ -221,17 +252,18 @@ class ShardedPair:
         if other is not None:
             first, second = other
             raise SpaceError(
-                f"expected shards with the same rows in the same order, got {first.n:,} rows in {first.name!r} of "
-                f"{self.source.name!r} and {second.n:,} in {second.name!r} of {self.target.name!r}; write both with the same "
-                "rows per shard, sorted by id"
+                f"expected shards with the same rows in the same order, got {first.n:,} rows in"
+                f" {first.name!r} of {self.source.name!r} and {second.n:,} in {second.name!r} of"
+                f" {self.target.name!r}; write both with the same rows per shard, sorted by id"
             )
         if len(self.source.shards) != len(self.target.shards):
             longer, shorter = sorted((self.source, self.target), key=lambda space: -len(space.shards))
             missing = [shard.name for shard in longer.shards[len(shorter.shards) :][:3]]
             raise SpaceError(
-                f"expected as many shards in both folders, got {len(self.source.shards):,} in {self.source.name!r} and "
-                f"{len(self.target.shards):,} in {self.target.name!r}: {shorter.name!r} has no partner for {quote(missing)}; "
-                "add it, or move these shards elsewhere"
+                f"expected as many shards in both folders, got {len(self.source.shards):,} in"
+                f" {self.source.name!r} and {len(self.target.shards):,} in {self.target.name!r}:"
+                f" {shorter.name!r} has no partner for {quote(missing)}; add it, or move these shards"
+                " elsewhere"
             )
 
     @property
@@ -255,13 +287,15 @@ def need_same_ids(shards: Shards, blocks: tuple[ShardBlock, ...]) -> None:
         if len(differ):
             row = int(differ[0])
             raise SpaceError(
-                f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same id in both, got "
-                f"{quote([first[row], ids[row]])}; {SORT}"
+                f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same"
+                f" id in both, got {quote([first[row], ids[row]])}; {SORT}"
             )
 
 
 def lengths_above_zero(blocks: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Which rows have a direction in every space, (m,) bool; the others are left out of a comparison, as by `match`."""
+    """Which rows have a direction in every space, (m,) bool; the others are left out of a comparison, as
+    by `match`.
+    """
     return np.logical_and.reduce([rows.any(axis=1) for rows in blocks])
 
 
@@ -277,8 +311,9 @@ def global_rows(shard: Shard, block: ShardBlock, rows: np.ndarray) -> np.ndarray
 class Gather(ShardWork):
     """The vectors of the rows whose numbers are in the store under a key, of every space; see `put_rows`.
 
-    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: the ids of the first space, and the
-    labels of the first space that has some; labels are None where a shard has none in any space.
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: the ids of the first
+    space, and the labels of the first space that has some; labels are None where a shard has none in any
+    space.
     """
 
     kind: ClassVar[str] = "gather"
@@ -288,7 +323,9 @@ class Gather(ShardWork):
     texts: bool = False
     vectors: bool = True
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         rows = store.get(self.wanted).arrays["rows"]
         start, n = shards[0].start, shards[0].n
         here = rows[(rows >= start) & (rows < start + n)]
@@ -298,13 +335,15 @@ class Gather(ShardWork):
         return arrays, _texts(shards, here - start) if self.texts else {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
-        return {name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()}, _joined(
-            first.metadata["facts"], second.metadata["facts"]
-        )
+        return {
+            name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()
+        }, _joined(first.metadata["facts"], second.metadata["facts"])
 
 
 def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if None in (column, two[name]) else [*column, *two[name]] for name, column in one.items()}
+    return {
+        name: None if None in (column, two[name]) else [*column, *two[name]] for name, column in one.items()
+    }
 
 
 def _texts(shards: Shards, rows: np.ndarray) -> dict[str, Any]:
@@ -330,12 +369,13 @@ def put_rows(store: Store, rows: np.ndarray, texts: bool = False, vectors: bool 
     return Gather(key, texts, vectors)
 
 
-# Which rows of a sharded space are anchors: given ids, or as many as a number says, drawn as `select_anchors` draws them.
+# Which rows of a sharded space are anchors: given ids, or as many as a number says, drawn as `select_anchors`
+# draws them.
 
 
 def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int = 0) -> np.ndarray:
-    """Row numbers (n_anchors,) at random among those that have a direction: the ones that `select_anchors` chooses by "random"
-    of one space with all n rows.
+    """Row numbers (n_anchors,) at random among those that have a direction: the ones that `select_anchors`
+    chooses by "random" of one space with all n rows.
 
     Raises
     ------
@@ -345,7 +385,9 @@ def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int 
     dropped = survey.arrays["dropped"]
     alive = n - len(dropped)
     if not 1 <= n_anchors <= alive:
-        raise SpaceError(f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {n_anchors:,}")
+        raise SpaceError(
+            f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {n_anchors:,}"
+        )
     drawn = np.random.default_rng(random_state).choice(alive, n_anchors, replace=False)
     return rows_beside(drawn, dropped)
 
@@ -356,7 +398,9 @@ def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
 
 
 def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """Where these rows are among the rows that are left when those `without` (ascending) are taken out: not among these."""
+    """Where these rows are among the rows that are left when those `without` (ascending) are taken out:
+    not among these.
+    """
     return rows - np.searchsorted(without, rows)
 
 
@@ -375,22 +419,30 @@ def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -
     """
     ids = list(ids)
     if not ids or len(set(ids)) < len(ids):
-        raise SpaceError(f"anchors: expected distinct ids, at least one, got {len(ids)}, {len(set(ids))} of them distinct")
+        raise SpaceError(
+            f"anchors: expected distinct ids, at least one, got {len(ids)}, {len(set(ids))} of them distinct"
+        )
     rows = np.full(len(ids), -1, dtype=np.int64)
     if space.shards[0].ids:
         places, found = survey.arrays["wanted"]
         rows[places] = found
         if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
             raise SpaceError(
-                f"anchors: expected ids of one row each, {len(several)} occur more than once in {space.name!r}, first "
-                f"{quote(several[:3])}; make the ids distinct"
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in"
+                f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
             )
     else:
-        rows[:] = [int(one) if one.isdecimal() and str(int(one)) == one and int(one) < space.n else -1 for one in ids]
+        rows[:] = [
+            int(one) if one.isdecimal() and str(int(one)) == one and int(one) < space.n else -1 for one in ids
+        ]
     unknown = [one for one, row in zip(ids, rows, strict=True) if row < 0]
     if unknown:
-        raise SpaceError(f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
+        raise SpaceError(
+            f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
+        )
     zero = [ids[place] for place in np.flatnonzero(np.isin(rows, survey.arrays["dropped"]))]
     if zero:
-        raise SpaceError(f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them")
+        raise SpaceError(
+            f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
+        )
     return rows

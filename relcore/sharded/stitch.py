@@ -1,4 +1,6 @@
-"""stitch by shard: heads are fitted on a bounded number of training rows, and tested on the test rows of every shard."""
+"""stitch by shard: heads are fitted on a bounded number of training rows, and tested on the test rows of
+every shard.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ class ShardedStitching:
         With one random state.
     encoders, classes : tuple of str
     confusion : {method: array (E, E, C, C) int64}
-        Rows of the first encoder read by the head of the second: how often a class (third axis) was answered by another; all 0
-        where the two cannot be put together.
+        Rows of the first encoder read by the head of the second: how often a class (third axis) was answered
+        by another; all 0 where the two cannot be put together.
     majority : int
         The most frequent class of all rows: always answering it is the chance level.
     n_trained, n_train : int
@@ -77,7 +79,8 @@ class ShardedStitching:
 
 @dataclass(frozen=True)
 class Labelled(ShardWork):
-    """Counts of the classes, and candidates to train on: labelled rows that are not tested, with the smallest keys.
+    """Counts of the classes, and candidates to train on: labelled rows that are not tested, with the smallest
+    keys.
 
     Arrays: keys and rows (n_candidates,). Facts: classes, label → rows; n_train.
     """
@@ -88,7 +91,9 @@ class Labelled(ShardWork):
     random_state: int
     n_candidates: int
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         counts: Counter[str] = Counter()
         found, n_train = Smallest(self.n_candidates), 0
         for blocks in aligned(shards, labels=True):
@@ -123,7 +128,9 @@ class Confusion(ShardWork):
 
     heads: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         stitching = _stitching(store, self.heads)
         spec, classes, n = stitching.spec, stitching.shared.classes, len(shards)
         number = {label: place for place, label in enumerate(classes)}
@@ -149,20 +156,21 @@ def stitch_shards(
 ) -> ShardedStitching:
     """Every encoder with every head, of sharded spaces with labels, for the first random state of the spec.
 
-    Test rows are those that `stitch_matrix` draws. Up to `most_trained` training rows the numbers are the same; of more
-    rows the heads see a sample, drawn by a hash of the ids.
+    Test rows are those that `stitch_matrix` draws. Up to `most_trained` training rows the numbers are the
+    same; of more rows the heads see a sample, drawn by a hash of the ids.
 
     Raises
     ------
     SpaceError
-        Shards that do not pair, an id of several rows, no labels, fewer than two classes, more classes than confusion matrices
-        of 1 GB count, settings that need all rows at once.
+        Shards that do not pair, an id of several rows, no labels, fewer than two classes, more classes than
+        confusion matrices of 1 GB count, settings that need all rows at once.
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
     if spec.head != "logistic" or spec.anchors or spec.test_ids or spec.order or spec.strategy != "random":
         raise SpaceError(
-            "stitch: expected logistic heads, random anchors and test rows by shard, got other settings; leave them out"
+            "stitch: expected logistic heads, random anchors and test rows by shard, got other settings;"
+            " leave them out"
         )
     for one, other in pairwise(spaces):
         ShardedPair(one, other)
@@ -174,14 +182,21 @@ def stitch_shards(
     _need_few_classes(len(classes), len(spaces), len(spec.methods))
     need_distinct_ids(spaces[0], found.arrays["keys"], found.arrays["rows"])
     if (n_labelled := sum(found.facts["classes"].values())) == found.facts["n_train"]:
-        raise SpaceError(f"expected rows to test on, got none of {n_labelled:,} labelled rows; test on a larger share of them")
+        raise SpaceError(
+            f"expected rows to test on, got none of {n_labelled:,} labelled rows; test on a larger share of"
+            " them"
+        )
     rows = np.sort(found.arrays["rows"])
     trained = runner.run(put_rows(runner.store, rows, texts=True), parts, "gather rows")
     labels = trained.facts["labels"]
     if missing := sorted(set(classes) - set(labels)):
-        raise SpaceError(f"expected training rows of every class, got none of {quote(missing[:3])}; train on more rows")
+        raise SpaceError(
+            f"expected training rows of every class, got none of {quote(missing[:3])}; train on more rows"
+        )
     names = tuple(distinct_names(spaces))
-    key = _put_heads(runner.store, replace(spec, random_states=(state,)), classes, names, trained.arrays, trained.facts)
+    key = _put_heads(
+        runner.store, replace(spec, random_states=(state,)), classes, names, trained.arrays, trained.facts
+    )
     _stitching(runner.store, key)  # which refuses what cannot be fitted
     confusion = runner.run(Confusion(key), parts, "stitch").arrays
     majority = max(range(len(classes)), key=lambda place: (found.facts["classes"][classes[place]], -place))
@@ -190,7 +205,12 @@ def stitch_shards(
 
 
 def _put_heads(
-    store: Store, spec: StitchSpec, classes: tuple[str, ...], names: tuple[str, ...], arrays: Arrays, facts: dict[str, Any]
+    store: Store,
+    spec: StitchSpec,
+    classes: tuple[str, ...],
+    names: tuple[str, ...],
+    arrays: Arrays,
+    facts: dict[str, Any],
 ) -> str:
     """The key of the rows that heads are fitted on: every process fits them once, and alike."""
     told = {"spec": records.to_json(spec), "classes": list(classes), "names": list(names), **facts}
@@ -207,7 +227,10 @@ def _stitching(store: Store, key: str) -> Stitching:
 def _fit(entry: Entry) -> Stitching:
     told, arrays = entry.metadata, entry.arrays
     spec = records.from_json(StitchSpec, told["spec"], "the settings of a stitching")
-    spaces = tuple(LatentSpace(arrays[f"vectors_{side}"], told["ids"], name=name) for side, name in enumerate(told["names"]))
+    spaces = tuple(
+        LatentSpace(arrays[f"vectors_{side}"], told["ids"], name=name)
+        for side, name in enumerate(told["names"])
+    )
     number = {label: place for place, label in enumerate(told["classes"])}
     targets = np.array([number[label] for label in told["labels"]], dtype=np.int64)
     shared, every = SharedRows(spaces, tuple(told["classes"]), targets), np.arange(len(targets))
@@ -221,15 +244,16 @@ def _labels(shards: Sequence[Shard], blocks: Sequence[ShardBlock]) -> np.ndarray
     found = [np.array(block.labels, dtype=object) for block in blocks if block.labels is not None]
     if not found:
         raise SpaceError(
-            f"{shards[0].name}: expected labels to train heads on, got none; write a column label, or <stem>.labels.txt"
+            f"{shards[0].name}: expected labels to train heads on, got none; write a column label, or"
+            " <stem>.labels.txt"
         )
     for other in found[1:]:
         differ = np.flatnonzero(found[0] != other)
         if len(differ):
             ids = shards[0].ids_of(blocks[0])[differ[:1]]
             raise SpaceError(
-                f"{shards[0].name}: expected the same labels in all spaces, got others for {len(differ):,} rows, first "
-                f"{quote(ids)}; write the same label column for all"
+                f"{shards[0].name}: expected the same labels in all spaces, got others for {len(differ):,}"
+                f" rows, first {quote(ids)}; write the same label column for all"
             )
     return found[0]
 
@@ -238,8 +262,8 @@ def _need_few_classes(n: int, n_spaces: int = 2, n_methods: int = 1) -> None:
     most = isqrt(_MOST_COUNTS // (n_methods * n_spaces**2))
     if n > most:
         raise SpaceError(
-            f"labels: expected at most {most:,} classes to count answers by shard, got {n:,} or more; choose other labels, or "
-            "fewer methods"
+            f"labels: expected at most {most:,} classes to count answers by shard, got {n:,} or more; choose"
+            " other labels, or fewer methods"
         )
 
 
@@ -253,7 +277,9 @@ def _count(counts: np.ndarray, given: np.ndarray, truth: np.ndarray) -> None:
     n_classes = given.shape[-1]
     for i, j in np.ndindex(counts.shape[:2]):
         if not np.isnan(given[i, j, :, 0]).any():
-            counts[i, j] += np.bincount(truth * n_classes + given[i, j].argmax(axis=-1), minlength=n_classes**2)
+            counts[i, j] += np.bincount(
+                truth * n_classes + given[i, j].argmax(axis=-1), minlength=n_classes**2
+            )
 
 
 def _score(counts: np.ndarray, metric: str) -> float:

@@ -1,4 +1,6 @@
-"""Survey: the first pass over one space or a pair: means, rows without direction, and which rows are to be queries."""
+"""Survey: the first pass over one space or a pair: means, rows without direction, and which rows are to be
+queries.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,9 @@ _SMALL = 1e-30  # a mean square below has digits that float32 lacks
 class Survey(ShardWork):
     """Sums of the rows that have a direction in every space, and candidates for queries.
 
-    Arrays: sum_0, sum_1 (d,), squares (2,), the sums of squared lengths, and largest (2,), the largest |x|; dropped (m,), rows
-    that are zero in a space; keys and rows (n_candidates,), those with the smallest `row_keys`, ascending by key; wanted
-    (2, m), place among `wanted` and row. Facts: n, rows kept.
+    Arrays: sum_0, sum_1 (d,), squares (2,), the sums of squared lengths, and largest (2,), the largest |x|;
+    dropped (m,), rows that are zero in a space; keys and rows (n_candidates,), those with the smallest
+    `row_keys`, ascending by key; wanted (2, m), place among `wanted` and row. Facts: n, rows kept.
 
     Attributes
     ----------
@@ -45,8 +47,8 @@ class Survey(ShardWork):
     wanted : tuple of str
         Ids whose rows are looked for.
     classes_of : int
-        The space whose labels are counted, −1 for none. Facts then: classes, label → rows that have a direction and this label;
-        None where there are more than 100,000.
+        The space whose labels are counted, −1 for none. Facts then: classes, label → rows that have a
+        direction and this label; None where there are more than 100,000.
     """
 
     kind: ClassVar[str] = "survey"
@@ -58,7 +60,9 @@ class Survey(ShardWork):
     wanted: tuple[str, ...] = ()
     classes_of: int = -1
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+    def of_shard(
+        self, shards: Shards, store: Store, report: Report = silent
+    ) -> tuple[Arrays, dict[str, Any]]:
         sums = [np.zeros(shard.width) for shard in shards]
         squares, largest = np.zeros(len(shards)), np.zeros(len(shards))
         dropped, found, kept = [], Smallest(self.n_candidates), 0
@@ -87,7 +91,9 @@ class Survey(ShardWork):
                     found.add(row_keys(ids[alive], self.stream, self.random_state), rows[alive])
             if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
                 classes.update(
-                    label for label, kept in zip(blocks[self.classes_of].labels, alive, strict=True) if kept and label
+                    label
+                    for label, kept in zip(blocks[self.classes_of].labels, alive, strict=True)
+                    if kept and label
                 )
             kept += int(np.count_nonzero(alive))
             report(blocks[0].first + len(alive), shards[0].n, shards[0].name)
@@ -139,10 +145,12 @@ class Smallest:
 
 
 def need_distinct_ids(space: ShardedSpace, keys: np.ndarray, rows: np.ndarray) -> None:
-    """Raise a SpaceError where two of the rows (m,) with the smallest `row_keys`, ascending, have the same id.
+    """Raise a SpaceError where two of the rows (m,) with the smallest `row_keys`, ascending, have the same
+    id.
 
-    All rows of one id have one key, so they are all among the smallest keys or, but for the last, none of them. If a share p of
-    the ids repeats, it is found with probability 1 − (1 − p)^m; ids of other rows are not compared.
+    All rows of one id have one key, so they are all among the smallest keys or, but for the last, none of
+    them. If a share p of the ids repeats, it is found with probability 1 − (1 − p)^m; ids of other rows are
+    not compared.
     """
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
     if not len(pairs) or not space.shards[0].ids:
@@ -153,13 +161,15 @@ def need_distinct_ids(space: ShardedSpace, keys: np.ndarray, rows: np.ndarray) -
         one, other = (space.shard_of(int(some[same[0]])).name for some in (first, second))
         twice = quote(space.ids_of(first[same[:1]]))
         raise SpaceError(
-            f"{space.name}: ids must be distinct, {twice} occurs more than once, in {one!r} and in {other!r}; leave out rows "
-            "that were written twice"
+            f"{space.name}: ids must be distinct, {twice} occurs more than once, in {one!r} and in {other!r};"
+            " leave out rows that were written twice"
         )
 
 
 def _squares(rows: np.ndarray, total: np.ndarray) -> float:
-    """Σ‖x‖² of rows (m, d) with the sum `total` (d,); in float64 where float32 overflows, or loses a small spread."""
+    """Σ‖x‖² of rows (m, d) with the sum `total` (d,); in float64 where float32 overflows, or loses a small
+    spread.
+    """
     with np.errstate(over="ignore"):
         found = float(np.vecdot(rows, rows).sum(dtype=np.float64))
     if max(total @ total / len(rows), _SMALL * rows.size) < 0.9999 * found < np.inf:
@@ -173,7 +183,8 @@ def _need_distinct(name: str, ids: np.ndarray) -> None:
     if not index.is_unique:
         twice = index[index.duplicated()].unique()
         raise SpaceError(
-            f"{name}: ids must be distinct, {len(twice):,} occur more than once, first {quote(twice[:3])}; mend them"
+            f"{name}: ids must be distinct, {len(twice):,} occur more than once, first {quote(twice[:3])};"
+            " mend them"
         )
 
 
@@ -184,8 +195,8 @@ def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
 def _few(dropped: np.ndarray) -> np.ndarray:
     if len(dropped) > _MOST_DROPPED:
         raise SpaceError(
-            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more to come; "
-            "leave them out when the shards are written"
+            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more"
+            " to come; leave them out when the shards are written"
         )
     return dropped
 
@@ -196,7 +207,9 @@ _ROUNDED = 2.0**-17  # as there: of the spread
 
 
 def mean_from_sums(total: np.ndarray, square: float, n: int) -> np.ndarray:
-    """(d,) from Σx (d,), Σ‖x‖² and n: float32, unless its rounding is a noticeable part of the spread of the rows."""
+    """(d,) from Σx (d,), Σ‖x‖² and n: float32, unless its rounding is a noticeable part of the spread of
+    the rows.
+    """
     mean = total / n
     kept = mean.astype(np.float32)
     spread = np.sqrt(max(square / n - float(mean @ mean), 0.0))
@@ -212,8 +225,9 @@ _DISTINCT_ROWS_ROWS = 2048
 class DistinctRows:
     """Rows with the smallest hashes of their content, and how often each occurs.
 
-    All copies of a row have one hash, so they are in this sample together, and their share in it is that of all rows: exact up
-    to 100,000 distinct rows, an estimate from 100,000 of them above (the bottom-k sketch of Cohen and Kaplan 2007).
+    All copies of a row have one hash, so they are in this sample together, and their share in it is that of
+    all rows: exact up to 100,000 distinct rows, an estimate from 100,000 of them above (the bottom-k sketch
+    of Cohen and Kaplan 2007).
 
     Attributes
     ----------
@@ -244,6 +258,8 @@ class DistinctRows:
 def _hashes(rows: np.ndarray) -> np.ndarray:
     """A number for each row that equal rows share, and others do not but once in 10¹⁸ pairs; int64 from 0."""
     bits = (np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0)).view(np.uint32)  # −0 equals 0
-    factors = np.random.default_rng(0).integers(1 << 63, size=bits.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    factors = np.random.default_rng(0).integers(1 << 63, size=bits.shape[1], dtype=np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
     products = (bits * factors).sum(axis=1)  # uint64, which wraps around
     return (scrambled(products.view(np.int64), 0) >> np.uint64(1)).view(np.int64)

@@ -22,7 +22,9 @@ _HIGHEST_HALF = 65504
 
 
 class Origin:
-    """Where mapped rows come from; by itself a place of which nothing is known. `relcore.files.on_disk` knows files."""
+    """Where mapped rows come from; by itself a place of which nothing is known. `relcore.files.on_disk`
+    knows files.
+    """
 
     def need_unchanged(self) -> None:
         """Raise a SpaceError where the rows are no longer those that were mapped."""
@@ -41,7 +43,9 @@ class Origin:
 
 
 class FileStamp(NamedTuple):
-    """A file as it was: its absolute path, its number on the disk, when it was last written (ns), and its bytes."""
+    """A file as it was: its absolute path, its number on the disk, when it was last written (ns), and its
+    bytes.
+    """
 
     path: str
     inode: int
@@ -65,8 +69,8 @@ class FileStamp(NamedTuple):
             return
         if now.inode == self.inode and now != self:
             raise SpaceError(
-                f"{path.name}: expected a file that stays as it was when it was opened, got one that was changed since; "
-                "load it again"
+                f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
+                " changed since; load it again"
             )
 
 
@@ -83,12 +87,14 @@ class StampedFile(Origin):
 class MappedRows(NDArrayOperatorsMixin):
     """A matrix (n, d) whose rows lie in files, in one part or several; what is read of it is float32.
 
-    Rows, slices and masks read only those rows; NumPy's functions take the whole matrix as float32, which needs its memory.
+    Rows, slices and masks read only those rows; NumPy's functions take the whole matrix as float32, which
+    needs its memory.
 
     Parameters
     ----------
     parts : matrices (n₁, d), (n₂, d), …
-        Rows one after the other: float16, float32, float64, or bfloat16 as uint16; read-only maps, or kept in memory.
+        Rows one after the other: float16, float32, float64, or bfloat16 as uint16; read-only maps, or kept in
+        memory.
     origin : Origin, optional
         Where they come from.
 
@@ -129,7 +135,9 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @property
     def plain(self) -> np.ndarray | None:
-        """The map itself where it is one part of float32, which NumPy's functions take as it is; else None."""
+        """The map itself where it is one part of float32, which NumPy's functions take as it is; else
+        None.
+        """
         return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
 
     def __getitem__(self, rows: Any) -> np.ndarray:
@@ -137,7 +145,11 @@ class MappedRows(NDArrayOperatorsMixin):
             return self[rows[0]][:, *rows[1:]] if isinstance(rows[0], slice) else np.asarray(self)[rows]
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
-            return self._slice(start, max(start, stop)) if step == 1 else self._some(np.arange(start, stop, step))
+            return (
+                self._slice(start, max(start, stop))
+                if step == 1
+                else self._some(np.arange(start, stop, step))
+            )
         rows = np.asarray(rows)
         if rows.dtype == bool and rows.shape != (len(self),):
             raise IndexError(f"expected a mask of {len(self)} rows, got one of shape {rows.shape}")
@@ -146,7 +158,9 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Euclidean lengths (n,) of the rows, from one pass over them; finite where, and only where, a row is."""
+        """Euclidean lengths (n,) of the rows, from one pass over them; finite where, and only where, a row
+        is.
+        """
         found = self.origin.known_lengths()
         if found is None or found.shape != (len(self),):
             found = np.concatenate([lengths(block) for _, block in self.blocks()])
@@ -185,7 +199,9 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.asarray(self).astype(dtype, **settings)
 
     def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
-        """As NumPy's; block by block along rows in float64, with the digits of NumPy's sum of one row after another."""
+        """As NumPy's; block by block along rows in float64, with the digits of NumPy's sum of one row
+        after another.
+        """
         if axis != 0 or dtype != np.float64:
             return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
         total = np.zeros((1, self.shape[1]))
@@ -208,7 +224,9 @@ class MappedRows(NDArrayOperatorsMixin):
     def _slice(self, start: int, stop: int) -> np.ndarray:
         """Rows start … stop − 1: of one part of float32 the map itself, else a matrix of their own."""
         self.origin.need_unchanged()
-        first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right").clip(max=len(self._parts) - 1)
+        first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right").clip(
+            max=len(self._parts) - 1
+        )
         if first == last:
             begin = self._begin(first)
             return as_float32(self._parts[first][start - begin : stop - begin])
@@ -241,7 +259,9 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def mapped(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that no copy has to be made of: `MappedRows`, or a read-only map of float16 or float32."""
+    """The rows of a matrix on disk that no copy has to be made of: `MappedRows`, or a read-only map of
+    float16 or float32.
+    """
     if isinstance(vectors, MappedRows):
         return vectors
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:
@@ -253,10 +273,11 @@ def mapped(vectors: Any) -> MappedRows | None:
 
 
 def as_float32(rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, as float32, into `out` if given; else float32 as it is.
+    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, as float32, into `out` if given; else
+    float32 as it is.
 
-    float16 by shifts of its bits, to the same numbers as NumPy's cast, which takes six times as long where it is not a single
-    instruction of the processor.
+    float16 by shifts of its bits, to the same numbers as NumPy's cast, which takes six times as long where it
+    is not a single instruction of the processor.
     """
     if out is None:
         if rows.dtype == np.float32:
@@ -272,10 +293,14 @@ def as_float32(rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         np.left_shift(bits, 13, out=bits)  # the sign, which the wider integer repeats, stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
         np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
-        if out.size and max(out.max(), -out.min()) > _HIGHEST_HALF:  # NaN and infinity, as if they were numbers
+        if (
+            out.size and max(out.max(), -out.min()) > _HIGHEST_HALF
+        ):  # NaN and infinity, as if they were numbers
             out[...] = rows
     else:
-        with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
+        with np.errstate(
+            over="ignore"
+        ):  # too large for float32 becomes infinite, and is reported as such later
             out[...] = rows
     return out
 
@@ -302,7 +327,8 @@ def _bases(array: np.ndarray) -> Iterator[Any]:
     yield base
 
 
-# MadeRows: some rows of a space in a representation, each block made when it is used; the whole matrix is never formed.
+# MadeRows: some rows of a space in a representation, each block made when it is used; the whole matrix is
+# never formed.
 
 _FIRST = 4096  # rows that tell the magnitude of all
 
@@ -320,7 +346,9 @@ class MadeRows:
         Rows of the space, in the order in which they count here.
     """
 
-    def __init__(self, vectors: np.ndarray, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray) -> None:
+    def __init__(
+        self, vectors: np.ndarray, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
+    ) -> None:
         self.vectors, self.made, self.numbers = vectors, made, numbers
         self.shape = (len(numbers), made(np.asarray(vectors[numbers[:1]])).shape[1])
 

@@ -1,8 +1,8 @@
 """Selections that leave the app: rows by id, with the spaces they were selected in.
 
-A session file holds one under ``panes: selection``. `relscope app --print-selection` prints one line of JSON for each new one.
-A line of many rows names a file, which holds what would have been in the line. msgspec reads all three, since its strict reader
-takes a million ids in a fraction of a second.
+A session file holds one under ``panes: selection``. `relscope app --print-selection` prints one line of JSON
+for each new one. A line of many rows names a file, which holds what would have been in the line. msgspec
+reads all three, since its strict reader takes a million ids in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Selection:
         if digests and space.digest not in digests:
             of = " and ".join(f"{one.name!r} ({one.digest[:8]}…)" for one in self.spaces)
             raise SpaceError(
-                f"selection: expected one of the spaces {of}, got {space.name!r} ({space.digest[:8]}…); load the file that was "
-                "open in the app"
+                f"selection: expected one of the spaces {of}, got {space.name!r} ({space.digest[:8]}…); load"
+                " the file that was open in the app"
             )
         return space.rows(self.ids)
 
@@ -125,15 +125,21 @@ class _Either:
 
 
 def to_line(selection: Selection, file: Path | None = None) -> str:
-    """One line of JSON, in ASCII and without its line break; with `file`, its path instead of the ids and rows."""
-    spaces = [{"name": one.name, "digest": one.digest} | ({} if file else {"rows": one.rows}) for one in selection.spaces]
+    """One line of JSON, in ASCII and without its line break; with `file`, its path instead of the ids and
+    rows.
+    """
+    spaces = [
+        {"name": one.name, "digest": one.digest} | ({} if file else {"rows": one.rows})
+        for one in selection.spaces
+    ]
     where = {"file": str(file)} if file else {"ids": selection.ids}
     head = {"session": selection.session, "time": selection.time, "n": len(selection.ids)}
     return json.dumps(head | where | {"spaces": spaces}, separators=(",", ":"))
 
 
 def from_session_file(content: bytes) -> tuple[str, ...] | None:
-    """The ids under ``panes: selection`` of a session file; () in those of versions that did not save it, None if left out.
+    """The ids under ``panes: selection`` of a session file; () in those of versions that did not save it,
+    None if left out.
 
     Raises
     ------
@@ -157,31 +163,37 @@ def read_selection(path: str | Path) -> Selection:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "1.json")
-    ...     _ = path.write_text('{"n": 2, "ids": ["king", "queen"], "spaces": [{"name": "words", "digest": "5f3a"}]}')
+    ...     _ = path.write_text('{"n": 2, "ids": ["king", "queen"], "spaces": [{"name": "words", "digest":
+    "5f3a"}]}')
     ...     read_selection(path).ids
     ('king', 'queen')
     """
     path, where = regular_file(allowed(path)), f"{str(path)!r:.200}"
     if path.stat().st_size > _MOST_BYTES:
-        raise SpaceError(f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB")
+        raise SpaceError(
+            f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB"
+        )
     content = path.read_bytes()
     if not isinstance(_decoded(_Either, content, where).session, dict):
         return _held(_decoded(_Line, content, where), where)
     read = _decoded(_SessionFile, content, where)
     if read.panes.selection is None:
         raise SpaceError(
-            f"{where}: expected a session file with its selection, got one whose selection was too large for it; run `relscope "
-            "app --print-selection`, and select the rows again"
+            f"{where}: expected a session file with its selection, got one whose selection was too large for"
+            " it; run `relscope app --print-selection`, and select the rows again"
         )
     saved = read.session
     if not all(0 <= end < len(saved.spaces) for end in (saved.source, saved.target)):
-        raise SpaceError(f"{where}: {_EXPECTED}, got one whose source or target is none of its spaces; save it again")
+        raise SpaceError(
+            f"{where}: {_EXPECTED}, got one whose source or target is none of its spaces; save it again"
+        )
     ends = (saved.spaces[saved.source], saved.spaces[saved.target])
     return Selection(read.panes.selection, tuple(SelectedRows(one.name, one.digest) for one in ends))
 
 
 def read_selections(lines: Iterable[str]) -> Iterator[Selection]:
-    """The selections of the lines that `relscope app --print-selection` prints, each as soon as its line has come.
+    """The selections of the lines that `relscope app --print-selection` prints, each as soon as its line has
+    come.
 
     Parameters
     ----------
@@ -211,7 +223,9 @@ def _held(line: _Line, where: str) -> Selection:
         raise SpaceError(f"{where}: {_EXPECTED}, got one without ids")
     uneven = [one for one in line.spaces if len(one.rows) not in (0, len(line.ids))]
     if line.n != len(line.ids) or uneven:
-        raise SpaceError(f"{where}: {_EXPECTED}, got one with different numbers of ids and rows; was it cut off?")
+        raise SpaceError(
+            f"{where}: {_EXPECTED}, got one with different numbers of ids and rows; was it cut off?"
+        )
     return Selection(line.ids, line.spaces, line.session, line.time)
 
 
@@ -220,5 +234,9 @@ def _decoded(kind: type, content: bytes, where: str) -> Any:
 
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a ValidationError is a DecodeError
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:  # a ValidationError is a DecodeError
         raise SpaceError(f"{where}: {_EXPECTED}, got something else ({error!s:.200})") from None

@@ -18,7 +18,8 @@ from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.magnitude import lengths, too_large, too_small
 from relcore.spaces.rows import mapped
 
-# The parts of a space, checked: vectors in memory, ids, labels and counts; and row numbers as ids, made when they are used.
+# The parts of a space, checked: vectors in memory, ids, labels and counts; and row numbers as ids, made when
+# they are used.
 
 # str() would give "nan", "b'a'"
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
@@ -46,7 +47,10 @@ class RowNumbers(Sequence[str]):
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Row numbers (m,) of the ids, −1 for others, as `pandas.Index.get_indexer` finds them."""
-        found = (int(one) if isinstance(one, str) and len(one) < 19 and _NUMBER.fullmatch(one) else -1 for one in ids)
+        found = (
+            int(one) if isinstance(one, str) and len(one) < 19 and _NUMBER.fullmatch(one) else -1
+            for one in ids
+        )
         return np.array([row if row < self.n else -1 for row in found], dtype=np.intp)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
@@ -58,7 +62,8 @@ class RowNumbers(Sequence[str]):
 
 
 def checked_vectors(given: np.ndarray, name: str) -> np.ndarray:
-    """A matrix (n, d) in memory as read-only float32 that nobody else can change: a copy, or a read-only array itself.
+    """A matrix (n, d) in memory as read-only float32 that nobody else can change: a copy, or a read-only
+    array itself.
 
     Raises
     ------
@@ -69,7 +74,9 @@ def checked_vectors(given: np.ndarray, name: str) -> np.ndarray:
         raise SpaceError(f"{name}: {reason}")
     vectors = np.ascontiguousarray(given, dtype=np.float32)
     if np.may_share_memory(vectors, given) and (vectors.flags.writeable or vectors.base is not None):
-        vectors = vectors.copy()  # the caller's array, or one that it is a view of, stays the caller's to change
+        vectors = (
+            vectors.copy()
+        )  # the caller's array, or one that it is a view of, stays the caller's to change
     vectors.flags.writeable = False
     return vectors
 
@@ -87,7 +94,9 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     types = set(map(type, items))
     if not _NO_TEXTS.isdisjoint(types):
         row, item = next((row, item) for row, item in enumerate(items) if type(item) in _NO_TEXTS)
-        raise SpaceError(f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first")
+        raise SpaceError(
+            f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first"
+        )
     strings = np.empty(expected, dtype=object)
     strings[:] = items if types == {str} and not isinstance(items, str) else [str(item) for item in items]
     return strings
@@ -96,7 +105,9 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
 def need_distinct_ids(index: pd.Index, name: str) -> None:
     """Raise a SpaceError where an id is empty or occurs twice."""
     if "" in index:
-        raise SpaceError(f"{name}, row {index.get_indexer_for([''])[0] + 1}: expected an id, got an empty one; fill it")
+        raise SpaceError(
+            f"{name}, row {index.get_indexer_for([''])[0] + 1}: expected an id, got an empty one; fill it"
+        )
     if index.is_unique:
         return
     twice = index[index.duplicated()].unique()
@@ -116,9 +127,15 @@ def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
     """
     given = np.asarray(counts)
     whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given)))
-    if not whole or given.ndim != 1 or (given < 0).any() or (given >= (2.0**63 if given.dtype.kind == "f" else 2**63)).any():
+    if (
+        not whole
+        or given.ndim != 1
+        or (given < 0).any()
+        or (given >= (2.0**63 if given.dtype.kind == "f" else 2**63)).any()
+    ):
         raise SpaceError(
-            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round or leave them out"
+            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round"
+            " or leave them out"
         )
     return given.astype(np.int64)
 
@@ -165,9 +182,11 @@ def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """How many rows (n, d) float32 have the very bytes of another row; of a mapped file with the memory of a block.
+    """How many rows (n, d) float32 have the very bytes of another row; of a mapped file with the memory of a
+    block.
 
-    Rows of different hashes (64 bits) differ. Those of equal hashes, few unless rows are equal, are compared by their bytes.
+    Rows of different hashes (64 bits) differ. Those of equal hashes, few unless rows are equal, are compared
+    by their bytes.
     """
     hashes = np.empty(len(vectors), dtype=np.int64)
     for start in range(0, len(vectors), _ROWS):
@@ -190,9 +209,10 @@ class LatentSpace:
     Parameters
     ----------
     vectors : array (n, d)
-        Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory map of float16
-        or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk: `vectors` then is a float32 map, or
-        `MappedRows`, of which slices, rows and masks are float32. Its file must not be written again while it is in use.
+        Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory
+        map of float16 or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk:
+        `vectors` then is a float32 map, or `MappedRows`, of which slices, rows and masks are float32. Its
+        file must not be written again while it is in use.
     ids : n distinct strings
         What pairs this space with another; see `match`. `RowNumbers` are made when they are used.
     name : str
@@ -202,13 +222,14 @@ class LatentSpace:
     payload : n items, optional
         The item of each row (a sentence, the path of a picture).
     counts : n non-negative integers, optional
-        How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is absent.
+        How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is
+        absent.
 
     Raises
     ------
     SpaceError
-        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate or empty ids; ids or labels
-        that are bytes, fractions or missing; counts that are negative, fractions or beyond int64.
+        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate or empty ids; ids
+        or labels that are bytes, fractions or missing; counts that are negative, fractions or beyond int64.
 
     Examples
     --------
@@ -234,9 +255,17 @@ class LatentSpace:
         self._stored = stored = mapped(vectors)
         given = np.asarray(vectors) if stored is None else stored
         if given.ndim != 2 or 0 in given.shape:
-            raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
+            raise SpaceError(
+                f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}"
+            )
         self.name = name
-        self._vectors = checked_vectors(given, name) if stored is None else stored if stored.plain is None else stored.plain
+        self._vectors = (
+            checked_vectors(given, name)
+            if stored is None
+            else stored
+            if stored.plain is None
+            else stored.plain
+        )
         n = len(given)
         self._row_numbers = ids if isinstance(ids, RowNumbers) and len(ids) == n else None
         if self._row_numbers is None:
@@ -252,21 +281,23 @@ class LatentSpace:
             need_distinct_ids(self.index, name)
 
     def _check_finite(self) -> None:
-        # A finite sum proves finite rows at a fraction of the cost of looking at every value; of a map the lengths are known.
+        # A finite sum proves finite rows at a fraction of the cost of looking at every value; of a map the
+        # lengths are known.
         known = None if self._stored is None else self._stored.lengths
         if np.isfinite(np.sum(self.vectors if known is None else known, dtype=np.float64)):
             return
         bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1) if known is None else ~np.isfinite(known))
         if len(bad):
             raise SpaceError(
-                f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first {quote(self.ids[bad[:3]])}; "
-                "drop these rows, or load the file with invalid='drop' (in a command FILE#invalid=drop); "
-                "float32 holds numbers up to 3.4e38"
+                f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first"
+                f" {quote(self.ids[bad[:3]])}; drop these rows, or load the file with invalid='drop' (in a"
+                " command FILE#invalid=drop); float32 holds numbers up to 3.4e38"
             )
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vectors (n, d), float32 and read-only; of a file that is mapped, once it is known to be as it was.
+        """The vectors (n, d), float32 and read-only; of a file that is mapped, once it is known to be as it
+        was.
 
         Raises
         ------
@@ -308,14 +339,18 @@ class LatentSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the name."""
+        """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the
+        name.
+        """
         columns = self._row_numbers or self.ids, self.labels, self.counts
         if self._stored is None:
             return digest_of_content(self._vectors.shape, [self._vectors], columns)
         told, origin = digest_of_columns(columns), self._stored.origin
         origin.need_unchanged()
         if (known := origin.known_digest(told)) is None:
-            known = digest_of_content(self._stored.shape, (block for _, block in self._stored.blocks()), columns)
+            known = digest_of_content(
+                self._stored.shape, (block for _, block in self._stored.blocks()), columns
+            )
             origin.keep_digest(told, known)
         return known
 
@@ -334,15 +369,24 @@ class LatentSpace:
             Ids that the space lacks, naming the first three.
         """
         ids = list(ids)
-        rows = self._row_numbers.rows(ids) if self._row_numbers else self.index.get_indexer(pd.Index(ids, dtype=object))
+        rows = (
+            self._row_numbers.rows(ids)
+            if self._row_numbers
+            else self.index.get_indexer(pd.Index(ids, dtype=object))
+        )
         unknown = [identifier for identifier, row in zip(ids, rows, strict=True) if row < 0]
         if unknown:
-            raise SpaceError(f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
+            raise SpaceError(
+                f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
+            )
         return rows
 
     def with_columns(self, **changes: Any) -> LatentSpace:
         """The same vectors with another name, ids, labels, payload or counts."""
-        columns = {"ids": self._row_numbers or self.ids, **{key: getattr(self, key) for key in ("name", *_COLUMNS)}}
+        columns = {
+            "ids": self._row_numbers or self.ids,
+            **{key: getattr(self, key) for key in ("name", *_COLUMNS)},
+        }
         return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
 
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
@@ -407,12 +451,16 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
         in_target = rows[in_source]
     if not len(in_source):
         raise NoCommonId(
-            f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and "
-            f"{quote(target.ids[:2])}); encode the same items with both, or give both files the same id column"
+            f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and"
+            f" {quote(target.ids[:2])}); encode the same items with both, or give both files the same id"
+            " column"
         )
     alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
     if not alive.any():
-        raise SpaceError(f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero vector")
+        raise SpaceError(
+            f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
+            " vector"
+        )
     return Match(
         source=_take_unless_all(source, in_source[alive]),
         target=_take_unless_all(target, in_target[alive]),

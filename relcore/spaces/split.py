@@ -1,8 +1,8 @@
 """Split: which rows are anchors, which are trained on and which are scored, disjoint by construction.
 
-Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map fitted on pairs fits these
-pairs. A score on them is optimistic for every method. So everything that computes a score takes a `Split` and uses its test
-rows only.
+Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map fitted on
+pairs fits these pairs. A score on them is optimistic for every method. So everything that computes a score
+takes a `Split` and uses its test rows only.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ _QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
-    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it stands.
+    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it
+    stands.
 
-    It depends on the id, the stream and the random state alone, so one more or one less row in one of two spaces changes no
-    other row. Two streams are independent.
+    It depends on the id, the stream and the random state alone, so one more or one less row in one of two
+    spaces changes no other row. Two streams are independent.
     """
-    key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()  # SipHash takes 16 characters
+    key = hashlib.blake2b(
+        f"{stream}/{random_state}".encode(), digest_size=8
+    ).hexdigest()  # SipHash takes 16 characters
     hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
     return hashed / 2.0**64
 
 
-def smallest_keys(n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None) -> np.ndarray:
-    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, ascending by number; all where there are fewer.
+def smallest_keys(
+    n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
+) -> np.ndarray:
+    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, ascending by number; all where
+    there are fewer.
 
     Block by block, so that the memory does not depend on n. `without` are numbers that are not drawn.
     """
@@ -85,11 +91,16 @@ class Split:
         owner = np.zeros(len(self.ids), dtype=np.int64)
         for name, rows in parts.items():
             if len(rows) and (rows.min() < 0 or rows.max() >= len(self.ids)):
-                raise SpaceError(f"split: expected {name} among rows 0 … {len(self.ids) - 1}, got {rows.min()} … {rows.max()}")
+                raise SpaceError(
+                    f"split: expected {name} among rows 0 … {len(self.ids) - 1}, got {rows.min()} …"
+                    f" {rows.max()}"
+                )
             owner += np.bincount(rows, minlength=len(owner)) if len(rows) else 0
         if owner.max(initial=0) > 1:
             twice = self.ids[owner > 1]
-            raise SpaceError(f"split: expected each row in one part, got {len(twice)} in two, first {quote(twice[:3])}")
+            raise SpaceError(
+                f"split: expected each row in one part, got {len(twice)} in two, first {quote(twice[:3])}"
+            )
 
     @property
     def n(self) -> int:
@@ -118,7 +129,9 @@ class Split:
         return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
 
     def _query_keys(self) -> np.ndarray:
-        """(t,). Where most rows are test rows the keys of all are kept with the ids: every step of a page asks for them."""
+        """(t,). Where most rows are test rows the keys of all are kept with the ids: every step of a page
+        asks for them.
+        """
         if 2 * len(self.test) < self.n:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)
@@ -131,7 +144,8 @@ class Split:
 
     @classmethod
     def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:
-        """Every row that is not an anchor is a test row: for scores of methods that were fitted on the anchors only.
+        """Every row that is not an anchor is a test row: for scores of methods that were fitted on the
+        anchors only.
 
         Raises
         ------
@@ -141,7 +155,10 @@ class Split:
         ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
         test = _without(np.arange(len(ids)), anchors, len(ids))
         if not len(test):
-            raise SpaceError(f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer anchors")
+            raise SpaceError(
+                f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer"
+                " anchors"
+            )
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod
@@ -155,12 +172,14 @@ class Split:
         labels: Sequence | None = None,
         random_state: int = 0,
     ) -> Split:
-        """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out of them.
+        """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out
+        of them.
 
         Parameters
         ----------
         test_fraction : float
-            Share of the rows to test on, above 0 and below 1; each row is drawn independently, so the share is met on average.
+            Share of the rows to test on, above 0 and below 1; each row is drawn independently, so the share
+            is met on average.
         test_ids : ids, optional
             Test on these instead; unknown ids are ignored.
         labels : n labels, optional
@@ -178,7 +197,9 @@ class Split:
         drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
         drawn[anchors] = False
         if not len(test_ids):
-            if not drawn.any() and len(ids) - len(anchors) > 1:  # few rows: the one whose turn would come first
+            if (
+                not drawn.any() and len(ids) - len(anchors) > 1
+            ):  # few rows: the one whose turn would come first
                 rest = _without(np.arange(len(ids)), anchors, len(ids))
                 drawn[rest[np.argmin(keys[rest])]] = True
             if labels is not None:
@@ -190,7 +211,10 @@ class Split:
                 if len(test_ids)
                 else "too few rows"
             )
-            raise SpaceError(f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors: {given}")
+            raise SpaceError(
+                f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors:"
+                f" {given}"
+            )
         return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
 
 

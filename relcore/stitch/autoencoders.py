@@ -32,12 +32,14 @@ _KL_WEIGHT = 1e-3
 
 @dataclass(frozen=True)
 class AutoencoderSpec:
-    """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their code).
+    """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their
+    code).
 
-    The encoder has up to four convolutions (32, 64, 128, 256 channels; 3 × 3, stride 2, BatchNorm, GELU), until a side is 2
-    pixels long. The decoder has the transposed convolutions, and a last convolution with a sigmoid. The relative decoder reads
-    the cosines of the flattened features to those of the anchors through LayerNorm, Linear and GELU, without a bottleneck. The
-    anchors are encoded again in every pass, without a gradient.
+    The encoder has up to four convolutions (32, 64, 128, 256 channels; 3 × 3, stride 2, BatchNorm, GELU),
+    until a side is 2 pixels long. The decoder has the transposed convolutions, and a last convolution with a
+    sigmoid. The relative decoder reads the cosines of the flattened features to those of the anchors through
+    LayerNorm, Linear and GELU, without a bottleneck. The anchors are encoded again in every pass, without a
+    gradient.
 
     Attributes
     ----------
@@ -77,7 +79,9 @@ class AutoencoderSpec:
 class Autoencoder:
     """A trained autoencoder, made by `fit_autoencoder`; encoder and decoder can be called separately."""
 
-    def __init__(self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor, device: str) -> None:
+    def __init__(
+        self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor, device: str
+    ) -> None:
         self.spec, self.parts, self.anchors, self.device = spec, parts, anchors, device
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -99,7 +103,9 @@ class Autoencoder:
         """
         expected = self.parts["read"][-2].in_features
         if codes.ndim != 2 or codes.shape[1] != expected:
-            raise SpaceError(f"expected codes of width {expected}, got shape {codes.shape}; stitch models of one spec")
+            raise SpaceError(
+                f"expected codes of width {expected}, got shape {codes.shape}; stitch models of one spec"
+            )
         return self._apply(lambda part: _draw(self.parts, part), np.asarray(codes, dtype=np.float32))[:, 0]
 
     def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], rows: np.ndarray) -> np.ndarray:
@@ -117,15 +123,18 @@ def fit_autoencoder(
     random_state: int = 0,
     report: Report = silent,
 ) -> Autoencoder:
-    """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute models ignore.
+    """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute
+    models ignore.
 
-    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1); the optimiser is AdamW. Training
-    uses a GPU if there is one, else one thread, so equal settings give equal bits. `report` gets the mean loss of each epoch.
+    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1); the optimiser is
+    AdamW. Training uses a GPU if there is one, else one thread, so equal settings give equal bits. `report`
+    gets the mean loss of each epoch.
 
     Raises
     ------
     SpaceError
-        Fewer than two pictures, values outside 0 … 1, fewer than two anchors, or anchors outside the pictures.
+        Fewer than two pictures, values outside 0 … 1, fewer than two anchors, or anchors outside the
+        pictures.
     """
     import torch
 
@@ -136,7 +145,9 @@ def fit_autoencoder(
     if spec.representation != "absolute" and (
         len(anchor_rows) < 2 or anchor_rows.min() < 0 or anchor_rows.max() >= len(pixels)
     ):
-        raise SpaceError(f"anchors: expected two rows or more of 0 … {len(pixels) - 1}, got {anchor_rows.tolist()[:5]}")
+        raise SpaceError(
+            f"anchors: expected two rows or more of 0 … {len(pixels) - 1}, got {anchor_rows.tolist()[:5]}"
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with reproducible(random_state):
         parts = _parts(spec, pixels.shape[2:], len(anchor_rows)).to(device)
@@ -144,7 +155,9 @@ def fit_autoencoder(
         anchors = rows[torch.from_numpy(anchor_rows)] if spec.representation != "absolute" else rows[:0]
         n_batches = max(1, len(rows) // spec.batch_size)
         optimiser = torch.optim.AdamW(parts.parameters(), spec.learning_rate)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, partial(_warmth, n_steps=spec.epochs * n_batches))
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimiser, partial(_warmth, n_steps=spec.epochs * n_batches)
+        )
         for epoch in range(1, spec.epochs + 1):
             parts.train()
             total = 0.0
@@ -162,12 +175,19 @@ def fit_autoencoder(
 
 
 def _warmth(step: int, n_steps: int) -> float:
-    """Share of the highest learning rate: a linear rise over a fifth of the steps, then half a cosine down to 0."""
+    """Share of the highest learning rate: a linear rise over a fifth of the steps, then half a cosine down
+    to 0.
+    """
     rising = max(1, n_steps // 5)
-    return min((step + 1) / rising, 0.5 + 0.5 * math.cos(math.pi * max(0, step + 1 - rising) / max(1, n_steps - rising)))
+    return min(
+        (step + 1) / rising,
+        0.5 + 0.5 * math.cos(math.pi * max(0, step + 1 - rising) / max(1, n_steps - rising)),
+    )
 
 
-def restore_autoencoder(arrays: Mapping[str, np.ndarray], spec: AutoencoderSpec, size: tuple[int, int]) -> Autoencoder:
+def restore_autoencoder(
+    arrays: Mapping[str, np.ndarray], spec: AutoencoderSpec, size: tuple[int, int]
+) -> Autoencoder:
     """The model of `Autoencoder.arrays`, for pictures of (height, width)."""
     import torch
 
@@ -182,7 +202,9 @@ def restore_autoencoder(arrays: Mapping[str, np.ndarray], spec: AutoencoderSpec,
 def _pixels(images: np.ndarray) -> np.ndarray:
     images = np.asarray(images, dtype=np.float32)
     if images.ndim != 3 or not len(images) or images.min() < 0 or images.max() > 1:
-        raise SpaceError(f"expected grey pictures (n, height, width) of values 0 … 1, got shape {images.shape}")
+        raise SpaceError(
+            f"expected grey pictures (n, height, width) of values 0 … 1, got shape {images.shape}"
+        )
     return images[:, None]
 
 
@@ -257,7 +279,9 @@ def _draw(parts: nn.ModuleDict, code: torch.Tensor) -> torch.Tensor:
     return parts["draw"](parts["read"](code))
 
 
-def _loss(parts: nn.ModuleDict, spec: AutoencoderSpec, images: torch.Tensor, anchors: torch.Tensor) -> torch.Tensor:
+def _loss(
+    parts: nn.ModuleDict, spec: AutoencoderSpec, images: torch.Tensor, anchors: torch.Tensor
+) -> torch.Tensor:
     code, divergence = _code(parts, spec, images, anchors)
     error = (_draw(parts, code) - images).square().mean()
     return error + _KL_WEIGHT * divergence / images[0].numel() if spec.variational else error
@@ -276,11 +300,12 @@ class PictureSpec:
     ----------
     dataset : DatasetSpec
     n_train, n_test : int
-        Maximum numbers of pictures to train on and to hold out, drawn with a fixed random state. Held-out pictures are drawn
-        from the fifth that `held_out_rows` names, training pictures (anchors among them) from the rest. Another n_test does
-        not change the training pictures.
+        Maximum numbers of pictures to train on and to hold out, drawn with a fixed random state. Held-out
+        pictures are drawn from the fifth that `held_out_rows` names, training pictures (anchors among them)
+        from the rest. Another n_test does not change the training pictures.
     image_size : int, optional
-        Side in pixels to which every picture is resized, at most 64. Without it the pictures must have one size.
+        Side in pixels to which every picture is resized, at most 64. Without it the pictures must have one
+        size.
     """
 
     dataset: DatasetSpec
@@ -328,12 +353,17 @@ def load_pictures(dataset: Dataset, spec: PictureSpec, report: Report = silent) 
     Raises
     ------
     SpaceError
-        Not a dataset of pictures, fewer than ten, several or too large sizes without `image_size`, an unreadable picture.
+        Not a dataset of pictures, fewer than ten, several or too large sizes without `image_size`, an
+        unreadable picture.
     """
     if dataset.kind != "images":
-        raise SpaceError(f"{dataset.name}: expected pictures, got {dataset.kind}; choose a dataset of pictures")
+        raise SpaceError(
+            f"{dataset.name}: expected pictures, got {dataset.kind}; choose a dataset of pictures"
+        )
     if len(dataset) < 10:
-        raise SpaceError(f"{dataset.name}: expected ten pictures or more, got {len(dataset)}; choose a larger dataset")
+        raise SpaceError(
+            f"{dataset.name}: expected ten pictures or more, got {len(dataset)}; choose a larger dataset"
+        )
     held_out = held_out_rows(len(dataset))
     others = np.setdiff1d(np.arange(len(dataset)), held_out)
     n_train, n_test = part_sizes(len(dataset), spec)
@@ -356,8 +386,8 @@ def _grey(dataset: Dataset, rows: np.ndarray, side: int | None, report: Report) 
     width, height = (side, side) if side else first.size
     if max(width, height) > LARGEST:
         raise SpaceError(
-            f"{dataset.name}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {width} × {height}; "
-            "set image_size=32, say"
+            f"{dataset.name}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {width} ×"
+            f" {height}; set image_size=32, say"
         )
     parts = []
     for start in range(0, len(dataset), _READ):
@@ -369,7 +399,9 @@ def _grey(dataset: Dataset, rows: np.ndarray, side: int | None, report: Report) 
             others = {image.size for image in images} - {(width, height)}
             if others and not side:
                 sizes = " and ".join(f"{one[0]} × {one[1]}" for one in ((width, height), min(others)))
-                raise SpaceError(f"{dataset.name}: expected pictures of one size, got {sizes}; set image_size=32, say")
+                raise SpaceError(
+                    f"{dataset.name}: expected pictures of one size, got {sizes}; set image_size=32, say"
+                )
             parts.append(pixel_array(images, "L", (height, width), dataset.name)[:, 0])
         report(stop, len(dataset), "reading the pictures")
     return np.concatenate(parts).astype(np.float32) / 255

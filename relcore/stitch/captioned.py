@@ -1,4 +1,6 @@
-"""Pictures and words: classify pictures by sentences about their classes, through pairs of a picture and its caption alone."""
+"""Pictures and words: classify pictures by sentences about their classes, through pairs of a picture and
+its caption alone.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from relcore.spaces.split import Split
 from relcore.stitch.heads import fit_head
 from relcore.tasks.task import Task
 
-# Image–text classification without training (ASIF): two encoders share only pairs of a picture and its caption.
+# Image–text classification without training (ASIF): two encoders share only pairs of a picture and its
+# caption.
 
 
 def zero_shot_similarities(
@@ -36,8 +39,9 @@ def zero_shot_similarities(
 ) -> np.ndarray:
     """Similarity of each image to each prompt through paired anchors (ASIF; Norelli et al. 2023).
 
-    An image becomes its cosines to the image anchors, a prompt its cosines to the text anchors. The `keep` largest cosines of
-    each are raised to `exponent`, all others are 0. The similarity is the cosine of the two.
+    An image becomes its cosines to the image anchors, a prompt its cosines to the text anchors. The `keep`
+    largest cosines of each are raised to `exponent`, all others are 0. The similarity is the cosine of the
+    two.
 
     Parameters
     ----------
@@ -60,11 +64,13 @@ def zero_shot_similarities(
     """
     for kind, rows, anchors in (("image", images, image_anchors), ("text", prompts, text_anchors)):
         if rows.ndim != 2 or anchors.ndim != 2 or rows.shape[1] != anchors.shape[1]:
-            raise SpaceError(f"expected {kind} rows and anchors of one width, got shapes {rows.shape} and {anchors.shape}")
+            raise SpaceError(
+                f"expected {kind} rows and anchors of one width, got shapes {rows.shape} and {anchors.shape}"
+            )
     if len(image_anchors) != len(text_anchors) or not len(image_anchors):
         raise SpaceError(
-            f"anchors: expected pairs, a picture and its caption, got {len(image_anchors)} pictures and {len(text_anchors)} "
-            "captions"
+            f"anchors: expected pairs, a picture and its caption, got {len(image_anchors)} pictures and"
+            f" {len(text_anchors)} captions"
         )
     if keep < 1 or not exponent > 0:
         raise SpaceError(f"expected keep of 1 or more and an exponent above 0, got {keep} and {exponent}")
@@ -90,7 +96,14 @@ TEMPLATES = (
     "this is a {}",
     "a small grey picture of a {}",
 )
-GENERAL = ("a photo of a {}", "a picture of a {}", "this is a {}", "there is a {} in the picture", "one can see a {}", "a {}")
+GENERAL = (
+    "a photo of a {}",
+    "a picture of a {}",
+    "this is a {}",
+    "there is a {} in the picture",
+    "one can see a {}",
+    "a {}",
+)
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -101,8 +114,8 @@ class CaptionSpec:
     Attributes
     ----------
     templates : tuple of str
-        Sentences with one {} for the class. The first is the query of a class and no caption; the others are used as captions
-        in turn.
+        Sentences with one {} for the class. The first is the query of a class and no caption; the others are
+        used as captions in turn.
     n_pairs : int
         Number of pictures with captions, drawn at random, with balanced classes.
     keep, exponent : int, float
@@ -120,15 +133,20 @@ class CaptionSpec:
 
     def __post_init__(self) -> None:
         templates = self.templates
-        if any(one.count("{}") != 1 for one in templates) or len(templates) < 2 or len(set(templates)) < len(templates):
+        if (
+            any(one.count("{}") != 1 for one in templates)
+            or len(templates) < 2
+            or len(set(templates)) < len(templates)
+        ):
             raise SpaceError(
-                f"templates: expected two or more different sentences, each with one {{}} for the class, got {templates!r:.200}"
+                "templates: expected two or more different sentences, each with one {} for the class, got"
+                f" {templates!r:.200}"
             )
         need_whole(self, n_pairs=2, keep=1, random_state=0)
         if not self.exponent > 0 or not 0 < self.test_fraction < 1:
             raise SpaceError(
-                f"expected an exponent above 0 and a test_fraction between 0 and 1, got {self.exponent!r} and "
-                f"{self.test_fraction!r}"
+                f"expected an exponent above 0 and a test_fraction between 0 and 1, got {self.exponent!r} and"
+                f" {self.test_fraction!r}"
             )
 
 
@@ -142,7 +160,8 @@ class ZeroShot:
     counts : numbers of pairs, ascending, the last is all
     accuracy : one per count
     chance, head : float
-        Accuracy of always answering the most frequent class; of a head trained on the labels of all rows not held out.
+        Accuracy of always answering the most frequent class; of a head trained on the labels of all rows not
+        held out.
     test_ids, truth, answers : arrays (m,)
         Ids of the held-out rows, and numbers of their classes and of the answers with all pairs.
     """
@@ -160,8 +179,12 @@ class ZeroShot:
 
     def wide(self) -> pd.DataFrame:
         """The table to print."""
-        rows = [(counted(count, "pair"), score) for count, score in zip(self.counts, self.accuracy, strict=True)]
-        return pd.DataFrame([*rows, ("head trained on labels", self.head), ("chance", self.chance)], columns=["", "accuracy"])
+        rows = [
+            (counted(count, "pair"), score) for count, score in zip(self.counts, self.accuracy, strict=True)
+        ]
+        return pd.DataFrame(
+            [*rows, ("head trained on labels", self.head), ("chance", self.chance)], columns=["", "accuracy"]
+        )
 
 
 def words_of(classes: Sequence[str]) -> tuple[str, ...]:
@@ -212,8 +235,8 @@ class EncodeCaptions(Task["CaptionRows"]):
         sentences = captions(self.classes, self.templates)
         if isinstance(self.encoder, TfidfSvd) and self.encoder.n_components >= len(sentences):
             raise SpaceError(
-                f"captions: expected more than {self.encoder.n_components} sentences for {self.encoder.title}, got "
-                f"{len(sentences)}; add some"
+                f"captions: expected more than {self.encoder.n_components} sentences for"
+                f" {self.encoder.title}, got {len(sentences)}; add some"
             )
         ids = [f"caption/{number}" for number in range(len(sentences))]
         items = Dataset(lambda start, stop: list(sentences[start:stop]), ids, name="captions", kind="texts")
@@ -232,8 +255,8 @@ def classes_of(images: LatentSpace) -> tuple[str, ...]:
     found = tuple(name for name in found if name)
     if not 2 <= len(found) <= 1000:
         raise SpaceError(
-            f"{images.name!r}: expected pictures of 2 to 1,000 classes, whose names become captions, got {len(found)}; choose "
-            "a dataset with labels"
+            f"{images.name!r}: expected pictures of 2 to 1,000 classes, whose names become captions, got"
+            f" {len(found)}; choose a dataset with labels"
         )
     return found
 
@@ -245,15 +268,16 @@ def zero_shot(
     text_name: str = "captions",
     test_rows: np.ndarray | None = None,
 ) -> ZeroShot:
-    """Classify each held-out picture as the class whose first sentence is most similar to it, by pictures with captions alone.
+    """Classify each held-out picture as the class whose first sentence is most similar to it, by pictures
+    with captions alone.
 
     Parameters
     ----------
     texts : array (C × T, d)
         Rows of `captions`, in its order.
     test_rows : array of row numbers, optional
-        Rows to hold out, such as those that the encoder of the pictures was not trained on. Default: a share of the rows,
-        drawn by their ids.
+        Rows to hold out, such as those that the encoder of the pictures was not trained on. Default: a share
+        of the rows, drawn by their ids.
 
     Raises
     ------
@@ -263,8 +287,8 @@ def zero_shot(
     classes, n_templates = classes_of(images), len(spec.templates)
     if len(texts) != len(classes) * n_templates:
         raise SpaceError(
-            f"captions: expected {len(classes)} classes × {n_templates} templates = {len(classes) * n_templates} rows, got "
-            f"{len(texts)}; encode them again"
+            f"captions: expected {len(classes)} classes × {n_templates} templates ="
+            f" {len(classes) * n_templates} rows, got {len(texts)}; encode them again"
         )
     number = {name: position for position, name in enumerate(classes)}
     targets = np.array([number.get(label, -1) for label in images.labels])
@@ -274,19 +298,32 @@ def zero_shot(
         settings = {"test_fraction": spec.test_fraction, "random_state": spec.random_state}
         test_rows = labelled[Split.draw(images.ids[labelled], labels=targets[labelled], **settings).test]
     test = np.intersect1d(test_rows, labelled)
-    train = _by_turns([rng.permutation(np.setdiff1d(np.flatnonzero(targets == c), test)) for c in range(len(classes))])
+    train = _by_turns(
+        [rng.permutation(np.setdiff1d(np.flatnonzero(targets == c), test)) for c in range(len(classes))]
+    )
     if not len(test) or len(np.unique(targets[train])) < len(classes):
-        raise SpaceError(f"{images.name!r}: expected training pictures of each class and held-out pictures; take more of them")
+        raise SpaceError(
+            f"{images.name!r}: expected training pictures of each class and held-out pictures; take more of"
+            " them"
+        )
     if len(train) < spec.n_pairs:
         raise SpaceError(
-            f"n_pairs: expected at most {len(train):,}, the number of pictures not held out, got {spec.n_pairs:,}; lower it"
+            f"n_pairs: expected at most {len(train):,}, the number of pictures not held out, got"
+            f" {spec.n_pairs:,}; lower it"
         )
     pairs = train[: spec.n_pairs]
     by_class = texts.reshape(len(classes), n_templates, -1)
     turn = 1 + np.arange(len(pairs)) // len(classes) % (n_templates - 1)
     written = by_class[targets[pairs], turn]
-    counts = tuple(sorted({*(count for count in (10, 20, 50, 100, 200, 500, 1000, 2000) if count < len(pairs)), len(pairs)}))
-    answers = [_answers(images.vectors[test], by_class[:, 0], images.vectors[pairs[:c]], written[:c], spec) for c in counts]
+    counts = tuple(
+        sorted(
+            {*(count for count in (10, 20, 50, 100, 200, 500, 1000, 2000) if count < len(pairs)), len(pairs)}
+        )
+    )
+    answers = [
+        _answers(images.vectors[test], by_class[:, 0], images.vectors[pairs[:c]], written[:c], spec)
+        for c in counts
+    ]
     head = fit_head(images.vectors[train], targets[train], len(classes))
     return ZeroShot(
         spec,
@@ -305,11 +342,15 @@ def zero_shot(
 def _answers(
     images: np.ndarray, prompts: np.ndarray, anchors: np.ndarray, written: np.ndarray, spec: CaptionSpec
 ) -> np.ndarray:
-    similar = zero_shot_similarities(images, prompts, anchors, written, keep=spec.keep, exponent=spec.exponent)
+    similar = zero_shot_similarities(
+        images, prompts, anchors, written, keep=spec.keep, exponent=spec.exponent
+    )
     return similar.argmax(axis=1)
 
 
 def _by_turns(groups: Sequence[np.ndarray]) -> np.ndarray:
-    """The first row of each group, then the second of each, …, so that the classes of any first part are balanced."""
+    """The first row of each group, then the second of each, …, so that the classes of any first part are
+    balanced.
+    """
     longest = max(map(len, groups))
     return np.array([rows[i] for i in range(longest) for rows in groups if i < len(rows)], dtype=np.int64)

@@ -24,7 +24,9 @@ _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these ro
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(Recipe):
-    """One heat map per method: encoders down, heads across, the diagonal not stitched; the LaTeX form is the summary."""
+    """One heat map per method: encoders down, heads across, the diagonal not stitched; the LaTeX form is
+    the summary.
+    """
 
     figure: ClassVar[str] = "stitch-matrix"
 
@@ -43,7 +45,9 @@ class StitchMatrix(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class StitchConfusion(Recipe):
-    """Confusion matrix of a head on another encoder, beside the one on its own; `encoder` and `head` count from 0."""
+    """Confusion matrix of a head on another encoder, beside the one on its own; `encoder` and `head` count
+    from 0.
+    """
 
     figure: ClassVar[str] = "stitch-confusion"
 
@@ -58,7 +62,9 @@ class StitchConfusion(Recipe):
         result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
         chosen = self.method, self.encoder, self.head
         data = confusion_matrices(result, *chosen)
-        return matrices_exportable(data, self.to_json(), "relscope-confusion", lambda: result.class_scores(*chosen))
+        return matrices_exportable(
+            data, self.to_json(), "relscope-confusion", lambda: result.class_scores(*chosen)
+        )
 
 
 def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = "score") -> Matrices:
@@ -75,19 +81,26 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     title = STITCH_METRICS[metric].title if show == "score" else _gap_title(metric)
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
-    alt = f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {told}. Chance {short(result.chance(metric))}."
+    alt = (
+        f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {told}. Chance"
+        f" {short(result.chance(metric))}."
+    )
     scale = _scale(result, metric) if show == "score" else _gap_scale(panels)
     return Matrices(panels, scale, title, alt, "encoder", "head of")
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """What is lost against the same head on its own encoder, (E, E): points of accuracy or F1, or steps of MAE more."""
+    """What is lost against the same head on its own encoder, (E, E): points of accuracy or F1, or steps of
+    MAE more.
+    """
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the words that all of them end in, and these words: of encodings of one dataset mostly its name."""
+    """Names without the words that all of them end in, and these words: of encodings of one dataset mostly
+    its name.
+    """
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(one[-n - 1 :]) for one in words}) == 1:
@@ -114,7 +127,10 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
         if np.isnan(mean[i, j]):
             return _WHY_NONE
         spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states" if several else ""
-        told = [f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}", f"chance {short(result.chance(metric))}"]
+        told = [
+            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}",
+            f"chance {short(result.chance(metric))}",
+        ]
         told.insert(1, "not stitched" if i == j else f"not stitched {short(mean[j, j])}")
         return "\n".join([*told, result.tested])
 
@@ -151,11 +167,16 @@ def _gap_scale(panels: Sequence[MatrixPanel]) -> tuple[float, float]:
 
 
 def _gap_title(metric: str) -> str:
-    return "steps of error more than not stitched" if metric == "mae" else f"{STITCH_METRICS[metric].title} lost to stitching"
+    return (
+        "steps of error more than not stitched"
+        if metric == "mae"
+        else f"{STITCH_METRICS[metric].title} lost to stitching"
+    )
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """Shares of each true class by answer: of the pair, and of the head on its own encoder where that is another.
+    """Shares of each true class by answer: of the pair, and of the head on its own encoder where that is
+    another.
 
     Raises
     ------
@@ -168,11 +189,16 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
         if not (type(number) is int and 0 <= number < len(names)):
             raise SpaceError(f"{role}: expected a number from 0 to {len(names) - 1}, got {number!r}")
     if np.isnan(result.matrix(method)[0][encoder, head]):
-        raise SpaceError(f"{names[encoder]} with the head of {names[head]}: {_WHY_NONE}; choose another method")
+        raise SpaceError(
+            f"{names[encoder]} with the head of {names[head]}: {_WHY_NONE}; choose another method"
+        )
     pairs = [(encoder, head)] if encoder == head else [(encoder, head), (head, head)]
     panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
     alt = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    alt = f"Confusion matrices of {METHODS[method].title}, {counted(len(result.classes), 'class', 'classes')}. {alt}."
+    alt = (
+        f"Confusion matrices of {METHODS[method].title}, {counted(len(result.classes), 'class', 'classes')}."
+        f" {alt}."
+    )
     return Matrices(panels, (0.0, 1.0), "share of the true class", alt, "label", "answer", across=len(panels))
 
 
@@ -184,26 +210,37 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     own = "its own head" if encoder == head else f"head of {names[head]}"
     texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
     hover = tuple(
-        tuple(f"{count:,} of {total:,} answers, {100 * share:.1f} %" for count, share in zip(row, line, strict=True))
+        tuple(
+            f"{count:,} of {total:,} answers, {100 * share:.1f} %"
+            for count, share in zip(row, line, strict=True)
+        )
         for row, line, (total,) in zip(counts.tolist(), shares.tolist(), support.tolist(), strict=True)
     )
     mean, _ = result.matrix(method)
     note = (
-        f"{'not stitched' if encoder == head else 'stitched'}, accuracy {short(mean[encoder, head])}, {counts.sum():,} answers"
+        f"{'not stitched' if encoder == head else 'stitched'}, accuracy {short(mean[encoder, head])},"
+        f" {counts.sum():,} answers"
     )
-    return MatrixPanel(f"{names[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note)
+    return MatrixPanel(
+        f"{names[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note
+    )
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:
-    """One row per method, encoder, head and metric; columns also score, deviation, not_stitched (the same head on its own
-    encoder), chance, test_rows, random_states. NaN where there is no answer."""
+    """One row per method, encoder, head and metric; columns also score, deviation, not_stitched (the same
+    head on its own encoder), chance, test_rows, random_states. NaN where there is no answer."""
     rows = []
     for method in result.spec.methods:
         for metric in result.metrics:
             mean, deviation = result.matrix(method, metric)
             for i, j in np.ndindex(mean.shape):
                 numbers = mean[i, j], deviation[i, j], mean[j, j], result.chance(metric)
-                names = METHODS[method].title, result.encoders[i], result.encoders[j], STITCH_METRICS[metric].title
+                names = (
+                    METHODS[method].title,
+                    result.encoders[i],
+                    result.encoders[j],
+                    STITCH_METRICS[metric].title,
+                )
                 rows.append((*names, *numbers, result.n_test, len(result.runs)))
     columns = ["method", "encoder", "head", "metric", "score", "deviation", "not_stitched", "chance"]
     return pd.DataFrame(rows, columns=[*columns, "test_rows", "random_states"])
@@ -217,12 +254,17 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
-    """The summary as a paper prints it: one row per method, scores with their deviations; chance as the last row."""
+    """The summary as a paper prints it: one row per method, scores with their deviations; chance as the
+    last row.
+    """
     several, chance, printed = len(result.runs) > 1, {"method": "chance"}, []
     for method in result.spec.methods:
         printed.append({"method": METHODS[method].title})
     for metric in result.metrics:
-        stitched, own = f"{STITCH_METRICS[metric].title}, stitched", f"{STITCH_METRICS[metric].title}, not stitched"
+        stitched, own = (
+            f"{STITCH_METRICS[metric].title}, stitched",
+            f"{STITCH_METRICS[metric].title}, not stitched",
+        )
         for line, row in zip(printed, summary_table(result, metric).itertuples(), strict=True):
             line[stitched] = _with_deviation(row.stitched, row.stitched_deviation, several)
             line[own] = _with_deviation(row.own, row.own_deviation, several)

@@ -43,14 +43,18 @@ class LogisticHead:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """(m, d) → (m, C) float32, rows that sum to 1."""
-        return _softmax(project_directions(np.asarray(X, dtype=np.float32), self.weights, self.mean) + self.bias)
+        return _softmax(
+            project_directions(np.asarray(X, dtype=np.float32), self.weights, self.mean) + self.bias
+        )
 
 
 class NetworkHead:
-    """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their code).
+    """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their
+    code).
 
-    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is another LayerNorm; that of "paper"
-    is theirs, which normalises each feature over all rows of a call, so that an answer depends on the other rows.
+    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is another LayerNorm;
+    that of "paper" is theirs, which normalises each feature over all rows of a call, so that an answer
+    depends on the other rows.
     """
 
     def __init__(self, model: nn.Module, device: str, needs_company: bool, exponent: int) -> None:
@@ -80,13 +84,16 @@ Head = LogisticHead | NetworkHead
 
 
 @extra()
-def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0) -> Head:
+def fit_head(
+    X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0
+) -> Head:
     """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
 
     Parameters
     ----------
     kind : {"logistic", "mlp", "paper"}
-        Logistic regression has no randomness. The networks are trained for 30 epochs of AdamW, on a GPU where there is one.
+        Logistic regression has no randomness. The networks are trained for 30 epochs of AdamW, on a GPU where
+        there is one.
 
     Raises
     ------
@@ -95,15 +102,17 @@ def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "lo
     """
     need_one_of("head", kind, HEADS)
     if n_classes < 2 or len(np.unique(classes)) < n_classes:
-        raise SpaceError(f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}")
+        raise SpaceError(
+            f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}"
+        )
     return HEADS[kind].load()(np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
 
 
 def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
     """Rows are centred and brought to length 1, as the LayerNorm at the start of the other heads does.
 
-    What comes from another encoder is often shorter or longer than what the head was trained on: without this, measured on
-    sentences, relative heads keep .61 where they keep .65 with it.
+    What comes from another encoder is often shorter or longer than what the head was trained on: without
+    this, measured on sentences, relative heads keep .61 where they keep .65 with it.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -153,7 +162,9 @@ def _train(
 
 
 def network_exponent(X: np.ndarray) -> int:
-    """A power of two to take out of rows (n, d), as a LayerNorm, which adds 1e-5 to a variance, does not see the smallest."""
+    """A power of two to take out of rows (n, d), as a LayerNorm, which adds 1e-5 to a variance, does not
+    see the smallest.
+    """
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
     return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
 

@@ -1,4 +1,6 @@
-"""A head trained on one space classifies the rows of another, through parallel anchors that belong to neither."""
+"""A head trained on one space classifies the rows of another, through parallel anchors that belong to
+neither.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +62,13 @@ class HeadAcross(Task["AcrossResult"]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         return 10 + sum(map(len, spaces)) / 500  # measured: 20 s for two spaces of 6,000 Wikipedia sentences
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> AcrossResult:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> AcrossResult:
         anchors = []
-        for number, (one, sentences) in enumerate(zip(self.specs, zip(*self.pairs, strict=True), strict=True)):
+        for number, (one, sentences) in enumerate(
+            zip(self.specs, zip(*self.pairs, strict=True), strict=True)
+        ):
             report(number, 3, f"{len(sentences):,} sentences through the encoder of {one.name}")
             anchors.append(encode_items(one, sentences, store))
         report(2, 3, "heads")
@@ -77,7 +83,8 @@ class AcrossResult:
     ----------
     names : (of the head's space, of the rows' space)
     accuracy : method → accuracy
-        Of the head on the held-out rows of the other space. A method that needs equal widths is left out where they differ.
+        Of the head on the held-out rows of the other space. A method that needs equal widths is left out
+        where they differ.
     home : method → accuracy
         Of the same head on held-out rows of its own space, not stitched.
     ceiling : float
@@ -98,10 +105,14 @@ class AcrossResult:
     n_anchors: int
 
     def table(self) -> pd.DataFrame:
-        """One row per method: method, stitched, head at home, own head, chance, n (held-out rows), anchors."""
+        """One row per method: method, stitched, head at home, own head, chance, n (held-out rows),
+        anchors.
+        """
         rows = [(METHODS[name].title, score, self.home[name]) for name, score in self.accuracy.items()]
         table = pd.DataFrame(rows, columns=["method", "stitched", "head at home"])
-        return table.assign(**{"own head": self.ceiling, "chance": self.chance, "n": self.n, "anchors": self.n_anchors})
+        return table.assign(
+            **{"own head": self.ceiling, "chance": self.chance, "n": self.n, "anchors": self.n_anchors}
+        )
 
 
 def head_across(
@@ -111,10 +122,11 @@ def head_across(
     row_anchors: np.ndarray,
     spec: StitchSpec | None = None,
 ) -> AcrossResult:
-    """Train a head on the first space and score it on the second, by each method, with the first random state of the spec.
+    """Train a head on the first space and score it on the second, by each method, with the first random state
+    of the spec.
 
-    A share of the rows is held out by their ids, so a row that both spaces have is held out of both. `test_ids` of the spec
-    replace the drawn rows. Anchors that are rows of the spaces are not scored.
+    A share of the rows is held out by their ids, so a row that both spaces have is held out of both.
+    `test_ids` of the spec replace the drawn rows. Anchors that are rows of the spaces are not scored.
 
     Parameters
     ----------
@@ -131,13 +143,20 @@ def head_across(
     for space, anchors in ((head_space, head_anchors), (row_space, row_anchors)):
         if anchors.ndim != 2 or anchors.shape[1] != space.dimension or len(anchors) != len(head_anchors):
             raise SpaceError(
-                f"anchors: expected as many for both spaces, of {space.name!r} {space.dimension} wide, got {anchors.shape}"
+                f"anchors: expected as many for both spaces, of {space.name!r} {space.dimension} wide, got"
+                f" {anchors.shape}"
             )
     classes = _classes(head_space, row_space)
     parts = _parts((head_space, row_space), (head_anchors, row_anchors), classes, spec)
     sides = [
-        Side(space.vectors[part.train], np.asarray(anchors, dtype=np.float32), mean_row(space.vectors[part.train]))
-        for space, part, anchors in zip((head_space, row_space), parts, (head_anchors, row_anchors), strict=True)
+        Side(
+            space.vectors[part.train],
+            np.asarray(anchors, dtype=np.float32),
+            mean_row(space.vectors[part.train]),
+        )
+        for space, part, anchors in zip(
+            (head_space, row_space), parts, (head_anchors, row_anchors), strict=True
+        )
     ]
     (home, away), rows = parts, row_space.vectors[parts[1].test]
 
@@ -148,13 +167,19 @@ def head_across(
     for method in spec.methods:
         kind = METHODS[method].heads
         represent = [representation(kind, side, spec.settings) for side in sides]
-        carry = carrier(method, sides[1], sides[0], spec.settings, state) if kind == "absolute" else represent[1]
+        carry = (
+            carrier(method, sides[1], sides[0], spec.settings, state) if kind == "absolute" else represent[1]
+        )
         if carry is None:
             continue
         if kind not in heads:
-            heads[kind] = fit_head(represent[0](sides[0].train), home.targets[home.train], len(classes), spec.head, state)
+            heads[kind] = fit_head(
+                represent[0](sides[0].train), home.targets[home.train], len(classes), spec.head, state
+            )
         accuracy[method] = share(heads[kind], carry(rows), away.targets[away.test])
-        at_home[method] = share(heads[kind], represent[0](head_space.vectors[home.test]), home.targets[home.test])
+        at_home[method] = share(
+            heads[kind], represent[0](head_space.vectors[home.test]), home.targets[home.test]
+        )
     own = fit_head(sides[1].train, away.targets[away.train], len(classes), spec.head, state)
     majority = np.bincount(home.targets[home.targets >= 0]).argmax()
     return AcrossResult(
@@ -171,7 +196,9 @@ def head_across(
 
 @dataclass(frozen=True)
 class _Part:
-    """Row numbers of the labelled rows to train on and of those held out; the class of every row, −1 for one not shared."""
+    """Row numbers of the labelled rows to train on and of those held out; the class of every row, −1 for
+    one not shared.
+    """
 
     train: np.ndarray
     test: np.ndarray
@@ -183,8 +210,8 @@ def _parts(
 ) -> tuple[_Part, _Part]:
     """The split of both spaces, drawn by the ids: a row that both have is held out of both, or of neither.
 
-    The split must make exceptions for anchors and for the last training row of a class. A row of the second space is then not
-    scored if the head was trained on it.
+    The split must make exceptions for anchors and for the last training row of a class. A row of the second
+    space is then not scored if the head was trained on it.
     """
     numbers = {label: number for number, label in enumerate(classes)}
     parts = []
@@ -203,7 +230,9 @@ def _parts(
     home, away = parts
     test = away.test[~np.isin(spaces[1].ids[away.test], spaces[0].ids[home.train])]
     if not len(test):
-        raise SpaceError(f"{spaces[1].name!r}: expected held-out rows that the head was not trained on, got none")
+        raise SpaceError(
+            f"{spaces[1].name!r}: expected held-out rows that the head was not trained on, got none"
+        )
     return home, replace(away, test=test)
 
 
@@ -211,19 +240,22 @@ def _classes(head_space: LatentSpace, row_space: LatentSpace) -> tuple[str, ...]
     counts = []
     for space in (head_space, row_space):
         if space.labels is None:
-            raise SpaceError(f"{space.name!r}: expected labels, got none; choose a dataset with a label column")
+            raise SpaceError(
+                f"{space.name!r}: expected labels, got none; choose a dataset with a label column"
+            )
         counts.append(dict(zip(*np.unique(space.labels.astype(str), return_counts=True), strict=True)))
     shared = sorted(name for name in counts[0] if name and min(counts[0][name], counts[1].get(name, 0)) > 1)
     if len(shared) < 2:
         raise SpaceError(
-            f"expected two classes or more that both spaces have, with two rows each, got {quote(shared) or 'none'}: "
-            f"{head_space.name!r} has {quote(sorted(counts[0])[:4])}, {row_space.name!r} {quote(sorted(counts[1])[:4])}; "
-            "choose label columns that mean the same"
+            "expected two classes or more that both spaces have, with two rows each, got"
+            f" {quote(shared) or 'none'}: {head_space.name!r} has {quote(sorted(counts[0])[:4])},"
+            f" {row_space.name!r} {quote(sorted(counts[1])[:4])}; choose label columns that mean the same"
         )
     return tuple(shared)
 
 
-# Cross-lingual retrieval: find the translation of each row of one space in another, through parallel anchors alone.
+# Cross-lingual retrieval: find the translation of each row of one space in another, through parallel anchors
+# alone.
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
 _PERMUTATIONS = 50
@@ -279,9 +311,18 @@ class RetrievalResult:
     found: dict[str, np.ndarray]
 
     def table(self) -> pd.DataFrame:
-        """One row per method and metric: method, metric, score, chance, null_low, null_high, k, pairs, anchors."""
+        """One row per method and metric: method, metric, score, chance, null_low, null_high, k, pairs,
+        anchors.
+        """
         rows = [
-            (METHODS[method].title, METRICS[metric], float(score), score.null.mean, score.null.low, score.null.high)
+            (
+                METHODS[method].title,
+                METRICS[metric],
+                float(score),
+                score.null.mean,
+                score.null.low,
+                score.null.high,
+            )
             for method, by_metric in self.scores.items()
             for metric, score in by_metric.items()
         ]
@@ -294,7 +335,9 @@ class RetrievalResult:
             {"method": METHODS[method].title, **{METRICS[m]: by_metric[m] for m in METRICS}}
             for method, by_metric in self.scores.items()
         ]
-        chance = {METRICS[m]: np.mean([scores[m].null.mean for scores in self.scores.values()]) for m in METRICS}
+        chance = {
+            METRICS[m]: np.mean([scores[m].null.mean for scores in self.scores.values()]) for m in METRICS
+        }
         return pd.DataFrame([*rows, {"method": "chance", **chance}])
 
 
@@ -320,8 +363,9 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
             chosen.append((one, other))
     if not chosen:
         raise SpaceError(
-            f"list of pairs: expected ids of {first.name!r} in the first column and of {second.name!r} in the second, got none "
-            f"of {len(pairs):,}, first {quote(pairs[0])}; swap the columns, or choose the spaces that the list was written for"
+            f"list of pairs: expected ids of {first.name!r} in the first column and of {second.name!r} in the"
+            f" second, got none of {len(pairs):,}, first {quote(pairs[0])}; swap the columns, or choose the"
+            " spaces that the list was written for"
         )
     one, other = ([pair[side] for pair in chosen] for side in (0, 1))
     source = first.take(first.rows(one))
@@ -330,11 +374,12 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
-    """Find the partner of every row that is no anchor, among the same rows of the other space, by each method.
+    """Find the partner of every row that is no anchor, among the same rows of the other space, by each
+    method.
 
-    Centring and whitening use all rows of their own space; only the anchors are known as pairs. Translated rows are compared by
-    cosine around the mean of the second space, absolute rows without centring. Neighbours and Jaccard follow the "paper"
-    convention of `scores.neighbours`.
+    Centring and whitening use all rows of their own space; only the anchors are known as pairs. Translated
+    rows are compared by cosine around the mean of the second space, absolute rows without centring.
+    Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
 
     Raises
     ------
@@ -344,8 +389,8 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
     n = len(pair)
     if n < spec.n_anchors + spec.k + 1:
         raise SpaceError(
-            f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are queries, got {n}; "
-            "lower the number of anchors, or take a longer list"
+            f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are queries,"
+            f" got {n}; lower the number of anchors, or take a longer list"
         )
     anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
     rest = Split.held_out(pair.ids, anchors, spec.random_state).test
@@ -365,7 +410,9 @@ def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
     return Side(vectors, vectors[anchors], mean_row(vectors))
 
 
-def _comparable(method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec) -> list[np.ndarray] | None:
+def _comparable(
+    method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec
+) -> list[np.ndarray] | None:
     """Queries and candidates in shared coordinates; None where the method has none."""
     rows = [side.train[rest] for side in sides]
     heads = METHODS[method].heads
@@ -398,7 +445,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CrossLingual(Recipe):
-    """Scores of retrieval by method, from the first space to the second; `pairs` of ids where the ids of the two differ."""
+    """Scores of retrieval by method, from the first space to the second; `pairs` of ids where the ids of
+    the two differ.
+    """
 
     figure: ClassVar[str] = "cross-lingual"
 
@@ -408,7 +457,9 @@ class CrossLingual(Recipe):
     pairs: Pairs = ()
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
-        result = result or retrieve(pair_up(*load_all(self.spaces, self.digests, self.figure), self.pairs), self.retrieval)
+        result = result or retrieve(
+            pair_up(*load_all(self.spaces, self.digests, self.figure), self.pairs), self.retrieval
+        )
         k, n = result.spec.k, len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
         panel = _panel(
@@ -419,7 +470,10 @@ class CrossLingual(Recipe):
             [[_told(score) for score in line] for line in lines],
         )
         best = max(result.scores, key=lambda method: result.scores[method]["mrr"])
-        alt = f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {n} queries through {result.spec.n_anchors} "
+        alt = (
+            f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {n} queries through"
+            f" {result.spec.n_anchors} "
+        )
         alt += f"known pairs; best by MRR {METHODS[best].title}, {short(result.scores[best]['mrr'], 2)}."
         data = Matrices((panel,), (0, 1), "score", alt)
         return matrices_exportable(data, self.to_json(), "relscope-cross-lingual", result.wide, result.table)
@@ -447,24 +501,37 @@ class AcrossLanguages(Recipe):
         values = np.array([[result.accuracy[method], result.home[method]] for method in result.accuracy])
         foot = f"chance {short(result.chance, 2)}", "not stitched"
         beside = f"chance {short(result.chance)}, head of its own {short(result.ceiling)}"
-        told = f"on {result.n:,} rows of {result.names[1]}\n{beside}", f"on held-out rows of {result.names[0]}, not stitched"
+        told = (
+            f"on {result.n:,} rows of {result.names[1]}\n{beside}",
+            f"on held-out rows of {result.names[0]}, not stitched",
+        )
         panel = _panel(
             result.accuracy,
             ("stitched", "head at home"),
             values,
-            [[f"{short(value, 2)}\n{below}" for value, below in zip(line, foot, strict=True)] for line in values],
+            [
+                [f"{short(value, 2)}\n{below}" for value, below in zip(line, foot, strict=True)]
+                for line in values
+            ],
             [[f"{short(value)} {rest}" for value, rest in zip(line, told, strict=True)] for line in values],
             marked=tuple((row, 1) for row in range(len(values))),
         )
-        alt = f"Heat map of accuracy: the head of {result.names[0]} on rows of {result.names[1]} by {len(values)} methods, "
+        alt = (
+            f"Heat map of accuracy: the head of {result.names[0]} on rows of {result.names[1]} by"
+            f" {len(values)} methods, "
+        )
         alt += f"chance {short(result.chance, 2)}, a head of its own {short(result.ceiling, 2)}."
         data = Matrices((panel,), (0, 1), "accuracy", alt)
-        return matrices_exportable(data, self.to_json(), "relscope-across-languages", result.table, result.table)
+        return matrices_exportable(
+            data, self.to_json(), "relscope-across-languages", result.table, result.table
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PicturesAndWords(Recipe):
-    """Accuracy by the number of pictures with captions, beside chance and a head trained on labels; `spaces` is one space."""
+    """Accuracy by the number of pictures with captions, beside chance and a head trained on labels;
+    `spaces` is one space.
+    """
 
     figure: ClassVar[str] = "zero-shot"
 
@@ -477,11 +544,18 @@ class PicturesAndWords(Recipe):
         if result is None:
             (space,) = load_all(self.spaces, self.digests, self.figure)
             texts = EncodeCaptions(classes_of(space), self.captions.templates, self.encoder).run((), Store())
-            result = zero_shot(space, texts.rows, self.captions, self.encoder.title, unseen_rows(self.spaces[0], space))
+            result = zero_shot(
+                space, texts.rows, self.captions, self.encoder.title, unseen_rows(self.spaces[0], space)
+            )
         line = Line(f"{len(result.classes)} classes by captions", result.counts, result.accuracy)
         baselines = (("chance", result.chance), ("head trained on labels", result.head))
-        first, *_, last = (f"{short(score, 2)} with {n}" for n, score in zip(result.counts, result.accuracy, strict=True))
-        alt = f"Accuracy by the number of pictures with captions: {first}, {last}; chance {short(result.chance, 2)}, head "
+        first, *_, last = (
+            f"{short(score, 2)} with {n}" for n, score in zip(result.counts, result.accuracy, strict=True)
+        )
+        alt = (
+            f"Accuracy by the number of pictures with captions: {first}, {last}; chance"
+            f" {short(result.chance, 2)}, head "
+        )
         alt += f"trained on labels {short(result.head, 2)}."
         axes = {"log_x": True, "y_range": (0, 1.02)}
         chart = Lines((line,), "pictures with captions", "accuracy", baselines=baselines, alt=alt, **axes)
@@ -504,10 +578,15 @@ def _panel(
 ) -> MatrixPanel:
     """One row per method."""
     rows = tuple(METHODS[method].title for method in methods)
-    return MatrixPanel("", rows, columns, values, tuple(map(tuple, texts)), tuple(map(tuple, hover)), marked=marked)
+    return MatrixPanel(
+        "", rows, columns, values, tuple(map(tuple, texts)), tuple(map(tuple, hover)), marked=marked
+    )
 
 
 def _told(score: Score) -> str:
     null = score.null
     neighbours = f", k = {score.k}" if score.metric != "first" else ""
-    return f"{short(score)}\nchance {short(null.mean)} ({band(max(0, null.low), null.high)})\nn = {score.n:,}{neighbours}"
+    return (
+        f"{short(score)}\nchance {short(null.mean)} ({band(max(0, null.low), null.high)})\nn ="
+        f" {score.n:,}{neighbours}"
+    )

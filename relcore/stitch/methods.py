@@ -1,4 +1,6 @@
-"""How an encoder's rows reach a head that was trained on another encoder; the list of methods is `relcore.base.names.METHODS`."""
+"""How an encoder's rows reach a head that was trained on another encoder; the list of methods is
+`relcore.base.names.METHODS`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import negative_distance
 from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
-# Product of similarities: several relative spaces at once, so that what one of them does not keep another may.
+# Product of similarities: several relative spaces at once, so that what one of them does not keep another
+# may.
 
 SIMILARITIES = ("cosine", "euclidean", "l1", "linf")
 
@@ -25,21 +28,26 @@ SIMILARITIES = ("cosine", "euclidean", "l1", "linf")
 class SimilarityProduct:
     """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, together (Cannistraci et al. 2024).
 
-    Each row of each of them is brought to mean 0 and deviation 1 over the anchors: distances then do not depend on the scale
-    of the space, and all four count alike.
+    Each row of each of them is brought to mean 0 and deviation 1 over the anchors: distances then do not
+    depend on the scale of the space, and all four count alike.
 
     Parameters
     ----------
     combine : {"side by side", "average"}
-        (n, 4 k) or (n, k). The paper learns how to add them up; without training, the average is what is left.
+        (n, 4 k) or (n, k). The paper learns how to add them up; without training, the average is what is
+        left.
     """
 
     combine: str = "side by side"
 
     def fit(self, X: np.ndarray, *, anchors: np.ndarray) -> SimilarityProduct:
-        """Learn the mean of X (n, d), keep the anchors: row numbers (k,) or vectors (k, d). Errors as RelativeProjection's."""
+        """Learn the mean of X (n, d), keep the anchors: row numbers (k,) or vectors (k, d). Errors as
+        RelativeProjection's.
+        """
         need_one_of("combine", self.combine, ("side by side", "average"))
-        self.projections_ = {name: RelativeProjection(name).fit(X, anchors=anchors) for name in SIMILARITIES[:3]}
+        self.projections_ = {
+            name: RelativeProjection(name).fit(X, anchors=anchors) for name in SIMILARITIES[:3]
+        }
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
@@ -64,7 +72,8 @@ Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
 class MethodSettings:
     """Settings of the projections and the inverses, under the names that they have there.
 
-    `ridge` is that of whitening, `inverse_ridge` that of the ridge inverse; the whitened inverse takes `ridge`.
+    `ridge` is that of whitening, `inverse_ridge` that of the ridge inverse; the whitened inverse takes
+    `ridge`.
     """
 
     center: bool = True
@@ -88,8 +97,12 @@ def representation(heads: str, side: Side, settings: MethodSettings) -> Rows:
     return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
 
 
-def carrier(method: str, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
-    """The function from absolute rows of the source to absolute rows of the target; None where the method has none."""
+def carrier(
+    method: str, source: Side, target: Side, settings: MethodSettings, random_state: int
+) -> Rows | None:
+    """The function from absolute rows of the source to absolute rows of the target; None where the method
+    has none.
+    """
     return METHODS[method].load()(source, target, settings, random_state)
 
 
@@ -126,9 +139,13 @@ def whitened_inverse(source: Side, target: Side, settings: MethodSettings, rando
     return _inverse("whitened", settings.ridge, source, target, settings, random_state)
 
 
-def _inverse(kind: str, ridge: float, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+def _inverse(
+    kind: str, ridge: float, source: Side, target: Side, settings: MethodSettings, random_state: int
+) -> Rows:
     inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
-    return inverse.fit(source.anchors, target.anchors, source_mean=source.mean, target_mean=target.mean).transform
+    return inverse.fit(
+        source.anchors, target.anchors, source_mean=source.mean, target_mean=target.mean
+    ).transform
 
 
 def procrustes(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:

@@ -1,7 +1,8 @@
-"""Reconstruction stitching as a task: train one kind of autoencoder with several random states, then cross the halves.
+"""Reconstruction stitching as a task: train one kind of autoencoder with several random states, then cross
+the halves.
 
-Each trained model is an entry of the store by itself. A stopped job resumes with the finished models, and another choice of
-random states trains only the new ones.
+Each trained model is an entry of the store by itself. A stopped job resumes with the finished models, and
+another choice of random states trains only the new ones.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Reconstructions:
-    """Pictures through every encoder and decoder; rows are encoders, columns decoders, the diagonal is not stitched.
+    """Pictures through every encoder and decoder; rows are encoders, columns decoders, the diagonal is not
+    stitched.
 
     Attributes
     ----------
@@ -81,7 +83,8 @@ class Reconstructions:
     n_train, n_test : int
         Training pictures; held-out pictures, over which errors are averaged.
     floor : float
-        The error of the mean picture (`mean_picture_error`). A model that sees the picture at all does better.
+        The error of the mean picture (`mean_picture_error`). A model that sees the picture at all does
+        better.
     mse : name → array (S, S)
         Mean squared error over the held-out pictures, × 10³ as in Table 3 of the paper.
     originals, pictures : arrays (m, height, width), name → (S, S, m, height, width)
@@ -110,8 +113,12 @@ class Reconstructions:
         return pd.DataFrame(rows, columns=[*columns, "mean_picture", "pictures", "runs", "pairs"])
 
 
-def balanced_anchors(images: np.ndarray, labels: Sequence[str] | None, n_anchors: int, random_state: int = 0) -> np.ndarray:
-    """Row numbers (k,) of anchors with balanced classes, at random without labels; errors as in `select_anchors`."""
+def balanced_anchors(
+    images: np.ndarray, labels: Sequence[str] | None, n_anchors: int, random_state: int = 0
+) -> np.ndarray:
+    """Row numbers (k,) of anchors with balanced classes, at random without labels; errors as in
+    `select_anchors`.
+    """
     flat = np.asarray(images, dtype=np.float32).reshape(len(images), -1)
     space = LatentSpace(flat, [str(row) for row in range(len(flat))], name="pictures", labels=labels)
     strategy = "random" if labels is None else "class-balanced"
@@ -130,12 +137,14 @@ def errors_of(rebuilt: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 def mean_picture_error(train: np.ndarray, test: np.ndarray) -> float:
-    """MSE × 10³ of the mean of `train` as the reconstruction of every picture of `test`, a baseline without any code."""
+    """MSE × 10³ of the mean of `train` as the reconstruction of every picture of `test`, a baseline
+    without any code.
+    """
     return 1000 * float(np.mean((test - train.mean(axis=0, dtype=np.float64)) ** 2, dtype=np.float64))
 
 
-# Measured on one thread of a server's processor of 2026: 2.0 ms per picture and epoch for 28 × 28 pixels, 0.3 ms for 8 × 8. A
-# quarter of it is for 200 anchors, which are encoded again with every batch.
+# Measured on one thread of a server's processor of 2026: 2.0 ms per picture and epoch for 28 × 28 pixels, 0.3
+# ms for 8 × 8. A quarter of it is for 200 anchors, which are encoded again with every batch.
 _SECONDS, _PIXELS, _POWER = 3e-4, 64, 0.76
 _START = 4.0  # to load torch
 
@@ -151,8 +160,8 @@ class ReconstructionSpec(Task["Crossed"]):
     random_states : tuple of int
         Two or more different ones.
     n_anchors : int
-        Number of anchors among the training pictures, with balanced classes, the same for every random state. Absolute models
-        ignore it.
+        Number of anchors among the training pictures, with balanced classes, the same for every random state.
+        Absolute models ignore it.
     dataset_digest : str
         Content of the dataset; "" accepts any.
     """
@@ -186,7 +195,9 @@ class ReconstructionSpec(Task["Crossed"]):
         """Seconds to train `n_models` models on one thread."""
         return _START + n_models * self.model.epochs * n_train * _SECONDS * (pixels / _PIXELS) ** _POWER
 
-    def run(self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent) -> Crossed:
+    def run(
+        self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent
+    ) -> Crossed:
         """Train the missing models, and cross every encoder with every decoder.
 
         Raises
@@ -202,7 +213,11 @@ class ReconstructionSpec(Task["Crossed"]):
         rebuilt, shown = rebuild(models, pictures.test), pictures.examples()
         codes = {}
         if self.model.representation == "absolute" and self.model.width == 2:
-            named = np.full(len(pictures.test), "") if pictures.test_labels is None else pictures.test_labels.astype(str)
+            named = (
+                np.full(len(pictures.test), "")
+                if pictures.test_labels is None
+                else pictures.test_labels.astype(str)
+            )
             classes, labels = np.unique(named, return_inverse=True)
             found = np.array([model.encode(pictures.test) for model in models])
             codes = {"codes": found, "labels": labels, "classes": tuple(classes.tolist())}
@@ -221,8 +236,9 @@ class ReconstructionSpec(Task["Crossed"]):
         dataset = load_dataset(self.pictures.dataset, store)
         if self.dataset_digest not in ("", dataset.digest):
             raise SpaceError(
-                f"{dataset.name} has changed: expected content {self.dataset_digest[:8]}…, got {dataset.digest[:8]}…; load the "
-                "original, or delete the digest to train on the present content"
+                f"{dataset.name} has changed: expected content {self.dataset_digest[:8]}…, got"
+                f" {dataset.digest[:8]}…; load the original, or delete the digest to train on the present"
+                " content"
             )
         return dataset
 
@@ -240,16 +256,24 @@ class ReconstructionSpec(Task["Crossed"]):
 def training_key(dataset_digest: str, spec: ReconstructionSpec, random_state: int) -> str:
     """The store's key of one trained model; absolute models have no anchors in it."""
     n_anchors = 0 if spec.model.representation == "absolute" else spec.n_anchors
-    training = replace(spec.pictures, dataset=DatasetSpec("digits"), n_test=2)  # the digest says which pictures
-    return digest_of("autoencoder", spec.version, dataset_digest, training, n_anchors, spec.model, random_state)
+    training = replace(
+        spec.pictures, dataset=DatasetSpec("digits"), n_test=2
+    )  # the digest says which pictures
+    return digest_of(
+        "autoencoder", spec.version, dataset_digest, training, n_anchors, spec.model, random_state
+    )
 
 
 def missing_trainings(store: Store, spec: ReconstructionSpec) -> tuple[int, ...]:
     """The random states whose models are not in the store."""
-    return tuple(state for state in spec.random_states if not store.has(training_key(spec.dataset_digest, spec, state)))
+    return tuple(
+        state for state in spec.random_states if not store.has(training_key(spec.dataset_digest, spec, state))
+    )
 
 
-def trained_autoencoders(spec: ReconstructionSpec, store: Store, report: Report = silent) -> tuple[Pictures, list[Autoencoder]]:
+def trained_autoencoders(
+    spec: ReconstructionSpec, store: Store, report: Report = silent
+) -> tuple[Pictures, list[Autoencoder]]:
     """The pictures and one model per random state, trained if missing in the store; nothing is crossed."""
     dataset = load_dataset(spec.pictures.dataset, store)
     pictures = load_pictures(dataset, spec.pictures, report)
@@ -259,7 +283,10 @@ def trained_autoencoders(spec: ReconstructionSpec, store: Store, report: Report 
 def collect(found: Mapping[ReconstructionSpec, Crossed]) -> Reconstructions:
     """The results of several kinds of autoencoders, on the same pictures with the same random states."""
     if len({(spec.pictures, spec.random_states) for spec in found}) != 1:
-        raise SpaceError("reconstruction: expected kinds trained on the same pictures with the same random states, got others")
+        raise SpaceError(
+            "reconstruction: expected kinds trained on the same pictures with the same random states, got"
+            " others"
+        )
     spec, first = next(iter(found.items()))
     return Reconstructions(
         random_states=spec.random_states,
@@ -275,7 +302,9 @@ def collect(found: Mapping[ReconstructionSpec, Crossed]) -> Reconstructions:
 def _train_all(
     store: Store, report: Report, dataset_digest: str, spec: ReconstructionSpec, pictures: Pictures
 ) -> tuple[list[Autoencoder], dict[str, tuple[float, ...]]]:
-    """One model per random state, in their order, and its loss by epoch; models in the store are not trained again."""
+    """One model per random state, in their order, and its loss by epoch; models in the store are not
+    trained again.
+    """
     anchors = np.empty(0, dtype=np.int64)
     if spec.model.representation != "absolute":
         anchors = balanced_anchors(pictures.train, pictures.train_labels, spec.n_anchors)
@@ -296,16 +325,22 @@ def _train_all(
             report(done + epoch, total, message, {f"state {state}": measured["loss"]})  # noqa: B023
 
         models[state] = fit_autoencoder(pictures.train, anchors, spec.model, state, told)
-        store.put(key, models[state].arrays(), {"loss": curve, "model": asdict(spec.model), "random_state": state})
+        store.put(
+            key, models[state].arrays(), {"loss": curve, "model": asdict(spec.model), "random_state": state}
+        )
         done += spec.model.epochs
-    return [models[state] for state in spec.random_states], {state: tuple(curve) for state, curve in losses.items()}
+    return [models[state] for state in spec.random_states], {
+        state: tuple(curve) for state, curve in losses.items()
+    }
 
 
-# Procrustes alignment of codes of several runs: of two planes to be drawn, and as one number for each pair of runs.
+# Procrustes alignment of codes of several runs: of two planes to be drawn, and as one number for each pair of
+# runs.
 
 
 def fit_turn(reference: np.ndarray, moving: np.ndarray) -> PlaneTurn:
-    """The rotation or reflection, scale and shift that bring `moving` (n, 2) closest to `reference` (n, 2), by Procrustes.
+    """The rotation or reflection, scale and shift that bring `moving` (n, 2) closest to `reference` (n, 2),
+    by Procrustes.
 
     Raises
     ------
@@ -314,17 +349,22 @@ def fit_turn(reference: np.ndarray, moving: np.ndarray) -> PlaneTurn:
     """
     reference, moving = (np.asarray(points, dtype=np.float64) for points in (reference, moving))
     if reference.shape != moving.shape or reference.ndim != 2 or reference.shape[1] != 2:
-        raise SpaceError(f"expected two paired sets of points (n, 2), got shapes {reference.shape} and {moving.shape}")
+        raise SpaceError(
+            f"expected two paired sets of points (n, 2), got shapes {reference.shape} and {moving.shape}"
+        )
     for points in (reference, moving):
         if np.allclose(points, points.mean(axis=0)):
-            raise SpaceError("expected points that differ, got all of them in one place; train for more epochs")
+            raise SpaceError(
+                "expected points that differ, got all of them in one place; train for more epochs"
+            )
     matrix = Procrustes().fit(moving, reference).matrix_
     scale = float(np.sqrt(abs(np.linalg.det(matrix))))
     return PlaneTurn(reference, moving, matrix / scale, scale)
 
 
 def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
-    """Procrustes disparity of the codes of each pair of runs, after the best rotation or reflection, scale and shift.
+    """Procrustes disparity of the codes of each pair of runs, after the best rotation or reflection, scale
+    and shift.
 
     Parameters
     ----------
@@ -334,8 +374,8 @@ def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
     Returns
     -------
     array (S, S) float64
-        0 means equal up to a similarity transformation; 1 is as bad as the mean of all items for each of them. Symmetric, 0 on
-        the diagonal, and equal to the disparity of `scipy.spatial.procrustes`.
+        0 means equal up to a similarity transformation; 1 is as bad as the mean of all items for each of
+        them. Symmetric, 0 on the diagonal, and equal to the disparity of `scipy.spatial.procrustes`.
 
     Raises
     ------
@@ -343,17 +383,22 @@ def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
         Codes of different shapes, or a run that gives every item the same code.
     """
     if len({np.shape(one) for one in codes}) != 1:
-        raise SpaceError(f"expected paired codes of equal shape, got shapes {[np.shape(one) for one in codes]}")
+        raise SpaceError(
+            f"expected paired codes of equal shape, got shapes {[np.shape(one) for one in codes]}"
+        )
     units = []
     for one in codes:
         centred = np.asarray(one, dtype=np.float64) - np.mean(one, axis=0, dtype=np.float64)
         length = np.linalg.norm(centred)
         if not length > 1e-9 * (1 + np.abs(one).max()):
-            raise SpaceError("expected codes that differ, got all of them in one place; train for more epochs")
+            raise SpaceError(
+                "expected codes that differ, got all of them in one place; train for more epochs"
+            )
         units.append(centred / length)
     found = np.zeros((len(units), len(units)))
     for i, j in combinations(range(len(units)), 2):
-        # Best overlap over all orthogonal maps: the nuclear norm (Schönemann 1966); the best scale squares it.
+        # Best overlap over all orthogonal maps: the nuclear norm (Schönemann 1966); the best scale squares
+        # it.
         overlap = np.linalg.svd(units[i].T @ units[j], compute_uv=False).sum()
         found[i, j] = found[j, i] = max(0.0, 1 - overlap**2)
     return found
@@ -375,7 +420,9 @@ PUBLISHED_MNIST = pd.DataFrame(
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRuns(Recipe):
-    """What the figures share: kinds of autoencoders, trained on the same pictures with the same random states."""
+    """What the figures share: kinds of autoencoders, trained on the same pictures with the same random
+    states.
+    """
 
     pictures: PictureSpec
     random_states: tuple[int, ...]
@@ -391,7 +438,10 @@ class TrainedRuns(Recipe):
     def of(cls, specs: Sequence[ReconstructionSpec], **own: Any) -> TrainedRuns:
         """The recipe of these kinds."""
         first = specs[0]
-        shared = {name: getattr(first, name) for name in ("pictures", "random_states", "n_anchors", "dataset_digest")}
+        shared = {
+            name: getattr(first, name)
+            for name in ("pictures", "random_states", "n_anchors", "dataset_digest")
+        }
         return cls(models=tuple(spec.model for spec in specs), **shared, **own)
 
     @property
@@ -433,7 +483,9 @@ class ReconstructionErrors(TrainedRuns):
     figure: ClassVar[str] = "reconstruction-mse"
 
     def draw(self, result: Reconstructions | None = None) -> Exportable:
-        return errors_exportable((result or self.found()).table(), self.to_json(), "relscope-reconstruction-mse")
+        return errors_exportable(
+            (result or self.found()).table(), self.to_json(), "relscope-reconstruction-mse"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -450,7 +502,9 @@ class Planes(TrainedRuns):
             raise SpaceError(f"models: expected one model, got {len(self.models)}")
         (model,) = self.models
         if model.representation != "absolute" or model.width != 2:
-            raise SpaceError(f"planes: expected an absolute model of width 2, got {model.title} of width {model.width}")
+            raise SpaceError(
+                f"planes: expected an absolute model of width 2, got {model.title} of width {model.width}"
+            )
 
     def draw(self, result: Crossed | None = None) -> Exportable:
         for state in (self.reference_state, self.moving_state):
@@ -470,8 +524,11 @@ def picture_grid(found: Reconstructions, encoder_state: int, decoder_state: int)
     for title, pictures in found.pictures.items():
         family, name = title.split(", ")
         for stitched, decoder in ((False, i), (True, j)):
-            rows.append(PictureRow(family, name, stitched, pictures[i, decoder], float(found.mse[title][i, decoder])))
+            rows.append(
+                PictureRow(family, name, stitched, pictures[i, decoder], float(found.mse[title][i, decoder]))
+            )
     note = (
-        f"Encoder of random state {encoder_state}, stitched to the decoder of {decoder_state}; {found.n_test:,} test pictures."
+        f"Encoder of random state {encoder_state}, stitched to the decoder of {decoder_state};"
+        f" {found.n_test:,} test pictures."
     )
     return PictureGrid(np.asarray(found.originals), tuple(rows), note)

@@ -1,4 +1,6 @@
-"""StitchSpec: every choice of a stitching experiment, as JSON that people can read and edit, and the task that runs it."""
+"""StitchSpec: every choice of a stitching experiment, as JSON that people can read and edit, and the task
+that runs it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from relcore.stitch.heads import Head, fit_head
 from relcore.stitch.methods import MethodSettings, Rows, Side, carrier, representation
 from relcore.tasks.task import Task
 
-# Seconds a row, column and class of a logistic head; a row, epoch and weight of a network: measured on two cores of 2026.
+# Seconds a row, column and class of a logistic head; a row, epoch and weight of a network: measured on two
+# cores of 2026.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
 
@@ -37,7 +40,8 @@ class StitchSpec(Task["StitchResult"]):
     head : str
         See `names.HEADS`.
     random_states : tuple of int
-        Each draws the test rows, the anchors, the prunings and a network's first weights; what is given here stays as it is.
+        Each draws the test rows, the anchors, the prunings and a network's first weights; what is given here
+        stays as it is.
     n_anchors, strategy : int, str
         Anchors chosen among the training rows of the first encoder; see `select_anchors`.
     anchors : tuple of str
@@ -106,7 +110,9 @@ class StitchSpec(Task["StitchResult"]):
             return 0.01 + n * width * n_classes * _LOGISTIC
         return 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * (width + _WIDTH + n_classes) * _WIDTH)
 
-    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> StitchResult:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> StitchResult:
 
         return stitch_matrix(spaces, self, report=report)
 
@@ -125,8 +131,8 @@ class StitchRun:
     test_ids, truth : arrays (m,)
         The test rows, and the number of the class of each.
     majority : int
-        The most frequent class of all rows: always answering it is the chance level. Of the training rows alone it would be
-        the class that the draw left out of the test rows.
+        The most frequent class of all rows: always answering it is the chance level. Of the training rows
+        alone it would be the class that the draw left out of the test rows.
     answers : method → array (E, E, m) int16
         Class that the head of the second encoder gives the rows of the first; −1 where a pair has no answer.
     """
@@ -140,8 +146,8 @@ class StitchRun:
 
 @dataclass(frozen=True)
 class StitchResult:
-    """Rows of every matrix are encoders, columns are heads, by the encoder on which they were trained; the diagonal is not
-    stitched."""
+    """Rows of every matrix are encoders, columns are heads, by the encoder on which they were trained; the
+    diagonal is not stitched."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
@@ -154,14 +160,20 @@ class StitchResult:
 
     @property
     def n_test(self) -> int:
-        """Test rows, the mean over the random states: each draws its own, so their number differs by a few."""
+        """Test rows, the mean over the random states: each draws its own, so their number differs by a
+        few.
+        """
         return round(float(np.mean([len(run.truth) for run in self.runs])))
 
     @property
     def tested(self) -> str:
         """``"48 test rows"``; of several states ``"46 – 54 test rows a state"``."""
         counts = sorted({len(run.truth) for run in self.runs})
-        return f"{counts[0]:,} test rows" if len(counts) == 1 else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
+        return (
+            f"{counts[0]:,} test rows"
+            if len(counts) == 1
+            else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
+        )
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
         """Scores (random states, E, E), NaN where a pair has no answer.
@@ -170,7 +182,10 @@ class StitchResult:
         """
         need_one_of("metric", metric, self.metrics)
         return np.array(
-            [[[self._score(run, cell, metric) for cell in row] for row in run.answers[method]] for run in self.runs]
+            [
+                [[self._score(run, cell, metric) for cell in row] for row in run.answers[method]]
+                for run in self.runs
+            ]
         )
 
     def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
@@ -178,15 +193,19 @@ class StitchResult:
         return _mean_and_deviation(self.by_state(method, metric))
 
     def chance(self, metric: str = "accuracy") -> float:
-        """The score of always answering the class that is most frequent, on the test rows; mean over the states."""
-        return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
+        """The score of always answering the class that is most frequent, on the test rows; mean over the
+        states.
+        """
+        return float(
+            np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs])
+        )
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
-        """The score of the same answers if the labels of the test rows were permuted: the mean over all permutations, exactly,
-        over the stitched pairs and over the states; NaN where no pair can be stitched.
+        """The score of the same answers if the labels of the test rows were permuted: the mean over all
+        permutations, exactly, over the stitched pairs and over the states; NaN where no pair can be stitched.
 
-        What heads reach that learned nothing about the rows: the weighted F1 of answers of all classes is above that of one
-        class alone.
+        What heads reach that learned nothing about the rows: the weighted F1 of answers of all classes is
+        above that of one class alone.
         """
         scores = [
             self._permuted_score(run, run.answers[method][i, j], metric)
@@ -204,18 +223,23 @@ class StitchResult:
 
     @property
     def untested(self) -> str:
-        """Says which classes have no test row in any state, as a class of one row is trained on; "" where all have."""
+        """Says which classes have no test row in any state, as a class of one row is trained on; "" where
+        all have.
+        """
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        return f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}." if names else ""
+        return (
+            f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}." if names else ""
+        )
 
     def summary(self) -> pd.DataFrame:
-        """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and chance level.
+        """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and
+        chance level.
 
-        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance (always the most frequent class),
-        permuted (see `permuted`), pairs (how many can be stitched), of (how many there are). Deviations are over the random
-        states.
+        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance (always the most
+        frequent class), permuted (see `permuted`), pairs (how many can be stitched), of (how many there are).
+        Deviations are over the random states.
         """
         off = ~np.eye(len(self.encoders), dtype=bool)
         rows = []
@@ -224,17 +248,37 @@ class StitchResult:
                 scores = self.by_state(method, metric)
                 pairs = scores[:, off]
                 able = ~np.isnan(pairs[0])
-                stitched = _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
+                stitched = (
+                    _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
+                )
                 own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
-                numbers = (*stitched, *own, self.chance(metric), self.permuted(method, metric), int(able.sum()), able.size)
+                numbers = (
+                    *stitched,
+                    *own,
+                    self.chance(metric),
+                    self.permuted(method, metric),
+                    int(able.sum()),
+                    able.size,
+                )
                 rows.append((METHODS[method].title, STITCH_METRICS[metric].title, *numbers))
-        columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "permuted"]
+        columns = [
+            "method",
+            "metric",
+            "stitched",
+            "stitched_deviation",
+            "own",
+            "own_deviation",
+            "chance",
+            "permuted",
+        ]
         columns += ["pairs", "of"]
         return pd.DataFrame(rows, columns=columns)
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
         """How often truth (rows) was answered by a class (columns), all random states together, (C, C)."""
-        return sum(_confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs)
+        return sum(
+            _confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs
+        )
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
         """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
@@ -243,7 +287,8 @@ class StitchResult:
         return pd.DataFrame(columns)
 
     def changed(self, method: str, encoder: int, head: int, run: int = 0) -> pd.DataFrame:
-        """Test rows with another answer than on the head's own encoder; those that were right there come first.
+        """Test rows with another answer than on the head's own encoder; those that were right there come
+        first.
 
         Columns: id, truth, own (the answer on its own encoder), stitched.
         """
@@ -256,13 +301,17 @@ class StitchResult:
         return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
 
     def _permuted_score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
-        truth, given = (np.bincount(of, minlength=len(self.classes)) / len(answers) for of in (run.truth, answers))
+        truth, given = (
+            np.bincount(of, minlength=len(self.classes)) / len(answers) for of in (run.truth, answers)
+        )
         if metric == "accuracy":
             return float(truth @ given)
         if metric == "mae":
             numbers = np.arange(len(self.classes))
             return float(truth @ np.abs(numbers[:, None] - numbers) @ given)
-        return float(truth @ (2 * truth * given / np.maximum(truth + given, 1e-12)))  # F1 is linear in the right answers
+        return float(
+            truth @ (2 * truth * given / np.maximum(truth + given, 1e-12))
+        )  # F1 is linear in the right answers
 
     def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
         if answers[0] == NO_ANSWER:
@@ -282,7 +331,9 @@ def _confusion(truth: np.ndarray, answers: np.ndarray, n_classes: int) -> np.nda
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never there."""
+    """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never
+    there.
+    """
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
@@ -329,15 +380,16 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     Raises
     ------
     SpaceError
-        Fewer than two spaces, no shared rows, no labels or labels that differ, one class only, an order of other classes.
+        Fewer than two spaces, no shared rows, no labels or labels that differ, one class only, an order of
+        other classes.
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
     ids = shared_ids(spaces)
     if not len(ids):
         raise SpaceError(
-            f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none; encode the same "
-            "dataset with each"
+            f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none;"
+            " encode the same dataset with each"
         )
     labels = _shared_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
     labelled = np.flatnonzero(labels != "")
@@ -354,17 +406,22 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
 
 
 def split_rows(
-    shared: SharedRows, spec: StitchSpec, random_state: int, anchor_vectors: Sequence[np.ndarray] | None = None
+    shared: SharedRows,
+    spec: StitchSpec,
+    random_state: int,
+    anchor_vectors: Sequence[np.ndarray] | None = None,
 ) -> Split:
-    """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train on.
+    """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train
+    on.
 
-    Anchors that the spec names, or that are given as vectors and are rows here, are taken out of the test rows. Where the spec
-    names none, as many as it says are chosen among the training rows.
+    Anchors that the spec names, or that are given as vectors and are rows here, are taken out of the test
+    rows. Where the spec names none, as many as it says are chosen among the training rows.
 
     Raises
     ------
     SpaceError
-        Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without training rows.
+        Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without
+        training rows.
     """
     anchors = _given_anchors(shared, spec, anchor_vectors)
     if spec.test_ids:
@@ -393,18 +450,32 @@ def split_rows(
 def _given_anchors(shared: SharedRows, spec: StitchSpec, vectors: Sequence[np.ndarray] | None) -> np.ndarray:
     if vectors is not None:
         return np.flatnonzero(
-            np.any([rows_among(space.vectors, given) for space, given in zip(shared.spaces, vectors, strict=True)], axis=0)
+            np.any(
+                [
+                    rows_among(space.vectors, given)
+                    for space, given in zip(shared.spaces, vectors, strict=True)
+                ],
+                axis=0,
+            )
         )
-    return shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces)) if spec.anchors else np.empty(0, np.int64)
+    return (
+        shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces))
+        if spec.anchors
+        else np.empty(0, np.int64)
+    )
 
 
 def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
-    """As many anchors as the spec says, by its strategy, among training rows that have a direction in every space."""
+    """As many anchors as the spec says, by its strategy, among training rows that have a direction in
+    every space.
+    """
     first = shared.spaces[0]
     alive = train[np.all([space.norms[train] > 0 for space in shared.spaces], axis=0)]
     labels = [shared.classes[number] for number in shared.targets[alive]]
     candidates = first.take(alive)
-    candidates = LatentSpace(candidates.vectors, candidates.ids, name=first.name, labels=labels, counts=candidates.counts)
+    candidates = LatentSpace(
+        candidates.vectors, candidates.ids, name=first.name, labels=labels, counts=candidates.counts
+    )
     return first.rows(select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state))
 
 
@@ -414,15 +485,16 @@ class Stitching:
     Parameters
     ----------
     anchor_vectors : one array (k, d) an encoder, optional
-        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows, and a row that
-        is one of them is not tested.
+        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the
+        rows, and a row that is one of them is not tested.
     split : Split, optional
         Instead of `split_rows`: of shared rows that were drawn elsewhere.
 
     Attributes
     ----------
     split : Split
-        Of the rows in `shared`. Heads are trained on its anchors and training rows, and tested on its test rows.
+        Of the rows in `shared`. Heads are trained on its anchors and training rows, and tested on its test
+        rows.
     """
 
     def __init__(
@@ -450,7 +522,9 @@ class Stitching:
                 report(number, len(kinds), f"{spec.head} heads on {kind} rows")
             self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
             self._heads[kind] = [
-                fit_head(function(side.train), shared.targets[known], len(shared.classes), spec.head, random_state)
+                fit_head(
+                    function(side.train), shared.targets[known], len(shared.classes), spec.head, random_state
+                )
                 for function, side in zip(self._represent[kind], self._sides, strict=True)
             ]
         self._carriers = {
@@ -463,15 +537,20 @@ class Stitching:
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C) float32.
+        """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C)
+        float32.
 
-        The encoder is the first axis, the head the second; NaN where the two cannot be put together. On the diagonal the
-        encoder's own head reads its own rows as they are.
+        The encoder is the first axis, the head the second; NaN where the two cannot be put together. On the
+        diagonal the encoder's own head reads its own rows as they are.
         """
         n, kind = len(self.shared.spaces), METHODS[method].heads
-        if len(rows) != n or any(X.shape[1] != side.train.shape[1] for X, side in zip(rows, self._sides, strict=True)):
+        if len(rows) != n or any(
+            X.shape[1] != side.train.shape[1] for X, side in zip(rows, self._sides, strict=True)
+        ):
             expected = [f"(m, {side.train.shape[1]})" for side in self._sides]
-            raise SpaceError(f"expected rows of each encoder, {', '.join(expected)}, got {[X.shape for X in rows]}")
+            raise SpaceError(
+                f"expected rows of each encoder, {', '.join(expected)}, got {[X.shape for X in rows]}"
+            )
         found = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
         for i, X in enumerate(rows):
             own = self._represent[kind][i](np.asarray(X, dtype=np.float32))
@@ -490,7 +569,9 @@ class Stitching:
             none = np.isnan(probabilities[..., 0])
             answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
         majority = int(np.bincount(self.shared.targets).argmax())
-        return StitchRun(self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers)
+        return StitchRun(
+            self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers
+        )
 
     def _check_anchors(self, anchors: Sequence[np.ndarray]) -> None:
         widths = [(space.dimension,) for space in self.shared.spaces]
@@ -511,7 +592,8 @@ def stitch_matrix(
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
 
-    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each step.
+    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each
+    step.
 
     Raises
     ------
@@ -542,7 +624,11 @@ def stitch_matrix(
 
         def told(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
             if report:
-                report(number * total + done, total * n_states, message + (f", state {state}" if n_states > 1 else ""))
+                report(
+                    number * total + done,
+                    total * n_states,
+                    message + (f", state {state}" if n_states > 1 else ""),
+                )
 
         runs.append(Stitching(shared, spec, state, anchor_vectors, told).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
@@ -550,14 +636,16 @@ def stitch_matrix(
 
 def _shared_labels(spaces: Sequence[LatentSpace]) -> np.ndarray:
     if not spaces:
-        raise SpaceError("expected labels to train heads on, none of the encoders has any; choose a dataset with labels")
+        raise SpaceError(
+            "expected labels to train heads on, none of the encoders has any; choose a dataset with labels"
+        )
     first, *others = spaces
     for space in others:
         differ = np.flatnonzero(space.labels != first.labels)
         if len(differ):
             raise SpaceError(
-                f"{first.name!r} and {space.name!r} have different labels for {len(differ)} shared rows, first "
-                f"{quote(first.ids[differ[:1]])}: a head knows only the labels that it was trained on; choose the same label "
-                "column for both"
+                f"{first.name!r} and {space.name!r} have different labels for {len(differ)} shared rows,"
+                f" first {quote(first.ids[differ[:1]])}: a head knows only the labels that it was trained on;"
+                " choose the same label column for both"
             )
     return first.labels

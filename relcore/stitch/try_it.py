@@ -1,4 +1,6 @@
-"""One item, every encoder × head: the answer of each pair to a sentence or picture that none was trained on."""
+"""One item, every encoder × head: the answer of each pair to a sentence or picture that none was trained
+on.
+"""
 
 from __future__ import annotations
 
@@ -63,14 +65,20 @@ class Answers:
     silent: tuple[str, ...] = ()
 
     def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
-        """The n likeliest classes with their probabilities, likeliest first; none where the two cannot be put together."""
+        """The n likeliest classes with their probabilities, likeliest first; none where the two cannot be
+        put together.
+        """
         found = self.probabilities[i, j]
         if np.isnan(found[0]):
             return []
-        return [(self.classes[number], float(found[number])) for number in np.argsort(-found, kind="stable")[:n]]
+        return [
+            (self.classes[number], float(found[number])) for number in np.argsort(-found, kind="stable")[:n]
+        ]
 
     def agrees(self, i: int, j: int) -> bool | None:
-        """Whether a pair answers as the head on its own encoder does: what stitching is to leave as it was. None: no answer."""
+        """Whether a pair answers as the head on its own encoder does: what stitching is to leave as it
+        was. None: no answer.
+        """
         stitched = self.top(i, j, 1)
         own = next((self.top(e, j, 1) for e, head in enumerate(self.own) if head == j), [])
         return stitched[0][0] == own[0][0] if stitched and own else None
@@ -82,10 +90,14 @@ class Answers:
     def leaders(self) -> tuple[str, ...]:
         """The answers that the most stitched pairs give: several in a tie, none where no pair answers."""
         answers = self._stitched()
-        return tuple(one for one in dict.fromkeys(answers) if answers.count(one) == max(map(answers.count, answers)))
+        return tuple(
+            one for one in dict.fromkeys(answers) if answers.count(one) == max(map(answers.count, answers))
+        )
 
     def verdict(self) -> tuple[str, int, int]:
-        """The first of the `leaders`, how many stitched pairs give it, and of how many; ("", 0, 0) where there are none."""
+        """The first of the `leaders`, how many stitched pairs give it, and of how many; ("", 0, 0) where
+        there are none.
+        """
         answers = self._stitched()
         if not answers:
             return "", 0, 0
@@ -93,7 +105,9 @@ class Answers:
         return most, answers.count(most), len(answers)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within a pair."""
+        """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within
+        a pair.
+        """
         rows = [
             (encoder, head, self.own[i] != j, name, probability)
             for i, encoder in enumerate(self.encoders)
@@ -103,13 +117,20 @@ class Answers:
         return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
 
     def wide(self) -> pd.DataFrame:
-        """As one prints it: a row an encoder, one column per head, in each cell the answer with its probability."""
-        cells = [[_cell(self.top(i, j, 1)) for j in range(len(self.heads))] for i in range(len(self.encoders))]
-        return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[["encoder", *self.heads]]
+        """As one prints it: a row an encoder, one column per head, in each cell the answer with its
+        probability.
+        """
+        cells = [
+            [_cell(self.top(i, j, 1)) for j in range(len(self.heads))] for i in range(len(self.encoders))
+        ]
+        return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[
+            ["encoder", *self.heads]
+        ]
 
 
 def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
-    """What all pairs say of one item, given its row (1, d) in each encoder, None where an encoder cannot take it.
+    """What all pairs say of one item, given its row (1, d) in each encoder, None where an encoder cannot take
+    it.
 
     Raises
     ------
@@ -119,11 +140,19 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
     spaces, names = stitching.shared.spaces, distinct_names(stitching.shared.spaces)
     if method not in stitching.spec.methods:
         titles = [METHODS[one].title for one in stitching.spec.methods]
-        raise SpaceError(f"method: expected one that was fitted, {quote(titles)}, got {method!r}; choose it for the stitching")
+        raise SpaceError(
+            f"method: expected one that was fitted, {quote(titles)}, got {method!r}; choose it for the"
+            " stitching"
+        )
     usable = [number for number, row in enumerate(rows) if row is not None]
     if not usable:
-        raise SpaceError(f"expected an encoder that takes new items, got none among {quote(names)}; encode a dataset")
-    given = [np.zeros((1, space.dimension)) if row is None else row for space, row in zip(spaces, rows, strict=True)]
+        raise SpaceError(
+            f"expected an encoder that takes new items, got none among {quote(names)}; encode a dataset"
+        )
+    given = [
+        np.zeros((1, space.dimension)) if row is None else row
+        for space, row in zip(spaces, rows, strict=True)
+    ]
     found = stitching.probabilities(method, given)[usable, :, 0]
     silent = tuple(names[number] for number in usable if not np.any(rows[number]))
     return Answers(
@@ -141,10 +170,11 @@ def _cell(top: list[tuple[str, float]]) -> str:
     return f"{top[0][0]} ({short(top[0][1], 2)})" if top else ""
 
 
-# Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item becomes a row.
+# Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item
+# becomes a row.
 #
-# The weights of a trained encoder come from the store. If the store has removed them, `train_again_job` trains the encoder again,
-# to the same weights.
+# The weights of a trained encoder come from the store. If the store has removed them, `train_again_job`
+# trains the encoder again, to the same weights.
 
 _BLOCK = 256
 
@@ -188,7 +218,9 @@ class ItemEncoder:
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through it together."""
+    """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through
+    it together.
+    """
     outputs: dict[int, dict[str, np.ndarray]] = {}
     found: list[np.ndarray | None] = []
     for encoder in encoders:
@@ -202,7 +234,9 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
         rows = outputs[one_pass][encoder.spec.option("output")].astype(np.float32)
         if not np.isfinite(rows).all():
             name = encoder.spec.name
-            raise SpaceError(f"{name}: expected finite numbers for each item, got NaN or infinite; try another one")
+            raise SpaceError(
+                f"{name}: expected finite numbers for each item, got NaN or infinite; try another one"
+            )
         found.append(rows)
     return found
 
@@ -220,7 +254,9 @@ def _encoded(encode_batch: EncodeBatch, items: Sequence[Any]) -> dict[str, np.nd
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space; joined with those of the others of its dataset where one pass gives the rows of both."""
+    """The encoder of a space; joined with those of the others of its dataset where one pass gives the rows
+    of both.
+    """
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -238,7 +274,8 @@ def why_not(spec: SpaceSpec) -> str:
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
-    """Load the encoder behind an encoding, which takes seconds for a large model; `joined` gives the outputs of others too.
+    """Load the encoder behind an encoding, which takes seconds for a large model; `joined` gives the outputs
+    of others too.
 
     Raises
     ------
@@ -246,34 +283,40 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
         Not an encoding of texts or pictures, its dataset is gone; `Untrained` where its weights are.
     """
     if reason := why_not(spec):
-        raise SpaceError(f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}")
+        raise SpaceError(
+            f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}"
+        )
     dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
     made = store.summary(spec.option("key"))
     if made and made.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
-            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the Spaces page, and "
-            "choose that"
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the"
+            " Spaces page, and choose that"
         )
     if isinstance(encoder, TrainedEncoder):
         entry = store.get(trained_key(spec, store, dataset))
         if entry is None:
             raise Untrained(
-                f"{spec.name!r}: expected the trained weights of its encoder in the store, got none (removed to make room); "
-                "train it again"
+                f"{spec.name!r}: expected the trained weights of its encoder in the store, got none (removed"
+                " to make room); train it again"
             )
         return ItemEncoder(spec, dataset, encoder.restore(Trained(entry.arrays, entry.metadata), dataset))
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
 def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = None) -> np.ndarray:
-    """Rows (m, d) float32 of any texts or pictures, as the encoder of the space gives them; see `ItemEncoder.rows`."""
+    """Rows (m, d) float32 of any texts or pictures, as the encoder of the space gives them; see
+    `ItemEncoder.rows`.
+    """
     return item_encoder(spec, store or Store()).rows(items)
 
 
 def trained_key(spec: SpaceSpec, store: Store, dataset: Dataset | None = None) -> str:
     """The store's key of what the encoder learnt on the dataset, as `relcore.catalog.encoding` keeps it."""
     made = store.summary(spec.option("key"))
-    digest = made.metadata["dataset_digest"] if made else (dataset or load_dataset(spec.dataset, store)).digest
+    digest = (
+        made.metadata["dataset_digest"] if made else (dataset or load_dataset(spec.dataset, store)).digest
+    )
     return key_of("trained", digest, spec.encoder)
 
 
@@ -282,12 +325,15 @@ def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
     encoder: Encoder = spec.encoder
     dataset = load_dataset(spec.dataset, context.store)
     if key_of("trained", dataset.digest, encoder) != context.key:
-        raise SpaceError(f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now")
+        raise SpaceError(
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now"
+        )
     trained = encoder.train(dataset, context.report)
     context.put(trained.arrays, trained.metadata)
 
 
-# The figure of Try it: every encoder × head and what they say of one sentence or picture, on the page and from its recipe.
+# The figure of Try it: every encoder × head and what they say of one sentence or picture, on the page and
+# from its recipe.
 
 _LONGEST = 18  # letters of a class in a cell
 _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
@@ -295,7 +341,9 @@ _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
 @dataclass(frozen=True, kw_only=True)
 class TryIt(Recipe):
-    """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and random state."""
+    """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and
+    random state.
+    """
 
     figure: ClassVar[str] = "try-it"
 
@@ -331,14 +379,20 @@ class TryIt(Recipe):
         try:
             content = base64.b64decode(self.picture, validate=True)
         except (TypeError, ValueError, binascii.Error) as error:
-            raise SpaceError("recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither") from error
+            raise SpaceError(
+                "recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither"
+            ) from error
         if len(content) > _LARGEST:
-            raise SpaceError(f"recipe of try it: expected a picture of at most {_LARGEST:,} bytes, got {len(content):,}")
+            raise SpaceError(
+                f"recipe of try it: expected a picture of at most {_LARGEST:,} bytes, got {len(content):,}"
+            )
         return decode_image(content, "the recipe's picture")
 
     def draw(self, result: Answers | None = None) -> Exportable:
         answers = result or self._ask()
-        return matrices_exportable(matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table)
+        return matrices_exportable(
+            matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table
+        )
 
     def _ask(self) -> Answers:
         from relcore.stitch.stitching import Stitching, share_rows
@@ -346,12 +400,16 @@ class TryIt(Recipe):
         item, store = self.item, Store()
         spaces = load_all(self.spaces, self.digests, self.figure)
         rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
-        fitted = Stitching(share_rows(spaces, self.stitching.order), self.stitching, self.stitching.random_states[0])
+        fitted = Stitching(
+            share_rows(spaces, self.stitching.order), self.stitching, self.stitching.random_states[0]
+        )
         return answers_of(fitted, self.stitching.methods[0], rows)
 
 
 def matrices_of(answers: Answers) -> Matrices:
-    """One heat map: in each cell the answer, the deeper the surer; the pairs that are not stitched have a dotted frame."""
+    """One heat map: in each cell the answer, the deeper the surer; the pairs that are not stitched have a
+    dotted frame.
+    """
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     panel = MatrixPanel(
@@ -364,7 +422,10 @@ def matrices_of(answers: Answers) -> Matrices:
         marked=tuple((i, j) for i, j in enumerate(answers.own)),
     )
     most, count, n = answers.verdict()
-    alt = f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads, {METHODS[answers.method].title}: "
+    alt = (
+        f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads,"
+        f" {METHODS[answers.method].title}: "
+    )
     each, most = (" each", " and ".join(leaders[:3])) if len(leaders := answers.leaders()) > 1 else ("", most)
     alt += f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
@@ -379,7 +440,7 @@ def _text(answers: Answers, i: int, j: int) -> str:
     top = answers.top(i, j, 1)
     if not top:
         return ""
-    (name, probability) = top[0]
+    name, probability = top[0]
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     other = "" if answers.agrees(i, j) in (True, None) else " · differs"
     return f"{name}\n{short(probability, 2)}{other}"
@@ -393,6 +454,8 @@ def _told(answers: Answers, i: int, j: int) -> str:
     kind = "the head's own encoder, not stitched" if answers.own[i] == j else "stitched"
     if answers.own[i] != j and answers.agrees(i, j) is not None:
         kind += (
-            ", answers as the head's own encoder does" if answers.agrees(i, j) else ", another answer than its own encoder's"
+            ", answers as the head's own encoder does"
+            if answers.agrees(i, j)
+            else ", another answer than its own encoder's"
         )
     return "\n".join([*lines, kind])

@@ -1,4 +1,6 @@
-"""A .npy file as an index: rows in C order, their ids in ``<stem>.ids.txt`` beside it, one per line, else row numbers."""
+"""A .npy file as an index: rows in C order, their ids in ``<stem>.ids.txt`` beside it, one per line, else
+row numbers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,17 @@ from relcore.files.places import Place
 from relcore.files.rows import readable
 from relcore.files.tables import opened_table
 from relcore.runs.progress import Report, silent
-from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, block_of, id_column, tables_of, vector_column
+from relcore.stores.index import (
+    BLOCK,
+    Hits,
+    StoredRows,
+    Target,
+    VectorIndex,
+    block_of,
+    id_column,
+    tables_of,
+    vector_column,
+)
 
 
 class NpyIndex(VectorIndex):
@@ -44,13 +56,17 @@ class NpyIndex(VectorIndex):
                 m = min(size, self.n - first)
                 found = np.fromfile(stream, layout.dtype, m * layout.d)
                 if len(found) < m * layout.d:
-                    raise SpaceError(f"{self.path.name}: expected {self.n:,} rows, got the end of the file; copy it again")
+                    raise SpaceError(
+                        f"{self.path.name}: expected {self.n:,} rows, got the end of the file; copy it again"
+                    )
                 with np.errstate(over="ignore"):
                     vectors = found.reshape(m, layout.d).astype(np.float32, copy=False)
                 yield StoredRows(ids.of(lines, first, m), vectors)
 
     @classmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
         cls.need_target(place, target)
         path = place.path
         with replacing(path) as stream, replacing(ids_path(path)) as ids:
@@ -62,7 +78,9 @@ class NpyIndex(VectorIndex):
 
 
 class IdsBeside:
-    """The ids beside a file of vectors, streamed: one line per row, or row numbers where there is no such file."""
+    """The ids beside a file of vectors, streamed: one line per row, or row numbers where there is no such
+    file.
+    """
 
     def __init__(self, path: Path, n: int) -> None:
         beside = ids_path(path)
@@ -87,11 +105,14 @@ class IdsBeside:
         try:
             found = [line.rstrip("\n") for line in islice(lines, m)]
         except UnicodeDecodeError as error:
-            raise SpaceError(f"{self._path.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8") from None
+            raise SpaceError(
+                f"{self._path.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
+            ) from None
         if len(found) < m or (first + m == self._n and lines.read(1)):
             got = f"{first + len(found):,}" if len(found) < m else "more"
             raise SpaceError(
-                f"{self._path.name}: expected {self._n:,} ids, one per row, got {got}; write both from the same rows"
+                f"{self._path.name}: expected {self._n:,} ids, one per row, got {got}; write both from the"
+                " same rows"
             )
         return found
 
@@ -105,7 +126,10 @@ def id_lines(path: Path, ids: list[str]) -> bytes:
     """Ids as lines."""
     text = "\n".join(ids)
     if text.count("\n") != len(ids) - 1 or "\r" in text:
-        raise SpaceError(f"{path.name}: expected ids without line breaks, got one with a line break; write .parquet instead")
+        raise SpaceError(
+            f"{path.name}: expected ids without line breaks, got one with a line break; write .parquet"
+            " instead"
+        )
     return f"{text}\n".encode()
 
 
@@ -142,15 +166,17 @@ class ParquetIndex(VectorIndex):
             if largest > _MOST_GROUP or not self.n:
                 got = f"one of {readable(largest)}" if self.n else "a file without rows"
                 raise SpaceError(
-                    f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write the file again, "
-                    "with row_group_size=16384"
+                    f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write"
+                    " the file again, with row_group_size=16384"
                 )
             self._starts = [sum(group.num_rows for group in groups[:number]) for number in range(len(groups))]
             first = next(file.iter_batches(1, columns=[self._vectors], use_threads=False))
             value = first.column(0)[0].as_py()
         self.width = len(value or ())
         if not self.width:
-            raise SpaceError(f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row")
+            raise SpaceError(
+                f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row"
+            )
 
     @classmethod
     def open(cls, place: Place) -> ParquetIndex:
@@ -165,10 +191,14 @@ class ParquetIndex(VectorIndex):
                 block = batch.slice(max(0, start - row))
                 row += batch.num_rows
                 if block.num_rows:
-                    yield block_of(self.path.name, block, row - block.num_rows, self._vectors, self._ids, self.width)
+                    yield block_of(
+                        self.path.name, block, row - block.num_rows, self._vectors, self._ids, self.width
+                    )
 
     @classmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
         import pyarrow.parquet as parquet
 
         cls.need_target(place, target)
@@ -181,10 +211,11 @@ class ParquetIndex(VectorIndex):
                 writer.write_table(table)
 
 
-# A faiss index file as an index: Flat, IDMap and HNSWFlat are read here; IVF by faiss, once a process of its own could.
+# A faiss index file as an index: Flat, IDMap and HNSWFlat are read here; IVF by faiss, once a process of its
+# own could.
 #
-# faiss believes the sizes that a file states, and a damaged one can end the process that reads it. So a file that is not one of
-# whole vectors in a row is opened by another process first.
+# faiss believes the sizes that a file states, and a damaged one can end the process that reads it. So a file
+# that is not one of whole vectors in a row is opened by another process first.
 
 _PROBE = """
 import faiss, sys
@@ -196,11 +227,15 @@ except (ImportError, OSError, ValueError):
 faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
 """
 _PROBE_SECONDS = 300
-_PROBE_BYTES = 6 << 30  # of addresses, beside twice the file: the libraries alone take two or three gigabytes of them
+_PROBE_BYTES = (
+    6 << 30
+)  # of addresses, beside twice the file: the libraries alone take two or three gigabytes of them
 
 
 class FaissFile(VectorIndex):
-    """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the file, if it exists."""
+    """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the
+    file, if it exists.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = access.regular_file(path), path.stem
@@ -265,8 +300,12 @@ class FaissFile(VectorIndex):
         return self._loaded
 
     @classmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
-        """A flat index for inner products; ids go beside it. Its bytes are written here, so memory stays at one block."""
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
+        """A flat index for inner products; ids go beside it. Its bytes are written here, so memory stays
+        at one block.
+        """
         cls.need_target(place, target)
         path = place.path
         with replacing(path) as stream, replacing(ids_path(path)) as ids:
@@ -286,11 +325,16 @@ def _layout(path: Path) -> FlatLayout | None:
             raise
     command = [sys.executable, "-c", _PROBE, str(path), str(_PROBE_BYTES + 2 * path.stat().st_size)]
     try:
-        failed = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False).returncode != 0
+        failed = (
+            subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False).returncode != 0
+        )
     except subprocess.TimeoutExpired:
         failed = True
     if failed:
-        raise SpaceError(f"{path.name}: expected an IVF index that faiss can read, got a damaged one; write or copy it again")
+        raise SpaceError(
+            f"{path.name}: expected an IVF index that faiss can read, got a damaged one; write or copy it"
+            " again"
+        )
     return None
 
 
@@ -304,7 +348,10 @@ def _stored_ids(path: Path, index: Any) -> np.ndarray:
             f"{path.name}: expected an IVF index of whole vectors (IVF…,Flat), got {type(found).__name__}; "
             "take the vectors from where the index was made"
         )
-    lists = [faiss.rev_swig_ptr(found.invlists.get_ids(one), found.get_list_size(one)) for one in range(found.nlist)]
+    lists = [
+        faiss.rev_swig_ptr(found.invlists.get_ids(one), found.get_list_size(one))
+        for one in range(found.nlist)
+    ]
     ids = np.sort(np.concatenate([one.copy() for one in lists])) if lists else np.empty(0, np.int64)
     if len(np.unique(ids)) != len(ids):
         raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")

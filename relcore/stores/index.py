@@ -101,12 +101,16 @@ class VectorIndex(ABC):
         """Raise a SpaceError where `write` would before it takes the first row; here of a file."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
-            raise SpaceError(f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it")
+            raise SpaceError(
+                f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it"
+            )
         need_new(place.path.name, place.path.exists(), target, can_add=False)
 
     @classmethod
     @abstractmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
         """Write rows to a new place, or to one that is there where ``target.add``; nothing is ever deleted.
 
         Raises
@@ -115,7 +119,7 @@ class VectorIndex(ABC):
             The place is taken, or has another width; a store that cannot add rows.
         """
 
-    def close(self) -> None:  # noqa: B027 - files are opened for each block, and most stores hold nothing else
+    def close(self) -> None:  # noqa: B027 - most stores hold nothing between two blocks
         """Release locks and connections."""
 
     def __enter__(self) -> Self:
@@ -136,14 +140,18 @@ class VectorIndex(ABC):
         for block in self.blocks():
             found = np.concatenate([scores, queries @ unit_rows(block.vectors).T], axis=1)
             best = np.argsort(-found, axis=1, kind="stable")[:, :k]
-            names = np.concatenate([ids, np.broadcast_to(np.array(block.ids, object), (len(queries), len(block.ids)))], axis=1)
+            names = np.concatenate(
+                [ids, np.broadcast_to(np.array(block.ids, object), (len(queries), len(block.ids)))], axis=1
+            )
             scores, ids = np.take_along_axis(found, best, 1), np.take_along_axis(names, best, 1)
         return Hits(ids, scores)
 
     def _checked(self, queries: np.ndarray) -> np.ndarray:
         queries = matrix(queries, "queries")
         if queries.shape[1] != self.width:
-            raise SpaceError(f"{self.name}: expected queries of width {self.width}, as its rows, got {queries.shape[1]}")
+            raise SpaceError(
+                f"{self.name}: expected queries of width {self.width}, as its rows, got {queries.shape[1]}"
+            )
         need_finite(queries.sum(axis=0), "queries")
         return queries
 
@@ -151,7 +159,10 @@ class VectorIndex(ABC):
 def need_width(name: str, got: int, target: Target) -> None:
     """Raise a SpaceError where rows are added to others of another width."""
     if got != target.width:
-        raise SpaceError(f"{name}: expected rows of width {got}, as those that are there, got {target.width}; use a new place")
+        raise SpaceError(
+            f"{name}: expected rows of width {got}, as those that are there, got {target.width}; use a new"
+            " place"
+        )
 
 
 def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> None:
@@ -179,7 +190,9 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
     if chosen in found:
         return chosen
     if chosen or len(found) != 1:
-        expected = f"a column {chosen!r:.80} with a vector per row" if chosen else "one column with a vector per row"
+        expected = (
+            f"a column {chosen!r:.80} with a vector per row" if chosen else "one column with a vector per row"
+        )
         raise SpaceError(f"{name}: expected {expected}, got {quote(found) or 'none'}; choose one after #")
     return found[0]
 
@@ -219,8 +232,8 @@ def matrix_of(name: str, column: Any, first: int, width: int) -> np.ndarray:
     odd = np.flatnonzero(lengths != width)
     if len(odd):
         raise SpaceError(
-            f"{name}, row {first + odd[0] + 1:,}: expected a vector of {width:,} numbers, got {lengths[odd[0]]:,}; mend or "
-            "remove the row"
+            f"{name}, row {first + odd[0] + 1:,}: expected a vector of {width:,} numbers, got"
+            f" {lengths[odd[0]]:,}; mend or remove the row"
         )
     return floats(column.flatten()).reshape(-1, width)
 
@@ -249,11 +262,21 @@ def _payload_table(name: str, payload: Payload, schema: Any) -> Any:
 
     keys = sorted({key for one in payload for key in one})
     if taken := {ID, VECTOR} & set(keys):
-        raise SpaceError(f"{name}: expected a payload without columns {quote(sorted(taken))}, got them; rename them first")
+        raise SpaceError(
+            f"{name}: expected a payload without columns {quote(sorted(taken))}, got them; rename them first"
+        )
     if schema is None:
-        found = pa.Table.from_pylist([{key: one.get(key) for key in keys} for one in payload]) if keys else pa.table({})
-        absent = [field.name for field in found.schema if pa.types.is_null(field.type)]  # the first block tells no type
-        return found.cast(pa.schema([pa.field(f.name, pa.string() if f.name in absent else f.type) for f in found.schema]))
+        found = (
+            pa.Table.from_pylist([{key: one.get(key) for key in keys} for one in payload])
+            if keys
+            else pa.table({})
+        )
+        absent = [
+            field.name for field in found.schema if pa.types.is_null(field.type)
+        ]  # the first block tells no type
+        return found.cast(
+            pa.schema([pa.field(f.name, pa.string() if f.name in absent else f.type) for f in found.schema])
+        )
     fields = [field for field in schema if field.name not in (ID, VECTOR)]
     try:
         if unknown := set(keys) - {field.name for field in fields}:
@@ -261,8 +284,8 @@ def _payload_table(name: str, payload: Payload, schema: Any) -> Any:
         return pa.Table.from_pylist(list(payload), schema=pa.schema(fields)) if fields else pa.table({})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SpaceError(
-            f"{name}: expected the payload of all rows in the columns of the first ones, got {error!s:.200}; write to a store "
-            "that takes any payload, as qdrant"
+            f"{name}: expected the payload of all rows in the columns of the first ones, got {error!s:.200};"
+            " write to a store that takes any payload, as qdrant"
         ) from error
 
 
@@ -294,7 +317,8 @@ _VECTORS, _ROWS, _STATE = "vectors.f32", "rows.jsonl", "state.json"
 
 
 class StagedRows:
-    """A folder of vectors, ids and payload. What counts is what the state tells: a block that was cut short is written again.
+    """A folder of vectors, ids and payload. What counts is what the state tells: a block that was cut short
+    is written again.
 
     Parameters
     ----------
@@ -326,7 +350,10 @@ class StagedRows:
         """Add a block; once this returns, a kill does not lose it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.width = block.vectors.shape[1]
-        told = json.dumps({"ids": block.ids, "payload": block.payload}, default=str, ensure_ascii=False).encode() + b"\n"
+        told = (
+            json.dumps({"ids": block.ids, "payload": block.payload}, default=str, ensure_ascii=False).encode()
+            + b"\n"
+        )
         content = np.ascontiguousarray(block.vectors, "<f4").data
         for name, one in ((_VECTORS, content), (_ROWS, told)):
             with (self.folder / name).open("ab") as stream:
@@ -356,7 +383,13 @@ class StagedRows:
 
     def _keep(self) -> None:
         partial = self.folder / f"{_STATE}.partial"
-        state = {"key": self._key, "done": self.done, "width": self.width, "writing": self.writing, "sizes": self._sizes}
+        state = {
+            "key": self._key,
+            "done": self.done,
+            "width": self.width,
+            "writing": self.writing,
+            "sizes": self._sizes,
+        }
         partial.write_text(json.dumps(state), encoding="utf-8")
         os.replace(partial, self.folder / _STATE)
 
@@ -367,7 +400,9 @@ class StagedRows:
         try:
             state = parse(path.read_bytes(), str(path))
             held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
-            if state["key"] == self._key and all(size <= there for size, there in zip(state["sizes"], held, strict=True)):
+            if state["key"] == self._key and all(
+                size <= there for size, there in zip(state["sizes"], held, strict=True)
+            ):
                 self.done, self.width, self.writing = state["done"], state["width"], state["writing"]
                 self._sizes = state["sizes"]
         except (SpaceError, OSError, KeyError, TypeError):

@@ -48,7 +48,9 @@ class LanceIndex(VectorIndex):
             tables = _tables(base)
             if name not in tables:
                 there = quote(tables[:6]) or "none"
-                raise SpaceError(f"{place.text}: expected a table that exists, got {name!r:.80}; there: {there}")
+                raise SpaceError(
+                    f"{place.text}: expected a table that exists, got {name!r:.80}; there: {there}"
+                )
             self._table = base.open_table(name)
             schema = self._table.schema
             self.n = self._table.count_rows()
@@ -56,7 +58,9 @@ class LanceIndex(VectorIndex):
         kind = schema.field(self._vectors).type
         if not pa.types.is_fixed_size_list(kind) or not self.n:
             got = f"vectors as {kind!s:.40}" if self.n else "an empty table"
-            raise SpaceError(f"{place.text}: expected rows with vectors of one width, got {got}; write the table again")
+            raise SpaceError(
+                f"{place.text}: expected rows with vectors of one width, got {got}; write the table again"
+            )
         self.width = kind.list_size
 
     @classmethod
@@ -78,7 +82,11 @@ class LanceIndex(VectorIndex):
         ids, scores = np.full((len(queries), k), "", object), np.full((len(queries), k), -np.inf, np.float32)
         for row, query in enumerate(queries):
             with _told(self.place):
-                asked = self._table.search(query, vector_column_name=self._vectors).distance_type("cosine").limit(k)
+                asked = (
+                    self._table.search(query, vector_column_name=self._vectors)
+                    .distance_type("cosine")
+                    .limit(k)
+                )
                 found = (asked.select([self._ids]) if self._ids else asked.with_row_id(True)).to_arrow()
             names = found.column(self._ids or _ROW).to_pylist()
             ids[row, : len(names)] = list(map(str, names))
@@ -94,7 +102,9 @@ class LanceIndex(VectorIndex):
                 _table(_connected(place), place, target)
 
     @classmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
         """Rows that are added come behind those that are there; a killed run continues where it stopped."""
         with extra("lancedb"):
             import lancedb  # noqa: F401
@@ -155,5 +165,6 @@ def _told(place: Place) -> Iterator[None]:
         raise
     except (ValueError, RuntimeError, OSError, pa.ArrowException) as error:
         raise SpaceError(
-            f"{place.text}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the folder"
+            f"{place.text}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the"
+            " folder"
         ) from error

@@ -26,8 +26,9 @@ from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, n
 
 # A folder of Qdrant's embedded mode, looked through before the client opens it.
 #
-# The client keeps each point as a pickle and unpickles all of them when it opens a folder. It is let near a folder only after
-# every one has been read as instructions, without running them, and asks for nothing but the classes of a point.
+# The client keeps each point as a pickle and unpickles all of them when it opens a folder. It is let near a
+# folder only after every one has been read as instructions, without running them, and asks for nothing but
+# the classes of a point.
 
 META, _POINTS = "meta.json", "storage.sqlite"
 _HARMLESS = {f"qdrant_client.http.models.models {name}" for name in ("PointStruct", "SparseVector")}
@@ -44,25 +45,33 @@ def need_harmless(folder: Path) -> dict[str, int]:
     Raises
     ------
     SpaceError
-        No such folder, a damaged one, more points than fit into memory, a pickle that asks for something else.
+        No such folder, a damaged one, more points than fit into memory, a pickle that asks for something
+        else.
     """
     meta = folder / META
     if not meta.is_file():
-        raise SpaceError(f"{folder}: expected a folder of Qdrant's embedded mode, got one without {META}; check the path")
+        raise SpaceError(
+            f"{folder}: expected a folder of Qdrant's embedded mode, got one without {META}; check the path"
+        )
     found = read_file(meta, "Qdrant's collections")
     collections = found.get("collections") if isinstance(found, dict) else None
     if not isinstance(collections, dict):
-        raise SpaceError(f"{meta}: expected Qdrant's collections by name, got something else; restore the folder")
+        raise SpaceError(
+            f"{meta}: expected Qdrant's collections by name, got something else; restore the folder"
+        )
     strange = [name for name in collections if Path(name).name != name or "\\" in name or name in (".", "..")]
     if strange:
-        raise SpaceError(f"{meta}: expected names of collections without folders, got {quote(strange[:2])}; rename them")
+        raise SpaceError(
+            f"{meta}: expected names of collections without folders, got {quote(strange[:2])}; rename them"
+        )
     places = {name: folder / "collection" / name / _POINTS for name in collections}
     there = {name: path for name, path in places.items() if path.is_file()}
     size = sum(path.stat().st_size for path in there.values())
     if _UNPACKED * size > usable_bytes():
         raise SpaceError(
-            f"{folder}: expected points that fit into memory, which is where the embedded mode reads all collections, got "
-            f"{readable(size)} on disk; serve the folder with a Qdrant server and name its address"
+            f"{folder}: expected points that fit into memory, which is where the embedded mode reads all"
+            f" collections, got {readable(size)} on disk; serve the folder with a Qdrant server and name its"
+            " address"
         )
     return {name: _look_through(there[name], name) if name in there else 0 for name in collections}
 
@@ -71,7 +80,9 @@ def _look_through(path: Path, name: str) -> int:
     n = 0
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as storage:
-            kinds = storage.execute("SELECT type FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchall()
+            kinds = storage.execute(
+                "SELECT type FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+            ).fetchall()
             if kinds:
                 raise sqlite3.DatabaseError(f"a {kinds[0][0]} beside the table of points")
             largest = storage.execute("SELECT max(length(point)) FROM points").fetchone()[0] or 0
@@ -84,8 +95,8 @@ def _look_through(path: Path, name: str) -> int:
         if isinstance(error, SpaceError):
             raise
         raise SpaceError(
-            f"{path}: expected the points of the collection {name!r:.80}, got a file that cannot be read ({error!s:.200}); "
-            "restore the folder"
+            f"{path}: expected the points of the collection {name!r:.80}, got a file that cannot be read"
+            f" ({error!s:.200}); restore the folder"
         ) from error
     return n
 
@@ -94,15 +105,17 @@ def _need_harmless(path: Path, pickled: bytes) -> None:
     strange = sorted(set(strange_names(pickled)))
     if strange:
         raise SpaceError(
-            f"{path}: refused, a pickle in it asks for {quote(strange[:3])}, which points never need; nothing of it was run. "
-            "Get the folder from a source that you trust; or export its points to a file"
+            f"{path}: refused, a pickle in it asks for {quote(strange[:3])}, which points never need; nothing"
+            " of it was run. Get the folder from a source that you trust; or export its points to a file"
         )
 
 
 def strange_names(pickled: bytes) -> Iterator[str]:
-    """The classes and functions that a pickle asks for beyond those of a point, and instructions that hide a name.
+    """The classes and functions that a pickle asks for beyond those of a point, and instructions that hide a
+    name.
 
-    A name of protocol 4 is the two strings that were pushed last, directly or from the memo; any other origin is strange.
+    A name of protocol 4 is the two strings that were pushed last, directly or from the memo; any other origin
+    is strange.
     """
     memo: dict[int, str | None] = {}
     below: str | None = None
@@ -134,7 +147,9 @@ def strange_names(pickled: bytes) -> Iterator[str]:
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
-ID = "relscope_id"  # in the payload, where an id is neither a whole number nor a UUID, which are all that Qdrant takes
+ID = (  # in the payload, where an id is neither a whole number nor a UUID, which are all that Qdrant takes
+    "relscope_id"
+)
 _AT_ONCE = 256  # points per request: a server refuses requests of more than 32 MB
 _MOST_NUMBER = 2**64
 
@@ -151,7 +166,10 @@ class QdrantIndex(VectorIndex):
         with _told(place):
             if not client.collection_exists(self._collection):
                 names = quote(sorted(one.name for one in client.get_collections().collections)[:6])
-                raise SpaceError(f"{place.text}: expected a collection that exists, got {self._collection!r}; there: {names}")
+                raise SpaceError(
+                    f"{place.text}: expected a collection that exists, got {self._collection!r}; there:"
+                    f" {names}"
+                )
             facts = client.get_collection(self._collection)
             self.n = client.count(self._collection, exact=True).count
         self._vector, parameters = _vector(place, facts.config.params.vectors, vector)
@@ -189,26 +207,39 @@ class QdrantIndex(VectorIndex):
         wanted = ([self._vector] if self._vector else True) if vectors else False
         with _told(self.place):
             return self._client.scroll(
-                self._collection, limit=limit, offset=offset, with_payload=vectors, with_vectors=wanted, timeout=TIMEOUT_SECONDS
+                self._collection,
+                limit=limit,
+                offset=offset,
+                with_payload=vectors,
+                with_vectors=wanted,
+                timeout=TIMEOUT_SECONDS,
             )
 
     def _block(self, points: list[Any]) -> StoredRows:
         found = [one.vector[self._vector] if self._vector and one.vector else one.vector for one in points]
-        odd = next((one for one, vector in zip(points, found, strict=True) if np.shape(vector) != (self.width,)), None)
+        odd = next(
+            (one for one, vector in zip(points, found, strict=True) if np.shape(vector) != (self.width,)),
+            None,
+        )
         if odd is not None:
-            raise SpaceError(f"{self.place.text}: expected a vector of {self.width} numbers at point {odd.id}, got none")
+            raise SpaceError(
+                f"{self.place.text}: expected a vector of {self.width} numbers at point {odd.id}, got none"
+            )
         payload = [dict(one.payload or {}) for one in points]
         ids = [str(kept.pop(ID, one.id)) for one, kept in zip(points, payload, strict=True)]
         return StoredRows(ids, np.array(found, np.float32), tuple(payload) if any(payload) else ())
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """By the collection itself: approximate on a server, exact in the embedded mode; by its own distance."""
+        """By the collection itself: approximate on a server, exact in the embedded mode; by its own
+        distance.
+        """
         from qdrant_client import models
 
         queries = self._checked(queries)
         ids, scores = np.full((len(queries), k), "", object), np.full((len(queries), k), -np.inf, np.float32)
         requests = [
-            models.QueryRequest(query=one.tolist(), limit=k, with_payload=True, using=self._vector or None) for one in queries
+            models.QueryRequest(query=one.tolist(), limit=k, with_payload=True, using=self._vector or None)
+            for one in queries
         ]
         distance = _vector(self.place, self._parameters(), self._vector)[1].distance
         sign = 1 if distance in (models.Distance.COSINE, models.Distance.DOT) else -1
@@ -216,7 +247,10 @@ class QdrantIndex(VectorIndex):
             answers = self._client.query_batch_points(self._collection, requests, timeout=TIMEOUT_SECONDS)
         for row, answer in enumerate(answers):
             for place, one in enumerate(answer.points):
-                ids[row, place], scores[row, place] = str((one.payload or {}).get(ID, one.id)), sign * one.score
+                ids[row, place], scores[row, place] = (
+                    str((one.payload or {}).get(ID, one.id)),
+                    sign * one.score,
+                )
         return Hits(ids, scores)
 
     def _parameters(self) -> Any:
@@ -232,8 +266,12 @@ class QdrantIndex(VectorIndex):
             _need_free(place.path)
 
     @classmethod
-    def write(cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
-        """Points with equal ids are overwritten where rows are added; a killed run begins again with the same ids."""
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
+        """Points with equal ids are overwritten where rows are added; a killed run begins again with the
+        same ids.
+        """
         if not place.address and not (place.path / META).exists():
             _need_free(place.path)
         with closing(_client(place, new=True)) as client, _told(place):
@@ -241,9 +279,13 @@ class QdrantIndex(VectorIndex):
 
 
 def _named_vector(client: Any, place: Place, target: Target) -> str | None:
-    """The name of the vector that rows are added to, "" for the unnamed one; None where there is no such collection yet."""
+    """The name of the vector that rows are added to, "" for the unnamed one; None where there is no such
+    collection yet.
+    """
     if "/" in place.table:
-        raise SpaceError(f"{place.text}: expected the name of a collection, got one with a vector; leave that out")
+        raise SpaceError(
+            f"{place.text}: expected the name of a collection, got one with a vector; leave that out"
+        )
     exists = client.collection_exists(place.table)
     need_new(place.text, exists, target)
     if not exists:
@@ -255,7 +297,9 @@ def _named_vector(client: Any, place: Place, target: Target) -> str | None:
 
 def _need_free(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SpaceError(f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose another")
+        raise SpaceError(
+            f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose another"
+        )
 
 
 def _write(client: Any, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report) -> None:
@@ -301,13 +345,16 @@ def _vector(place: Place, found: Any, chosen: str) -> tuple[str, Any]:
     if not isinstance(found, dict):
         if found is None or chosen:
             raise SpaceError(
-                f"{place.text}: expected one dense vector per point, got {'none' if found is None else 'no names'}"
+                f"{place.text}: expected one dense vector per point, got"
+                f" {'none' if found is None else 'no names'}"
             )
         return "", found
     if chosen in found:
         return chosen, found[chosen]
     if chosen or len(found) != 1:
-        raise SpaceError(f"{place.text}: expected one of its vectors, {quote(found)}; name it as #COLLECTION/NAME")
+        raise SpaceError(
+            f"{place.text}: expected one of its vectors, {quote(found)}; name it as #COLLECTION/NAME"
+        )
     return next(iter(found.items()))
 
 
@@ -317,12 +364,15 @@ def _client(place: Place, new: bool = False) -> Any:
     with _told(place):
         if place.address:
             key = os.environ.get(KEY) or None
-            return QdrantClient(url=place.address, api_key=key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
+            return QdrantClient(
+                url=place.address, api_key=key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+            )
         folder = place.path
         if new and not (folder / META).exists():
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise SpaceError(
-                    f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose another"
+                    f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose"
+                    " another"
                 )
         else:
             need_harmless(folder)
@@ -337,7 +387,9 @@ def _told(place: Place) -> Iterator[None]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the client's advice on large collections, and on addresses without TLS
+            warnings.simplefilter(
+                "ignore"
+            )  # the client's advice on large collections, and on addresses without TLS
             yield
     except SpaceError:
         raise
@@ -348,15 +400,15 @@ def _told(place: Place) -> Iterator[None]:
             ) from error
         said = visible(error, 200).strip() or type(error).__name__
         raise SpaceError(
-            f"{place.text}: expected an answer from the Qdrant server at {place.address} within {TIMEOUT_SECONDS} seconds, "
-            f"got: {said}; check the address, that it runs, and {KEY}"
+            f"{place.text}: expected an answer from the Qdrant server at {place.address} within"
+            f" {TIMEOUT_SECONDS} seconds, got: {said}; check the address, that it runs, and {KEY}"
         ) from error
     except RuntimeError as error:
         if "already accessed" not in str(error):
             raise
         raise SpaceError(
-            f"{place.text}: expected a folder that no other program has open, got a locked one; close that program, or serve "
-            "the folder with a Qdrant server"
+            f"{place.text}: expected a folder that no other program has open, got a locked one; close that"
+            " program, or serve the folder with a Qdrant server"
         ) from error
     except ValueError as error:
         raise SpaceError(

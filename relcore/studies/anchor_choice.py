@@ -1,4 +1,6 @@
-"""Which anchors? Random ones, spread ones, frequent or rare words, one class only, far points, or those picked by hand."""
+"""Which anchors? Random ones, spread ones, frequent or rare words, one class only, far points, or those
+picked by hand.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ _QUERIES = 2000
 
 
 class AnchorChoice(Study):
-    """The question that Moschella et al. leave open in their last section: strategies, and choices that are poor on purpose."""
+    """The question that Moschella et al. leave open in their last section: strategies, and choices that
+    are poor on purpose.
+    """
 
     kind = "anchor-choice"
     version = 2
@@ -68,9 +72,21 @@ class AnchorChoice(Study):
     question = "Which anchors work best?"
     paper = "Moschella et al. 2023, left open in section 6"
     options = (
-        Option("data", "On", ("words", *LABELLED), "words", help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}"),
+        Option(
+            "data",
+            "On",
+            ("words", *LABELLED),
+            "words",
+            help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}",
+        ),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and, of sentences, the test rows."),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 5, 10),
+            3,
+            help="Each draws the anchors and, of sentences, the test rows.",
+        ),
         SPACES,
         Option(
             "anchors",
@@ -86,13 +102,20 @@ class AnchorChoice(Study):
         shared = {"data": options["data"], "n_anchors": options["n_anchors"]}
         words = options["data"] == "words"
         runs = [
-            {**shared, "choice": choice, "random_state": state, **({"spaces": list(options["spaces"])} if words else {})}
+            {
+                **shared,
+                "choice": choice,
+                "random_state": state,
+                **({"spaces": list(options["spaces"])} if words else {}),
+            }
             for choice in (_OF_WORDS if words else _OF_LABELLED)
             for state in range(options["n_states"])
         ]
         if words and options["anchors"]:
             picked = {"n_anchors": len(options["anchors"]), "choice": "picked", "random_state": 0}
-            runs.append({**shared, **picked, "spaces": list(options["spaces"]), "anchors": list(options["anchors"])})
+            runs.append(
+                {**shared, **picked, "spaces": list(options["spaces"]), "anchors": list(options["anchors"])}
+            )
         return runs
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
@@ -105,7 +128,9 @@ class AnchorChoice(Study):
         shared = share_rows(spaces)
         train = split_rows(shared, spec, state).known
         labels = np.array(shared.classes, dtype=object)[shared.targets[train]]
-        candidates = LatentSpace(shared.spaces[0].vectors[train], shared.ids[train], name=spaces[0].name, labels=labels)
+        candidates = LatentSpace(
+            shared.spaces[0].vectors[train], shared.ids[train], name=spaces[0].name, labels=labels
+        )
         anchors = chosen_anchors(candidates, settings["n_anchors"], settings["choice"], state)
         return RunResult(stitched_values(spaces, replace(spec, anchors=tuple(anchors))))
 
@@ -130,7 +155,11 @@ class AnchorChoice(Study):
         if not len(table):
             return {}
         choices = [choice for choice in CHOICES if choice in set(table.choice)]
-        look = {"kind": "points", "x_names": tuple(CHOICES[choice] for choice in choices), "note": _note(table)}
+        look = {
+            "kind": "points",
+            "x_names": tuple(CHOICES[choice] for choice in choices),
+            "note": _note(table),
+        }
         if options["data"] == "words":
             lines = points_over(table, "choice", choices, _WORD_MEASURES)
             return {"scores": Lines(tuple(lines), "anchors", "score", **look)}
@@ -143,16 +172,22 @@ class AnchorChoice(Study):
         return findings_table(findings_over(table, "choice", measures, CHOICES) if len(table) else [])
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        column, name = ("mrr", "MRR") if options["data"] == "words" else ("relative, stitched", "stitched accuracy")
-        others = [choice for choice in CHOICES if choice in set(table.choice) - {"random", "picked"}] if len(table) else []
+        column, name = (
+            ("mrr", "MRR") if options["data"] == "words" else ("relative, stitched", "stitched accuracy")
+        )
+        others = (
+            [choice for choice in CHOICES if choice in set(table.choice) - {"random", "picked"}]
+            if len(table)
+            else []
+        )
         against = {choice: differences(table, "choice", choice, "random", column) for choice in others}
         known = {choice: found for choice, found in against.items() if found.has_interval}
         if not known:
             return ""
         best, worst = (pick(known, key=lambda choice: known[choice].value) for pick in (max, min))
         return (
-            f"Against random anchors, the {name} of relative rows changes by {known[best].told()} with the best choice, "
-            f"{CHOICES[best]}, and by {known[worst].told()} with the worst, {CHOICES[worst]}."
+            f"Against random anchors, the {name} of relative rows changes by {known[best].told()} with the"
+            f" best choice, {CHOICES[best]}, and by {known[worst].told()} with the worst, {CHOICES[worst]}."
         )
 
     def opening(self, settings: Settings) -> Opening | None:
@@ -166,8 +201,9 @@ class AnchorChoice(Study):
 def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state: int = 0) -> list[str]:
     """Ids of anchors by any of `CHOICES` but "picked".
 
-    The strategies of `select_anchors`, and on purpose poor ones: "rare", at random among the tenth that is least frequent;
-    "one-class", the label of a random row, or without labels its nearest rows; "far", those farthest from the space's mean.
+    The strategies of `select_anchors`, and on purpose poor ones: "rare", at random among the tenth that is
+    least frequent; "one-class", the label of a random row, or without labels its nearest rows; "far", those
+    farthest from the space's mean.
 
     Raises
     ------
@@ -180,10 +216,14 @@ def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state
     rng = np.random.default_rng(random_state)
     alive = np.flatnonzero(space.norms > 0)
     if n_anchors > len(alive):
-        raise SpaceError(f"n_anchors: expected at most {len(alive)}, the rows of {space.name!r}, got {n_anchors}")
+        raise SpaceError(
+            f"n_anchors: expected at most {len(alive)}, the rows of {space.name!r}, got {n_anchors}"
+        )
     if choice == "rare":
         order = alive if space.counts is None else alive[np.argsort(-space.counts[alive], kind="stable")]
-        return space.ids[rng.choice(order[-max(n_anchors, len(order) // 10) :], n_anchors, replace=False)].tolist()
+        return space.ids[
+            rng.choice(order[-max(n_anchors, len(order) // 10) :], n_anchors, replace=False)
+        ].tolist()
     if choice == "far":
         found = lengths(space.vectors[alive], mean_row(space.vectors))
         far = alive[np.argsort(-found, kind="stable")]
@@ -206,5 +246,9 @@ def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.ra
 
 def _note(table: pd.DataFrame) -> str:
     k = "k = 10, " if "mrr" in table else ""
-    rows = f"{_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows as queries" if "rows" in table else "4 encoders, 12 pairs"
+    rows = (
+        f"{_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows as queries"
+        if "rows" in table
+        else "4 encoders, 12 pairs"
+    )
     return circumstances(table, f"{table.n_anchors.iloc[0]} anchors, {k}{rows}", "bars")

@@ -1,4 +1,6 @@
-"""How many anchors does it take? Accuracy of relative heads, in the same space and stitched, by the number of anchors."""
+"""How many anchors does it take? Accuracy of relative heads, in the same space and stitched, by the number
+of anchors.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from relcore.charts.lines import Lines
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.stitch.stitching import StitchSpec
-from relcore.studies.material import BASELINE, DATA, MEASURES, OWN, labelled_spaces, opening_of, stitched_values, test_ids_of
+from relcore.studies.material import (
+    BASELINE,
+    DATA,
+    MEASURES,
+    OWN,
+    labelled_spaces,
+    opening_of,
+    stitched_values,
+    test_ids_of,
+)
 from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at
 from relcore.studies.statistics import mean
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
@@ -20,7 +31,9 @@ _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
 class AnchorCount(Study):
-    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random training rows."""
+    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random
+    training rows.
+    """
 
     kind = "anchor-count"
     version = 2
@@ -36,7 +49,13 @@ class AnchorCount(Study):
             "coarse",
             help="Coarse: nine, 2 to 800. Paper: its 80 numbers.",
         ),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and, of sentences, the test rows."),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 5, 10),
+            5,
+            help="Each draws the anchors and, of sentences, the test rows.",
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -62,7 +81,9 @@ class AnchorCount(Study):
             return {}
         baselines = ((BASELINE, average(table, OWN)), ("chance", average(table, "chance")))
         lines = lines_over(table, "n_anchors", MEASURES)
-        chart = Lines(tuple(lines), "number of anchors", "accuracy", log_x=True, baselines=baselines, note=_note(table))
+        chart = Lines(
+            tuple(lines), "number of anchors", "accuracy", log_x=True, baselines=baselines, note=_note(table)
+        )
         return {"accuracy": chart}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +91,12 @@ class AnchorCount(Study):
             return findings_table([])
         own = finding(BASELINE, mean(table.groupby("random_state")[OWN].mean()), STUDENT)
         return findings_table(
-            [own, *findings_over(table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", MEASURES)]
+            [
+                own,
+                *findings_over(
+                    table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", MEASURES
+                ),
+            ]
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -80,8 +106,8 @@ class AnchorCount(Study):
             return ""
         relative, whitened, own = (one.told() for one in told)
         return (
-            f"With {most} anchors, heads that are stitched reach an accuracy of {relative} on relative rows and {whitened} on "
-            f"whitened rows; absolute heads that are not stitched reach {own}."
+            f"With {most} anchors, heads that are stitched reach an accuracy of {relative} on relative rows"
+            f" and {whitened} on whitened rows; absolute heads that are not stitched reach {own}."
         )
 
     def opening(self, settings: Settings) -> Opening:

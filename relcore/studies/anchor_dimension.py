@@ -1,4 +1,6 @@
-"""How many anchors, against the intrinsic dimension and the condition number of the spaces, on held-out rows?"""
+"""How many anchors, against the intrinsic dimension and the condition number of the spaces, on held-out
+rows?
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,14 @@ PLATEAU = 0.95
 _MOST_ROWS = 6000
 _TRAINED = tuple((network, width) for network in ("mlp", "cnn") for width in (8, 32, 128))
 _REDUCED = (3, 6, 12, 25, 50)  # principal components of the word spaces: the same words, another dimension
-_PAIRS = {"words": 1, "reduced": len(_REDUCED), "pooled": 1, "digits": 6, "sentences": 6, "trainings": len(_TRAINED)}
+_PAIRS = {
+    "words": 1,
+    "reduced": len(_REDUCED),
+    "pooled": 1,
+    "digits": 6,
+    "sentences": 6,
+    "trainings": len(_TRAINED),
+}
 _K = 10
 _PREDICTORS = {
     "intrinsic dimension": "intrinsic dimension (TwoNN)",
@@ -39,13 +48,15 @@ _INTERVAL = "over pairs of spaces"
 
 
 class AnchorDimension(Study):
-    """For each pair of spaces the number of anchors at which the held-out MRR of relative rows comes to 95 % of its plateau.
+    """For each pair of spaces the number of anchors at which the held-out MRR of relative rows comes to 95 %
+    of its plateau.
 
-    Anchors are random rows, 2 to 512, and fewer are the first of more. The plateau is the best MRR over these numbers, means
-    over the random states; between two of them the logarithm of the number is interpolated. MRR is mutual among the held-out
-    rows, k = 10. Intrinsic dimension (TwoNN), participation ratio and condition number are those of the rows that are not
-    tested on, the geometric mean of the two spaces. A pair has no answer where the best MRR is less than three times what
-    chance gives, or where it is still growing at 512 anchors.
+    Anchors are random rows, 2 to 512, and fewer are the first of more. The plateau is the best MRR over these
+    numbers, means over the random states; between two of them the logarithm of the number is interpolated.
+    MRR is mutual among the held-out rows, k = 10. Intrinsic dimension (TwoNN), participation ratio and
+    condition number are those of the rows that are not tested on, the geometric mean of the two spaces. A
+    pair has no answer where the best MRR is less than three times what chance gives, or where it is still
+    growing at 512 anchors.
     """
 
     kind = "anchor-dimension"
@@ -54,7 +65,9 @@ class AnchorDimension(Study):
     paper = "Moschella et al. 2023, left open in section 6"
     options = (
         data_option("words", "reduced", "pooled", "digits", "sentences", "trainings"),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the held-out rows."),
+        Option(
+            "n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the held-out rows."
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -69,13 +82,20 @@ class AnchorDimension(Study):
         data, state = settings["data"], settings["random_state"]
         pair = spaces_of_pair(data, settings["pair"], store, report)
         split = studied_split(
-            {"trainings": "digits", "reduced": "words"}.get(data, data), pair[0], max(COUNTS), state, _MOST_ROWS
+            {"trainings": "digits", "reduced": "words"}.get(data, data),
+            pair[0],
+            max(COUNTS),
+            state,
+            _MOST_ROWS,
         )
         report(0, 1, " and ".join(space.name for space in pair))
         if data == "reduced":
             pair = tuple(reduced(space, split.known, _REDUCED[settings["pair"]]) for space in pair)
         known = [space.vectors[split.known] for space in pair]
-        values: dict[str, Any] = {"spaces": " and ".join(space.name for space in pair), "test rows": len(split.test)}
+        values: dict[str, Any] = {
+            "spaces": " and ".join(space.name for space in pair),
+            "test rows": len(split.test),
+        }
         for name, measure in (
             ("intrinsic dimension", two_nn),
             ("participation ratio", participation_ratio),
@@ -87,7 +107,9 @@ class AnchorDimension(Study):
         for count in COUNTS:
             anchors = split.anchors[:count]
             made = [
-                RelativeProjection().fit(rows, anchors=space.vectors[anchors]).transform(space.vectors[split.test])
+                RelativeProjection()
+                .fit(rows, anchors=space.vectors[anchors])
+                .transform(space.vectors[split.test])
                 for rows, space in zip(known, pair, strict=True)
             ]
             curve.append(find_neighbours(*made, k=_K, convention="mutual").mrr(20))
@@ -96,9 +118,14 @@ class AnchorDimension(Study):
         return RunResult(values | {"chance": null.mean, "chance, 97.5 %": null.high})
 
     def seconds(self, settings: Settings) -> float:
-        return {"words": 6.0, "reduced": 6.0, "pooled": 3.0, "digits": 2.0, "sentences": 3.0, "trainings": 4.0}[
-            settings["data"]
-        ]
+        return {
+            "words": 6.0,
+            "reduced": 6.0,
+            "pooled": 3.0,
+            "digits": 2.0,
+            "sentences": 3.0,
+            "trainings": 4.0,
+        }[settings["data"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         pairs = _by_pair(table)
@@ -115,10 +142,14 @@ class AnchorDimension(Study):
             charts[predictor] = Lines(points, title, y, kind="points", log_x=True, note=told)
         curves = _curves(table)
         lines = [
-            line for data, part in curves.groupby("data", sort=False) for line in lines_over(part, "anchors", {"share": data})
+            line
+            for data, part in curves.groupby("data", sort=False)
+            for line in lines_over(part, "anchors", {"share": data})
         ]
         note = "bands: 95 % over pairs of spaces and random states"
-        charts["curves"] = Lines(tuple(lines), "number of anchors", "MRR over its plateau", log_x=True, note=note)
+        charts["curves"] = Lines(
+            tuple(lines), "number of anchors", "MRR over its plateau", log_x=True, note=note
+        )
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
@@ -126,19 +157,39 @@ class AnchorDimension(Study):
         if not len(pairs):
             return findings_table([])
         rows = []
-        for told, part in (("different pairs", _different(pairs)), ("reduced words", pairs[pairs.data == "reduced"])):
+        for told, part in (
+            ("different pairs", _different(pairs)),
+            ("reduced words", pairs[pairs.data == "reduced"]),
+        ):
             if not len(part):
                 continue
-            rows.append(finding(f"{told}: anchors, geometric mean", _geometric(part.anchors), f"Student's t {_INTERVAL}"))
+            rows.append(
+                finding(
+                    f"{told}: anchors, geometric mean", _geometric(part.anchors), f"Student's t {_INTERVAL}"
+                )
+            )
             ratio = _geometric(part.anchors / part["intrinsic dimension"])
-            rows.append(finding(f"{told}: anchors over intrinsic dimension, geometric mean", ratio, f"Student's t {_INTERVAL}"))
+            rows.append(
+                finding(
+                    f"{told}: anchors over intrinsic dimension, geometric mean",
+                    ratio,
+                    f"Student's t {_INTERVAL}",
+                )
+            )
             for predictor, title in _PREDICTORS.items():
                 rank = correlation(part[predictor], part.anchors, "spearman")
-                rows.append(finding(f"{told}: power of the {title}", _power(part, predictor), f"logarithms {_INTERVAL}"))
-                rows.append(finding(f"{told}: Spearman of anchors and {title}", rank, f"Fisher's z {_INTERVAL}"))
+                rows.append(
+                    finding(
+                        f"{told}: power of the {title}", _power(part, predictor), f"logarithms {_INTERVAL}"
+                    )
+                )
+                rows.append(
+                    finding(f"{told}: Spearman of anchors and {title}", rank, f"Fisher's z {_INTERVAL}")
+                )
         for data, part in pairs.groupby("data", sort=False):
             rows += [
-                finding(f"{data}, {name}", mean(part[name]), f"Student's t {_INTERVAL}") for name in ("anchors", *_PREDICTORS)
+                finding(f"{data}, {name}", mean(part[name]), f"Student's t {_INTERVAL}")
+                for name in ("anchors", *_PREDICTORS)
             ]
         return findings_table(rows)
 
@@ -147,9 +198,15 @@ class AnchorDimension(Study):
         different = _different(pairs)
         if len(different) < 4:
             return ""
-        dimension, condition = (_power(different, name) for name in ("intrinsic dimension", "condition number"))
+        dimension, condition = (
+            _power(different, name) for name in ("intrinsic dimension", "condition number")
+        )
         asked = table[table.data != "reduced"][["data", "pair"]].drop_duplicates().shape[0]
-        without = f" ({asked - len(different)} more have no plateau by {COUNTS[-1]} anchors)" if asked > len(different) else ""
+        without = (
+            f" ({asked - len(different)} more have no plateau by {COUNTS[-1]} anchors)"
+            if asked > len(different)
+            else ""
+        )
         growth = [
             f"{'grows' if power.low > 0 else 'is not seen to grow'} with the {name} (power {power.told(2)})"
             for name, power in (("intrinsic dimension", dimension), ("condition number", condition))
@@ -161,13 +218,16 @@ class AnchorDimension(Study):
             else ""
         )
         return (
-            f"Over {len(different)} pairs of spaces{without}, {PLATEAU * 100:.0f} % of the plateau of held-out MRR takes "
-            f"{_geometric(different.anchors).told(0)} anchors; their number {' and '.join(growth)}{words}."
+            f"Over {len(different)} pairs of spaces{without}, {PLATEAU * 100:.0f} % of the plateau of"
+            f" held-out MRR takes {_geometric(different.anchors).told(0)} anchors; their number"
+            f" {' and '.join(growth)}{words}."
         )
 
 
 def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tuple[LatentSpace, LatentSpace]:
-    """Two spaces over the same rows: of the studied ones, or two trainings of one network that differ in their random state."""
+    """Two spaces over the same rows: of the studied ones, or two trainings of one network that differ in
+    their random state.
+    """
     if data == "trainings":
         network, width = _TRAINED[number]
         first, second = (trained_space(network, width, state, store, report) for state in (0, 1))
@@ -187,10 +247,14 @@ def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:
     return LatentSpace((space.vectors - mean) @ axes, space.ids, name=f"{space.name}, {width} components")
 
 
-def needed(counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU) -> float | None:
-    """The number of anchors at which the curve first comes to this share of its best value, its logarithm interpolated.
+def needed(
+    counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU
+) -> float | None:
+    """The number of anchors at which the curve first comes to this share of its best value, its logarithm
+    interpolated.
 
-    None where the best value is below `least`, or where only the last number comes to that share: it has no plateau yet.
+    None where the best value is below `least`, or where only the last number comes to that share: it has no
+    plateau yet.
     """
     values = np.asarray(curve, dtype=float)
     wanted = share * values.max()
@@ -205,7 +269,9 @@ def needed(counts: Sequence[int], curve: Sequence[float], least: float, share: f
 
 
 def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each pair of spaces that has a plateau: the anchors it needs, and geometric means over the random states."""
+    """A row for each pair of spaces that has a plateau: the anchors it needs, and geometric means over the
+    random states.
+    """
     if not len(table):
         return table
     rows = []
@@ -213,8 +279,12 @@ def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
         curve = [part[f"mrr, {count} anchors"].mean() for count in COUNTS]
         anchors = needed(COUNTS, curve, 3 * part["chance, 97.5 %"].mean())
         if anchors is not None:
-            predictors = {name: float(np.exp(np.log(part[name].astype(float)).mean())) for name in _PREDICTORS}
-            rows.append({"data": data, "pair": pair, "spaces": part.spaces.iloc[0], "anchors": anchors, **predictors})
+            predictors = {
+                name: float(np.exp(np.log(part[name].astype(float)).mean())) for name in _PREDICTORS
+            }
+            rows.append(
+                {"data": data, "pair": pair, "spaces": part.spaces.iloc[0], "anchors": anchors, **predictors}
+            )
     return pd.DataFrame(rows)
 
 
@@ -238,7 +308,9 @@ def _curves(table: pd.DataFrame) -> pd.DataFrame:
     """A row for each run and number of anchors: its share of the plateau."""
     plateau = table[[f"mrr, {count} anchors" for count in COUNTS]].max(axis=1)
     parts = [
-        pd.DataFrame({"data": table.data, "anchors": count, "share": table[f"mrr, {count} anchors"] / plateau})
+        pd.DataFrame(
+            {"data": table.data, "anchors": count, "share": table[f"mrr, {count} anchors"] / plateau}
+        )
         for count in COUNTS
     ]
     return pd.concat(parts, ignore_index=True)

@@ -1,4 +1,6 @@
-"""Is the raw cosine of translated rows mostly the common mean? Beside it: a constant, permuted rows, and centred rows."""
+"""Is the raw cosine of translated rows mostly the common mean? Beside it: a constant, permuted rows, and
+centred rows.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,14 @@ MEASURES = {
 
 
 class CommonMean(Study):
-    """Pruned inverse projection (ω = 8, δ = .7), the target's mean given back as in the paper, scored on held-out rows.
+    """Pruned inverse projection (ω = 8, δ = .7), the target's mean given back as in the paper, scored on
+    held-out rows.
 
-    The raw cosine counts the mean that all rows of the target share. The paper's § 4.1 says that two unrelated English
-    sentences have .93: the mean alone then scores about √.93 = .96 where Table 1 prints .97. Here the mean is taken over the
-    rows that are not tested on, and permuted rows are averaged over all pairs of different rows. A direction at cosine c
-    explains c² of a row's squared length: the mean is most of it where it has more than half of that of the translated rows.
+    The raw cosine counts the mean that all rows of the target share. The paper's § 4.1 says that two
+    unrelated English sentences have .93: the mean alone then scores about √.93 = .96 where Table 1 prints
+    .97. Here the mean is taken over the rows that are not tested on, and permuted rows are averaged over all
+    pairs of different rows. A direction at cosine c explains c² of a row's squared length: the mean is most
+    of it where it has more than half of that of the translated rows.
     """
 
     kind = "common-mean"
@@ -44,7 +48,13 @@ class CommonMean(Study):
     options = (
         data_option("languages", "pooled", "words", "digits", "sentences"),
         Option("n_anchors", "Anchors", (100, 300), 300),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors, the prunings and the held-out rows."),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 5, 10),
+            5,
+            help="Each draws the anchors, the prunings and the held-out rows.",
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -67,7 +77,9 @@ class CommonMean(Study):
         return RunResult(averaged | {"test rows": len(split.test), "pairs": len(pairs)})
 
     def seconds(self, settings: Settings) -> float:
-        return {"languages": 3.0, "pooled": 3.0, "words": 3.0, "digits": 3.0, "sentences": 8.0}[settings["data"]]
+        return {"languages": 3.0, "pooled": 3.0, "words": 3.0, "digits": 3.0, "sentences": 8.0}[
+            settings["data"]
+        ]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):
@@ -76,11 +88,17 @@ class CommonMean(Study):
         sizes = ", ".join(f"{table[table.data == one]['test rows'].mean():,.0f} of {one}" for one in data)
         note = circumstances(table, f"held-out rows: {sizes}; {table.n_anchors.iloc[0]} anchors", "bars")
         lines = points_over(table, "data", data, MEASURES, width=0.1)
-        return {"cosine": Lines(tuple(lines), "data", "mean cosine", kind="points", x_names=tuple(data), note=note)}
+        return {
+            "cosine": Lines(
+                tuple(lines), "data", "mean cosine", kind="points", x_names=tuple(data), note=note
+            )
+        }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         return findings_table(
-            findings_over(table, "data", MEASURES, {one: one for one in options["data"]}) if len(table) else []
+            findings_over(table, "data", MEASURES, {one: one for one in options["data"]})
+            if len(table)
+            else []
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -91,18 +109,25 @@ class CommonMean(Study):
         by_mean = [data for data, one in excess.items() if one.low > 0]
         others = [data for data in excess if data not in by_mean]
         verdict = (
-            f"Mostly the common mean on {listed(by_mean)}" if by_mean else f"Not mostly the common mean on {listed(others)}"
+            f"Mostly the common mean on {listed(by_mean)}"
+            if by_mean
+            else f"Not mostly the common mean on {listed(others)}"
         )
         verdict += f", not on {listed(others)}" if by_mean and others else ""
         told = [
-            f"{mean(part.constant).told(2)} of the {short(part.translated.mean(), 2)} of translated rows on {data}"
+            f"{mean(part.constant).told(2)} of the {short(part.translated.mean(), 2)} of translated rows on"
+            f" {data}"
             for data, part in parts.items()
         ]
-        return f"{verdict}: the raw cosine of the target's mean, repeated for every row, is {'; '.join(told)}."
+        return (
+            f"{verdict}: the raw cosine of the target's mean, repeated for every row, is {'; '.join(told)}."
+        )
 
 
 def cosines(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> dict[str, float]:
-    """Mean cosines under the names of `MEASURES`, −1 … 1: found and true rows (m, d), the mean (d,) that both contain."""
+    """Mean cosines under the names of `MEASURES`, −1 … 1: found and true rows (m, d), the mean (d,) that
+    both contain.
+    """
     a, b = unit_rows(found), unit_rows(true)
     centred_a, centred_b = unit_rows(found, mean), unit_rows(true, mean)
     constant = unit_rows(mean[None])
@@ -121,7 +146,9 @@ def _paired(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _unpaired(a: np.ndarray, b: np.ndarray) -> float:
-    """Σ over i ≠ j of aᵢ·bⱼ, over m (m − 1): what permuting gives on average, without the rows that stay in place."""
+    """Σ over i ≠ j of aᵢ·bⱼ, over m (m − 1): what permuting gives on average, without the rows that stay
+    in place.
+    """
     m = len(a)
     sums = a.sum(axis=0, dtype=np.float64) @ b.sum(axis=0, dtype=np.float64)
     return float((sums - np.vecdot(a, b).sum(dtype=np.float64)) / (m * (m - 1)))

@@ -16,9 +16,11 @@ from relcore.tasks.recipe import Recipe
 
 @dataclass(frozen=True)
 class StudyChart(Recipe):
-    """One of a study's charts, default its first, of the finished runs; the study's conclusion stands above the chart.
+    """One of a study's charts, default its first, of the finished runs; the study's conclusion stands above
+    the chart.
 
-    The result is the table of the runs; without it, all runs are computed. The findings are what LaTeX prints.
+    The result is the table of the runs; without it, all runs are computed. The findings are what LaTeX
+    prints.
     """
 
     figure: ClassVar[str] = "study"
@@ -44,7 +46,10 @@ class StudyChart(Recipe):
         lines = charts[chart]
         if told := study.conclusion(settings, table):
             lines = replace(lines, note=f"{told}\n{lines.note}".rstrip())
-        name, recipe = f"relscope-{study.kind}-{chart.replace(' ', '-')}", replace(self, chart=chart).to_json()
+        name, recipe = (
+            f"relscope-{study.kind}-{chart.replace(' ', '-')}",
+            replace(self, chart=chart).to_json(),
+        )
         return lines_exportable(lines, recipe, name, lambda: study.findings(settings, table))
 
 

@@ -1,4 +1,6 @@
-"""Do two trainings differ by an isometry only? Disparity on held-out rows over seeds, widths and networks, and its cost."""
+"""Do two trainings differ by an isometry only? Disparity on held-out rows over seeds, widths and networks,
+and its cost.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +42,32 @@ _DISPARITIES = {
 
 
 class Isometry(Study):
-    """Pairs of trainings on the digits that differ in their random state alone: classifiers' last layers, autoencoders' codes.
+    """Pairs of trainings on the digits that differ in their random state alone: classifiers' last layers,
+    autoencoders' codes.
 
-    Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all rows that the networks were
-    trained on, and divide the squared error on held-out rows by their squared distance from the mean; the mean of both
-    directions. 0: the spaces differ by an isometry and a scale only; 1: as far as the mean itself. The loss is the accuracy of
-    a logistic head on its own encoder less its accuracy on the other one, through 300 anchors.
+    Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all rows that the
+    networks were trained on, and divide the squared error on held-out rows by their squared distance from the
+    mean; the mean of both directions. 0: the spaces differ by an isometry and a scale only; 1: as far as the
+    mean itself. The loss is the accuracy of a logistic head on its own encoder less its accuracy on the other
+    one, through 300 anchors.
     """
 
     kind = "isometry"
     title = "Isometry of training runs"
-    question = "How often do two training runs differ only by an isometry, and what does the remaining difference cost?"
+    question = (
+        "How often do two training runs differ only by an isometry, and what does the remaining difference"
+        " cost?"
+    )
     paper = "Moschella et al. 2023, Fig. 1 and section 3"
     options = (
-        Option("networks", "Networks", tuple(NETWORKS), tuple(NETWORKS), many=True, names=tuple(NETWORKS.values())),
+        Option(
+            "networks",
+            "Networks",
+            tuple(NETWORKS),
+            tuple(NETWORKS),
+            many=True,
+            names=tuple(NETWORKS.values()),
+        ),
         Option("widths", "Widths", (4, 8, 32, 128), (8, 32, 128), many=True, help="Of the space."),
         Option("n_states", "Pairs of trainings", (3, 4, 6, 10), 4, help="For each network and width."),
     )
@@ -63,7 +77,10 @@ class Isometry(Study):
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         first = 2 * settings["random_state"]
-        spaces = [trained_space(settings["network"], settings["width"], state, store, report) for state in (first, first + 1)]
+        spaces = [
+            trained_space(settings["network"], settings["width"], state, store, report)
+            for state in (first, first + 1)
+        ]
         test = held_out_rows(len(spaces[0]))
         return RunResult(compared(*spaces, test, settings["random_state"]))
 
@@ -77,7 +94,11 @@ class Isometry(Study):
         rows = f"{int(table['test rows'].iloc[0]):,} held-out digits"
         charts = {
             "disparity over width": Lines(
-                tuple(line for name, part in groups for line in lines_over(part, "width", {"disparity": NETWORKS[name]})),
+                tuple(
+                    line
+                    for name, part in groups
+                    for line in lines_over(part, "width", {"disparity": NETWORKS[name]})
+                ),
                 "width of the space",
                 "disparity on held-out rows",
                 log_x=True,
@@ -87,23 +108,44 @@ class Isometry(Study):
         }
         for column, told in _LOSSES.items():
             points = tuple(
-                Line(NETWORKS[name], part.disparity, part[column], labels=[f"width {one}" for one in part.width])
+                Line(
+                    NETWORKS[name],
+                    part.disparity,
+                    part[column],
+                    labels=[f"width {one}" for one in part.width],
+                )
                 for name, part in groups
             )
             note = f"{len(table)} pairs of trainings, {rows}"
-            charts[f"loss, {told}"] = Lines(points, "disparity on held-out rows", "accuracy lost", kind="points", note=note)
+            charts[f"loss, {told}"] = Lines(
+                points, "disparity on held-out rows", "accuracy lost", kind="points", note=note
+            )
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         if not len(table):
             return findings_table([])
-        rows = [finding(f"share of pairs with a disparity below {ALIKE:g}", _alike(table), "Wilson's score interval")]
+        rows = [
+            finding(
+                f"share of pairs with a disparity below {ALIKE:g}", _alike(table), "Wilson's score interval"
+            )
+        ]
         for column, told in _LOSSES.items():
             rows.append(
-                finding(f"accuracy lost for a disparity of 1, {told}", slope(table.disparity, table[column]), "least squares")
+                finding(
+                    f"accuracy lost for a disparity of 1, {told}",
+                    slope(table.disparity, table[column]),
+                    "least squares",
+                )
             )
             found = correlation(table.disparity, table[column], "spearman")
-            rows.append(finding(f"Spearman of disparity and loss, {told}", found, "Fisher's z, Bonett and Wright's variance"))
+            rows.append(
+                finding(
+                    f"Spearman of disparity and loss, {told}",
+                    found,
+                    "Fisher's z, Bonett and Wright's variance",
+                )
+            )
         for network, part in table.groupby("network", sort=False):
             names = {width: f"{NETWORKS[network]}, width {width}" for width in part.width}
             rows += findings_over(part, "width", {**_DISPARITIES, **_LOSSES}, names)
@@ -121,8 +163,8 @@ class Isometry(Study):
         alike = _alike(table)
         count = f"{round(alike.value * alike.n)} of {alike.n} pairs of trainings, a share of {alike.told(2)}"
         return (
-            f"An isometry and a scale explain nine tenths of the held-out spread in {count}; the mean disparity is "
-            f"{mean(table.disparity).told(2)}, and .1 more of it costs {' and '.join(costs)}."
+            f"An isometry and a scale explain nine tenths of the held-out spread in {count}; the mean"
+            f" disparity is {mean(table.disparity).told(2)}, and .1 more of it costs {' and '.join(costs)}."
         )
 
 
@@ -133,18 +175,31 @@ def trained_space(network: str, width: int, random_state: int, store: Store, rep
         return encode(_DATA, encoder, store, report)[0]
     dataset = load_dataset(_DATA, store)
     images = dataset.items(0, len(dataset))
-    pictures = pixel_array(images, "L", (images[0].height, images[0].width), dataset.name)[:, 0] / np.float32(255)
+    pictures = pixel_array(images, "L", (images[0].height, images[0].width), dataset.name)[:, 0] / np.float32(
+        255
+    )
     known = np.setdiff1d(np.arange(len(dataset)), held_out_rows(len(dataset)))
     model = fit_autoencoder(
-        pictures[known], known[:0], AutoencoderSpec(width=width, epochs=_EPOCHS[network]), random_state, report
+        pictures[known],
+        known[:0],
+        AutoencoderSpec(width=width, epochs=_EPOCHS[network]),
+        random_state,
+        report,
     )
     return LatentSpace(
-        model.encode(pictures), dataset.ids, name=f"autoencoder {width}, state {random_state}", labels=dataset.labels
+        model.encode(pictures),
+        dataset.ids,
+        name=f"autoencoder {width}, state {random_state}",
+        labels=dataset.labels,
     )
 
 
-def compared(source: LatentSpace, target: LatentSpace, test: np.ndarray, random_state: int = 0) -> dict[str, float]:
-    """Disparities of two spaces over the same labelled rows, measured on the test rows, and the losses of stitching them."""
+def compared(
+    source: LatentSpace, target: LatentSpace, test: np.ndarray, random_state: int = 0
+) -> dict[str, float]:
+    """Disparities of two spaces over the same labelled rows, measured on the test rows, and the losses of
+    stitching them.
+    """
     known = np.setdiff1d(np.arange(len(source)), test)
     order = np.random.default_rng(random_state).permutation(len(source))
     shuffled = source.vectors[order]
@@ -172,11 +227,14 @@ def compared(source: LatentSpace, target: LatentSpace, test: np.ndarray, random_
     return values | {"accuracy": float(own), "chance of accuracy": result.chance(), "test rows": len(test)}
 
 
-def disparity(source: np.ndarray, target: np.ndarray, known: np.ndarray, test: np.ndarray, kind: Any = None) -> float:
-    """Σ ‖ŷ − y‖² / Σ ‖y − mean‖² over the test rows, ŷ carried by a map that was fitted on the known rows, the mean theirs.
+def disparity(
+    source: np.ndarray, target: np.ndarray, known: np.ndarray, test: np.ndarray, kind: Any = None
+) -> float:
+    """Σ ‖ŷ − y‖² / Σ ‖y − mean‖² over the test rows, ŷ carried by a map that was fitted on the known rows,
+    the mean theirs.
 
-    0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean, which is also what unrelated
-    spaces give, but for a little more that the fit to chance costs.
+    0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean, which is also
+    what unrelated spaces give, but for a little more that the fit to chance costs.
     """
     fitted = (kind or Procrustes()).fit(source[known], target[known])
     exponent, mean = brought(target)[1], mean_row(target[known])

@@ -29,11 +29,15 @@ DATA = Option(
     "Encoders of",
     LABELLED,
     "digits",
-    help="Digits: an MLP, a CNN, a residual CNN and a ViT, tested on digits that none of them was trained on. Sentences of 16 "
-    "Wikipedia articles: TF-IDF + SVD and MiniLM's layers 2, 4 and 6. The first run encodes them, which takes half a minute or "
-    "two; the others find them in the store.",
+    help=(
+        "Digits: an MLP, a CNN, a residual CNN and a ViT, tested on digits that none of them was trained on."
+        " Sentences of 16 Wikipedia articles: TF-IDF + SVD and MiniLM's layers 2, 4 and 6. The first run"
+        " encodes them, which takes half a minute or two; the others find them in the store."
+    ),
 )
-SPACES = Option("spaces", "The session's two spaces", (), (), many=True, help="Instead of the two bundled word spaces.")
+SPACES = Option(
+    "spaces", "The session's two spaces", (), (), many=True, help="Instead of the two bundled word spaces."
+)
 _WORDS = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 
 
@@ -57,7 +61,9 @@ def encoders_of(data: str) -> tuple[Encoder, ...]:
 
 def labelled_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
     """Four spaces over the same items; encoded now where the store does not have them."""
-    return [space for encoder in encoders_of(data) for space in encode(dataset_of(data), encoder, store, report)]
+    return [
+        space for encoder in encoders_of(data) for space in encode(dataset_of(data), encoder, store, report)
+    ]
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
@@ -100,7 +106,10 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
     for spec, digest in _read(spaces):
         space = load(spec, store)
         if digest and space.digest != digest:
-            raise SpaceError(f"{space.name!r}: expected the content {digest[:8]}, got {space.digest[:8]}: it has changed since")
+            raise SpaceError(
+                f"{space.name!r}: expected the content {digest[:8]}, got {space.digest[:8]}: it has changed"
+                " since"
+            )
         loaded.append(space)
     return match(*loaded)
 
@@ -109,7 +118,8 @@ def _read(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
     try:
         records = [parse(text, "spaces") for text in spaces]
         found = [
-            (SpaceSpec.from_json({k: v for k, v in one.items() if k != "digest"}), one.get("digest", "")) for one in records
+            (SpaceSpec.from_json({k: v for k, v in one.items() if k != "digest"}), one.get("digest", ""))
+            for one in records
         ]
     except (ValueError, AttributeError, TypeError) as error:
         raise SpaceError(f"spaces: expected two spaces as JSON, got something else ({error})") from error
@@ -118,16 +128,22 @@ def _read(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
     return found
 
 
-# What the studies of the open questions are measured on: spaces over the same rows, and anchors that no test row is among.
+# What the studies of the open questions are measured on: spaces over the same rows, and anchors that no test
+# row is among.
 
 _HELP = {
-    "languages": "438 everyday sentences in English, Spanish, French and Japanese, each language by its own TF-IDF + SVD.",
+    "languages": (
+        "438 everyday sentences in English, Spanish, French and Japanese, each language by its own TF-IDF +"
+        " SVD."
+    ),
     "pooled": "2,000 Wikipedia sentences as plain means of the bundled Word2Vec and FastText word vectors.",
     "words": "The two bundled word spaces.",
     "digits": "An MLP, a CNN, a residual CNN and a ViT, tested on digits that none of them was trained on.",
     "reduced": "The bundled word spaces, each cut to its own first 3, 6, 12, 25 or 50 principal components.",
     "trainings": "MLPs and CNNs of width 8, 32 and 128 on the digits, each trained from two random states.",
-    "sentences": "TF-IDF + SVD and MiniLM's layers 2, 4 and 6; the first run encodes them, which takes some minutes.",
+    "sentences": (
+        "TF-IDF + SVD and MiniLM's layers 2, 4 and 6; the first run encodes them, which takes some minutes."
+    ),
 }
 
 
@@ -144,7 +160,9 @@ def studied_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]
         return [pair.source, pair.target]
     if data == "languages":
         encoder = TfidfSvd(128, min_texts=1)
-        return [encode(DatasetSpec("parallel", language), encoder, store, report)[0] for language in LANGUAGES]
+        return [
+            encode(DatasetSpec("parallel", language), encoder, store, report)[0] for language in LANGUAGES
+        ]
     if data == "pooled":
         encoders = [PooledWords(words, "plain") for words in ("word2vec-novels", "fasttext-novels")]
         return [encode(dataset_of("sentences"), encoder, store, report)[0] for encoder in encoders]
@@ -156,8 +174,12 @@ def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
     return list(permutations(range(len(spaces)), 2))
 
 
-def studied_split(data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None) -> Split:
-    """Anchors, training rows and test rows; digits are tested on rows that the networks were not trained on either."""
+def studied_split(
+    data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
+) -> Split:
+    """Anchors, training rows and test rows; digits are tested on rows that the networks were not trained
+    on either.
+    """
     return anchored_split(
         space.ids,
         n_anchors,
@@ -178,7 +200,8 @@ def anchored_split(
     most_rows: int | None = None,
     random_state: int = 0,
 ) -> Split:
-    """Test rows as `Split.draw` draws them, and anchors at random among the others: fewer anchors are the first of more.
+    """Test rows as `Split.draw` draws them, and anchors at random among the others: fewer anchors are the
+    first of more.
 
     Parameters
     ----------
@@ -191,19 +214,24 @@ def anchored_split(
         More anchors than rows that are not tested on; what `Split.draw` raises.
     """
     ids = np.asarray(ids, dtype=object)
-    drawn = Split.draw(ids, test_fraction=test_fraction, test_ids=test_ids, labels=labels, random_state=random_state)
+    drawn = Split.draw(
+        ids, test_fraction=test_fraction, test_ids=test_ids, labels=labels, random_state=random_state
+    )
     train, test = drawn.train, drawn.test
     if most_rows is not None and most_rows < len(ids):
         kept = np.zeros(len(ids), dtype=bool)
         kept[np.argsort(row_keys(ids, "rows", random_state))[:most_rows]] = True
         train, test = train[kept[train]], test[kept[test]]
     if not 1 <= n_anchors <= len(train):
-        raise SpaceError(f"n_anchors: expected 1 … {len(train):,}, the rows that are not tested on, got {n_anchors:,}")
+        raise SpaceError(
+            f"n_anchors: expected 1 … {len(train):,}, the rows that are not tested on, got {n_anchors:,}"
+        )
     order = np.argsort(row_keys(ids[train], "anchors", random_state))
     return Split(ids, train[order[:n_anchors]], np.sort(train[order[n_anchors:]]), test, random_state)
 
 
-# What a stitching of frozen encoders gives a study: accuracies in the same space and stitched, as plain numbers.
+# What a stitching of frozen encoders gives a study: accuracies in the same space and stitched, as plain
+# numbers.
 
 OWN = "absolute, same space"
 MEASURES = {
@@ -215,8 +243,11 @@ MEASURES = {
 BASELINE = "absolute heads, not stitched"
 
 
-def stitched_values(spaces: list[LatentSpace], spec: StitchSpec, metrics: tuple[str, ...] = ("accuracy",)) -> dict[str, Any]:
-    """For each method of the spec ``"<method>, same space"`` and ``"<method>, stitched"``, means over encoders and over pairs.
+def stitched_values(
+    spaces: list[LatentSpace], spec: StitchSpec, metrics: tuple[str, ...] = ("accuracy",)
+) -> dict[str, Any]:
+    """For each method of the spec ``"<method>, same space"`` and ``"<method>, stitched"``, means over
+    encoders and over pairs.
 
     Accuracy without a prefix, weighted F1 as ``"F1, …"``; and "chance", always the most frequent class.
     """
@@ -229,5 +260,7 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec, metrics: tuple[
             scores = result.matrix(method, metric)[0]
             values[f"{prefix}{method}, same space"] = float(scores[~stitched].mean())
             pairs = scores[stitched]
-            values[f"{prefix}{method}, stitched"] = None if np.isnan(pairs).all() else float(np.nanmean(pairs))
+            values[f"{prefix}{method}, stitched"] = (
+                None if np.isnan(pairs).all() else float(np.nanmean(pairs))
+            )
     return values | {"chance": result.chance(), "test rows": result.n_test}

@@ -1,4 +1,6 @@
-"""What does an adapter between two models cost and gain? Quality over the number of pairs, by method, and its verdicts."""
+"""What does an adapter between two models cost and gain? Quality over the number of pairs, by method, and
+its verdicts.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from relcore.studies.runs import average, circumstances, findings_over, lines_ov
 from relcore.studies.statistics import share
 from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
 
-# Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder (RELSCOPE_DATA).
+# Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder
+# (RELSCOPE_DATA).
 
 MODELS = ("minilm", "tfidf", "word2vec")
 
@@ -48,8 +51,11 @@ def cranfield_folder() -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def cranfield(store: Store, report: Report = silent) -> tuple[dict[str, RetrievalModel], tuple[JudgedQuery, ...]]:
-    """`MODELS`, encoded now where the store does not have them, and the judgements; two abstracts without text are left out.
+def cranfield(
+    store: Store, report: Report = silent
+) -> tuple[dict[str, RetrievalModel], tuple[JudgedQuery, ...]]:
+    """`MODELS`, encoded now where the store does not have them, and the judgements; two abstracts without
+    text are left out.
 
     Raises
     ------
@@ -58,7 +64,9 @@ def cranfield(store: Store, report: Report = silent) -> tuple[dict[str, Retrieva
     """
     folder = cranfield_folder()
     if folder is None:
-        raise SpaceError("Cranfield: expected a folder cranfield in the data folder, which RELSCOPE_DATA names, got none")
+        raise SpaceError(
+            "Cranfield: expected a folder cranfield in the data folder, which RELSCOPE_DATA names, got none"
+        )
     documents, queries = (_texts(folder / f"{name}.parquet", name) for name in ("documents", "queries"))
     models = {}
     for name, encoder in zip(MODELS, _encoders(), strict=True):
@@ -74,7 +82,9 @@ def _encoders() -> tuple[Encoder, ...]:
     return MiniLM(), TfidfSvd(256), PooledWords("word2vec-novels")
 
 
-def _queries(documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Report) -> LatentSpace:
+def _queries(
+    documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Report
+) -> LatentSpace:
     """By the encoder as it was trained on the documents."""
     key = digest_of("cranfield queries", documents.digest, queries.digest, encoder)
     entry = store.get(key)
@@ -110,11 +120,13 @@ class Material:
 
 
 class MigrationQuality(Study):
-    """Wikipedia sentences: held-out sentences are queries, those of the same article relevant. Cranfield: judged questions.
+    """Wikipedia sentences: held-out sentences are queries, those of the same article relevant. Cranfield:
+    judged questions.
 
-    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also by asking twice. The verdict of
-    the judgements (or labels) is compared with the verdict of held-out pairs alone; and the same pairs, shuffled, and shifted
-    by one row, are shown to the check of pairs. On Cranfield all rows are searched, among the sentences the held-out ones.
+    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also by asking
+    twice. The verdict of the judgements (or labels) is compared with the verdict of held-out pairs alone; and
+    the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield all rows
+    are searched, among the sentences the held-out ones.
     """
 
     kind = "migration"
@@ -128,10 +140,18 @@ class MigrationQuality(Study):
             tuple(_BY_DATA),
             "sentences",
             names=("Wikipedia sentences, bundled", "Cranfield, from the data folder"),
-            help="Cranfield needs the data folder that RELSCOPE_DATA names; its first run encodes 1,398 abstracts with MiniLM.",
+            help=(
+                "Cranfield needs the data folder that RELSCOPE_DATA names; its first run encodes 1,398"
+                " abstracts with MiniLM."
+            ),
         ),
         Option(
-            "pairs", "Pairs", (25, 50, 100, 300, 500, 1000), (50, 100, 300), many=True, help="Fewer than the corpus has rows."
+            "pairs",
+            "Pairs",
+            (25, 50, 100, 300, 500, 1000),
+            (50, 100, 300),
+            many=True,
+            help="Fewer than the corpus has rows.",
         ),
         Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the pairs."),
     )
@@ -156,8 +176,17 @@ class MigrationQuality(Study):
         values[BEST] = max(values[name] for name in METHODS)
         report(3, 4, "held-out pairs alone")
         alone = Migration(found.adapter, **plan).run(material.spaces[:2])
-        agreed = {"verdict": found.verdict.option, "clear": found.verdict.is_clear, "alone": alone.verdict.option}
-        return RunResult(values | agreed | {"adapter": found.adapter, "truth": alone.truth} | refusals(material, found, state))
+        agreed = {
+            "verdict": found.verdict.option,
+            "clear": found.verdict.is_clear,
+            "alone": alone.verdict.option,
+        }
+        return RunResult(
+            values
+            | agreed
+            | {"adapter": found.adapter, "truth": alone.truth}
+            | refusals(material, found, state)
+        )
 
     def seconds(self, settings: Settings) -> float:
         return (4.0 if settings["data"] == "sentences" else 12.0) + settings["pairs"] / 50
@@ -167,7 +196,9 @@ class MigrationQuality(Study):
         for models, part in table.groupby("models", sort=False) if len(table) else ():
             measures = {name: ADAPTERS[name].title for name in METHODS} | {"twice": "ask twice"}
             baselines = tuple((OPTIONS[name], average(part, name)) for name in ("keep", "re-embed"))
-            note = circumstances(part, f"{models}: {part.queries.mean():,.0f} queries, {part.rows.mean():,.0f} rows")
+            note = circumstances(
+                part, f"{models}: {part.queries.mean():,.0f} queries, {part.rows.mean():,.0f} rows"
+            )
             lines = tuple(lines_over(part, "pairs", measures))
             charts[models] = Lines(lines, "pairs", "nDCG@10", log_x=True, baselines=baselines, note=note)
         return charts
@@ -178,23 +209,31 @@ class MigrationQuality(Study):
             names = {pairs: f"{models}, {pairs:,} pairs" for pairs in options["pairs"]}
             measures = OPTIONS | {name: ADAPTERS[name].title for name in METHODS}
             rows += findings_over(part.sort_values("pairs"), "pairs", measures, names)
-        return findings_table(rows + [finding(told, one, "Wilson's") for told, one in shares_of(table).items()])
+        return findings_table(
+            rows + [finding(told, one, "Wilson's") for told, one in shares_of(table).items()]
+        )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         if not len(table) or table.random_state.nunique() < 2:
             return ""
         told = shares_of(table)
-        close, agreed = (told[name].told(2) for name in ("chosen within .01 of the best method", "verdicts that agree"))
+        close, agreed = (
+            told[name].told(2) for name in ("chosen within .01 of the best method", "verdicts that agree")
+        )
         return (
-            f"In {len(table)} cases the chosen adapter is within .01 nDCG@10 of the best one in a share of {close}; the "
-            f"verdict of held-out pairs alone is that of the known answers in a share of {agreed}."
+            f"In {len(table)} cases the chosen adapter is within .01 nDCG@10 of the best one in a share of"
+            f" {close}; the verdict of held-out pairs alone is that of the known answers in a share of"
+            f" {agreed}."
         )
 
 
 def material_of(data: str, new: str, old: str, store: Store, report: Report) -> Material:
     """The spaces of two models, by their short names."""
     if data == "sentences":
-        spaces = {"tfidf": encode(DATASET, OLD, store, report)[0], "minilm": encode(DATASET, NEW, store, report)[0]}
+        spaces = {
+            "tfidf": encode(DATASET, OLD, store, report)[0],
+            "minilm": encode(DATASET, NEW, store, report)[0],
+        }
         return Material((spaces[old], spaces[new]), ())
     models, judgements = cranfield(store, report)
     sides: tuple[RetrievalModel, RetrievalModel] = models[old], models[new]
@@ -223,7 +262,9 @@ def methods_of(ground: Ground) -> dict[str, float]:
 
 
 def refusals(material: Material, found: MigrationResult, state: int) -> dict[str, bool]:
-    """Whether the same pairs are accepted, refused when they are shuffled, and named when they are shifted by one."""
+    """Whether the same pairs are accepted, refused when they are shuffled, and named when they are shifted
+    by one.
+    """
     old, new = material.spaces[:2]
     rows = np.sort(found.pairs)
     sides = new.vectors[new.rows(old.ids[rows])], old.vectors[rows]
@@ -249,7 +290,9 @@ def shares_of(table: pd.DataFrame) -> dict[str, Any]:
         return {}
     clear = table[table.clear.astype(bool)]
     counts = {
-        "chosen within .01 of the best method": table[CHOSEN].astype(float) >= table[BEST].astype(float) - _CLOSE,
+        "chosen within .01 of the best method": (
+            table[CHOSEN].astype(float) >= table[BEST].astype(float) - _CLOSE
+        ),
         "verdicts that agree": table.verdict == table.alone,
         "verdicts that agree, of those that are clear": clear.verdict == clear.alone,
         "shuffled pairs that are refused": table["shuffled refused"].astype(bool),

@@ -1,4 +1,6 @@
-"""Does a coarser quantisation buy a tighter bound, and at what price? Distance, neighbours and heads over the threshold t."""
+"""Does a coarser quantisation buy a tighter bound, and at what price? Distance, neighbours and heads over
+the threshold t.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,32 @@ from relcore.studies.study import Opening, Option, RunResult, Settings, Study, f
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 _ROWS = 3000  # Ward clustering takes the square of the rows, in time and in memory
 _K = 10
-_JITTER = 2e-6  # above the rounding of float32, far below what tells rows apart: quantised rows that are equal tie, at random
-DISTANCES = {"distance": "paired rows", "bound": "paired rows, 95th percentile", "chance distance": "permuted rows"}
-SCORES = {"mrr": "MRR", "jaccard": "Jaccard", "accuracy": "accuracy, stitched", "ratio": "distance, paired over permuted"}
+# above the rounding of float32, far below what tells rows apart: quantised rows that are equal tie, at random
+_JITTER = 2e-6
+DISTANCES = {
+    "distance": "paired rows",
+    "bound": "paired rows, 95th percentile",
+    "chance distance": "permuted rows",
+}
+SCORES = {
+    "mrr": "MRR",
+    "jaccard": "Jaccard",
+    "accuracy": "accuracy, stitched",
+    "ratio": "distance, paired over permuted",
+}
 
 
 class Quantisation(Study):
     """Ward clusters of unit rows, cut at t; t = 0 is the relative space as it is.
 
-    The clusters are those of the rows that are not tested on, and a test row joins the nearest one; or, as published, of all
-    rows together, which needs the test rows in advance, though no pair of them.
+    The clusters are those of the rows that are not tested on, and a test row joins the nearest one; or, as
+    published, of all rows together, which needs the test rows in advance, though no pair of them.
 
-    Distances are cosine distances (1 − cos) between the relative rows of the same held-out item in two spaces, not centred,
-    as in A.3. A space that collapses brings every row near every other one, so the distance of permuted rows stands beside it:
-    the share that is left of it, paired over permuted, says whether the spaces became more similar. MRR and Jaccard are mutual,
-    among the held-out rows, k = 10, ties broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
+    Distances are cosine distances (1 − cos) between the relative rows of the same held-out item in two
+    spaces, not centred, as in A.3. A space that collapses brings every row near every other one, so the
+    distance of permuted rows stands beside it: the share that is left of it, paired over permuted, says
+    whether the spaces became more similar. MRR and Jaccard are mutual, among the held-out rows, k = 10, ties
+    broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
     """
 
     kind = "quantisation"
@@ -66,7 +79,10 @@ class Quantisation(Study):
             ("held-out", "as published"),
             "held-out",
             names=("without the test rows", "of all rows, as published"),
-            help="The published code clusters all rows at once. A row that comes later joins the nearest cluster.",
+            help=(
+                "The published code clusters all rows at once. A row that comes later joins the nearest"
+                " cluster."
+            ),
         ),
         Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and the rows."),
     )
@@ -82,15 +98,21 @@ class Quantisation(Study):
         report(0, 1, f"clusters at t = {settings['t']:g}")
         clustered = split.train if settings["clusters"] == "held-out" else np.union1d(split.train, split.test)
         projections = [projection_at(space, split.anchors, clustered, settings["t"]) for space in spaces]
-        made = [one.transform(space.vectors[split.test]) for one, space in zip(projections, spaces, strict=True)]
-        values: dict[str, Any] = {"distinct rows": float(np.mean([len(np.unique(rows, axis=0)) for rows in made]))}
+        made = [
+            one.transform(space.vectors[split.test]) for one, space in zip(projections, spaces, strict=True)
+        ]
+        values: dict[str, Any] = {
+            "distinct rows": float(np.mean([len(np.unique(rows, axis=0)) for rows in made]))
+        }
         pairs = [(made[i], made[j]) for i, j in ordered_pairs(spaces)]
         distances, scores = [distances_of(*pair) for pair in pairs], [_scores(*pair, state) for pair in pairs]
         for found in (distances, scores):
             values |= {name: float(np.mean([one[name] for one in found])) for name in found[0]}
         if data in LABELLED:
             values |= _accuracies(spaces, projections, made, split)
-        values["ratio"] = values["distance"] / values["chance distance"] if values["chance distance"] > 1e-6 else None
+        values["ratio"] = (
+            values["distance"] / values["chance distance"] if values["chance distance"] > 1e-6 else None
+        )
         return RunResult(values | {"test rows": len(split.test)})
 
     def seconds(self, settings: Settings) -> float:
@@ -100,7 +122,8 @@ class Quantisation(Study):
         charts = {}
         for data, part in table.groupby("data", sort=False) if len(table) else ():
             note = circumstances(
-                part, f"{data}: {part['test rows'].mean():,.0f} held-out rows, {part.n_anchors.iloc[0]} anchors"
+                part,
+                f"{data}: {part['test rows'].mean():,.0f} held-out rows, {part.n_anchors.iloc[0]} anchors",
             )
             baselines = [("chance of MRR", average(part, "chance of MRR"))]
             if data in LABELLED:
@@ -128,17 +151,27 @@ class Quantisation(Study):
         return f"O{'; o'.join(told)}." if told else ""
 
 
-def projection_at(space: LatentSpace, anchors: np.ndarray, clustered: np.ndarray, t: float) -> RelativeProjection:
-    """The relative projection of a space to these rows, quantised at t by clusters of those; t = 0: plain cosines."""
+def projection_at(
+    space: LatentSpace, anchors: np.ndarray, clustered: np.ndarray, t: float
+) -> RelativeProjection:
+    """The relative projection of a space to these rows, quantised at t by clusters of those; t = 0: plain
+    cosines.
+    """
     quantised = {"similarity": "quantised", "threshold": t} if t else {}
-    return RelativeProjection(center=False, **quantised).fit(space.vectors[clustered], anchors=space.vectors[anchors])
+    return RelativeProjection(center=False, **quantised).fit(
+        space.vectors[clustered], anchors=space.vectors[anchors]
+    )
 
 
 def distances_of(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
-    """Cosine distances, 0 … 2, of paired rows (m, k): their mean, their 95th percentile, and the mean of all other pairs."""
+    """Cosine distances, 0 … 2, of paired rows (m, k): their mean, their 95th percentile, and the mean of
+    all other pairs.
+    """
     a, b = unit_rows(source), unit_rows(target)
     cosines, m = np.vecdot(a, b).astype(np.float64), len(a)
-    others = (a.sum(axis=0, dtype=np.float64) @ b.sum(axis=0, dtype=np.float64) - cosines.sum()) / (m * (m - 1))
+    others = (a.sum(axis=0, dtype=np.float64) @ b.sum(axis=0, dtype=np.float64) - cosines.sum()) / (
+        m * (m - 1)
+    )
     return {
         "distance": float(1 - cosines.mean()),
         "bound": float(np.quantile(1 - cosines, 0.95)),
@@ -148,7 +181,10 @@ def distances_of(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
 
 def _scores(source: np.ndarray, target: np.ndarray, random_state: int) -> dict[str, float]:
     rng = np.random.default_rng(random_state)
-    jittered = [unit_rows(rows) + _JITTER * rng.standard_normal(rows.shape).astype(np.float32) for rows in (source, target)]
+    jittered = [
+        unit_rows(rows) + _JITTER * rng.standard_normal(rows.shape).astype(np.float32)
+        for rows in (source, target)
+    ]
     found = find_neighbours(*jittered, k=_K, convention="mutual")
     mrr, jaccard = found.mrr(5), found.jaccard(5)
     return {
@@ -175,29 +211,35 @@ def _accuracies(
 
 
 def _told(part: pd.DataFrame) -> str:
-    """Where the distance first falls below that of t = 0 for certain, and what is lost there; "" with too few states."""
+    """Where the distance first falls below that of t = 0 for certain, and what is lost there; "" with too
+    few states.
+    """
     by_t = {t: rows.set_index("random_state") for t, rows in part.groupby("t")}
     if 0 not in by_t or len(by_t[0]) < 2 or len(by_t) < 2:
         return ""
     plain = by_t.pop(0)
-    won = {t: {name: mean(plain[name] - rows[name]) for name in ("distance", "mrr")} for t, rows in by_t.items()}
+    won = {
+        t: {name: mean(plain[name] - rows[name]) for name in ("distance", "mrr")} for t, rows in by_t.items()
+    }
     start = f"the distance between the spaces is {short(plain.distance.mean())} without quantising"
     tighter = [t for t, found in won.items() if found["distance"].low > 0]
     if not tighter:
         return f"{start}, and no t makes it smaller for certain"
     t = tighter[0]
     shares, heads = (
-        [rows.get(name, rows.t * np.nan).astype(float).mean() for rows in (plain, by_t[t])] for name in ("ratio", "accuracy")
+        [rows.get(name, rows.t * np.nan).astype(float).mean() for rows in (plain, by_t[t])]
+        for name in ("ratio", "accuracy")
     )
     told = (
-        f"{start} and first smaller for certain at t = {t:g}, by {won[t]['distance'].told()}, where MRR loses "
-        f"{won[t]['mrr'].told()} of {short(plain.mrr.mean())}, the distance goes from {short(shares[0], 2)} to "
-        f"{short(shares[1], 2)} of that of permuted rows"
+        f"{start} and first smaller for certain at t = {t:g}, by {won[t]['distance'].told()}, where MRR loses"
+        f" {won[t]['mrr'].told()} of {short(plain.mrr.mean())}, the distance goes from {short(shares[0], 2)}"
+        f" to {short(shares[1], 2)} of that of permuted rows"
     )
     return told if np.isnan(heads[0]) else f"{told} and accuracy from {short(heads[0])} to {short(heads[1])}"
 
 
-# Does quantisation make spaces more similar? Points become the centroids of their clusters before they become relative.
+# Does quantisation make spaces more similar? Points become the centroids of their clusters before they become
+# relative.
 
 FORMS = {
     "absolute": "absolute",
@@ -216,12 +258,14 @@ _QUASI_ISOMETRY_ROWS, _QUASI_ISOMETRY_K = 2000, 10
 
 
 class QuasiIsometry(Study):
-    """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it, without centring.
+    """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it,
+    without centring.
 
-    The paper's score is the mean cosine distance between paired rows, 1 − cosine (appendix A.3); its code prints the Euclidean
-    distance, which stands beside it. Quantised rows are shorter (their anchors are centroids, no unit vectors), and shorter
-    rows are nearer, so the Euclidean distance of unit rows is there, too. MRR says what quantising costs: words of one cluster
-    become one row, and none of them is found any more. All on rows that are no anchors.
+    The paper's score is the mean cosine distance between paired rows, 1 − cosine (appendix A.3); its code
+    prints the Euclidean distance, which stands beside it. Quantised rows are shorter (their anchors are
+    centroids, no unit vectors), and shorter rows are nearer, so the Euclidean distance of unit rows is there,
+    too. MRR says what quantising costs: words of one cluster become one row, and none of them is found any
+    more. All on rows that are no anchors.
     """
 
     kind = "quasi-isometry"
@@ -249,7 +293,10 @@ class QuasiIsometry(Study):
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
         rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_QUASI_ISOMETRY_ROWS)
-        made = [_form(space.vectors, space.rows(anchors), rows, settings["form"]) for space in (pair.source, pair.target)]
+        made = [
+            _form(space.vectors, space.rows(anchors), rows, settings["form"])
+            for space in (pair.source, pair.target)
+        ]
         chance = float(
             np.sum(1 / np.arange(1, _QUASI_ISOMETRY_K + 1)) / len(rows)
         )  # of 1/rank where the order is random and ends at k
@@ -260,7 +307,9 @@ class QuasiIsometry(Study):
         values["cosine distance"] = 1 - float(np.einsum("ij,ij->i", *units).mean(dtype=np.float64))
         values["distance"] = float(np.linalg.norm(made[0] - made[1], axis=1).mean())
         values["unit distance"] = float(np.linalg.norm(units[0] - units[1], axis=1).mean())
-        values["mrr"] = float(find_neighbours(*made, k=_QUASI_ISOMETRY_K).reciprocal_rank.mean(dtype=np.float64))
+        values["mrr"] = float(
+            find_neighbours(*made, k=_QUASI_ISOMETRY_K).reciprocal_rank.mean(dtype=np.float64)
+        )
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -270,13 +319,19 @@ class QuasiIsometry(Study):
         if not len(table):
             return {}
         forms = [form for form in FORMS if form in set(table.form)]
-        told = f"{int(table['rows'].iloc[0]):,} words that are no anchors, {table.n_anchors.iloc[0]} anchors, k = {_QUASI_ISOMETRY_K}"
+        told = (
+            f"{int(table['rows'].iloc[0]):,} words that are no anchors, {table.n_anchors.iloc[0]} anchors, k"
+            f" = {_QUASI_ISOMETRY_K}"
+        )
         note = circumstances(table, told, "bars")
         look = {"kind": "points", "x_names": tuple(FORMS[form] for form in forms), "note": note}
         found = {"mrr": "MRR", "mrr chance": "chance level"}
         return {
             "distance": Lines(
-                tuple(points_over(table, "form", forms, _DISTANCES)), "representation", "mean distance (0 = equal)", **look
+                tuple(points_over(table, "form", forms, _DISTANCES)),
+                "representation",
+                "mean distance (0 = equal)",
+                **look,
             ),
             "MRR": Lines(
                 tuple(points_over(table, "form", forms, found)),
@@ -293,7 +348,12 @@ class QuasiIsometry(Study):
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         ends = ("relative", "t = 2")
         parts = dict(list(table.groupby("form"))) if len(table) else {}
-        told = {(form, column): mean(parts[form][column].astype(float)) for form in ends if form in parts for column in _TOLD}
+        told = {
+            (form, column): mean(parts[form][column].astype(float))
+            for form in ends
+            if form in parts
+            for column in _TOLD
+        }
         if len(told) < len(ends) * len(_TOLD) or not all(one.has_interval for one in told.values()):
             return ""
         changes = [

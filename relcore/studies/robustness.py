@@ -39,7 +39,9 @@ _QUERIES = 2000
 
 
 class Robustness(Study):
-    """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the paper's convention."""
+    """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the
+    paper's convention.
+    """
 
     kind = "robustness"
     title = "Robustness"
@@ -69,10 +71,13 @@ class Robustness(Study):
         for form in ("relative", "whitened"):
             projection = RelativeProjection(whiten=form == "whitened")
             made = [
-                projection.fit(X, anchors=own).transform(X) for X, own in zip((pair.source.vectors, target), rows, strict=True)
+                projection.fit(X, anchors=own).transform(X)
+                for X, own in zip((pair.source.vectors, target), rows, strict=True)
             ]
             found = score_pair(*made, split, k=10, n_queries=_QUERIES)
-            values |= {f"{form} {name}": float(found[name]) for name in ("mrr", "jaccard")} | {"chance": found["mrr"].null.mean}
+            values |= {f"{form} {name}": float(found[name]) for name in ("mrr", "jaccard")} | {
+                "chance": found["mrr"].null.mean
+            }
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -87,25 +92,37 @@ class Robustness(Study):
         baselines = (("chance of MRR", average(table, "chance")),)
         return {
             "scores": Lines(
-                tuple(lines_over(table, "amount", _MEASURES)), HARMS[options["harm"]], "score", baselines=baselines, note=note
+                tuple(lines_over(table, "amount", _MEASURES)),
+                HARMS[options["harm"]],
+                "score",
+                baselines=baselines,
+                note=note,
             )
         }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(findings_over(table.sort_values("amount"), "amount", _MEASURES) if len(table) else [])
+        return findings_table(
+            findings_over(table.sort_values("amount"), "amount", _MEASURES) if len(table) else []
+        )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         amounts = sorted(set(table.amount)) if len(table) else []
         if len(amounts) < 2:
             return ""
         middle = amounts[len(amounts) // 2]
-        ends = [means_at(table, "amount", amount, ["relative mrr", "whitened mrr"]) for amount in (amounts[0], middle)]
+        ends = [
+            means_at(table, "amount", amount, ["relative mrr", "whitened mrr"])
+            for amount in (amounts[0], middle)
+        ]
         if not all(ends):
             return ""
-        (relative, whitened), (relative_harmed, whitened_harmed) = ([one.told() for one in end] for end in ends)
+        (relative, whitened), (relative_harmed, whitened_harmed) = (
+            [one.told() for one in end] for end in ends
+        )
         return (
-            f"Where the {HARMS[options['harm']]} goes from {amounts[0]:g} to {middle:g}, the MRR of relative rows goes from "
-            f"{relative} to {relative_harmed}, and that of whitened rows from {whitened} to {whitened_harmed}."
+            f"Where the {HARMS[options['harm']]} goes from {amounts[0]:g} to {middle:g}, the MRR of relative"
+            f" rows goes from {relative} to {relative_harmed}, and that of whitened rows from {whitened} to"
+            f" {whitened_harmed}."
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -119,9 +136,9 @@ def harmed(
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """The target (n, d) and the anchors' rows in both spaces, after harm; an amount of 0 changes nothing.
 
-    "noise": normal, its expected length the amount times the mean length of a row. "missing": this share of the anchors is
-    unknown to both, one always stays. "wrong": this share of the target's anchors is permuted among each other, none
-    stays where it was.
+    "noise": normal, its expected length the amount times the mean length of a row. "missing": this share of
+    the anchors is unknown to both, one always stays. "wrong": this share of the target's anchors is permuted
+    among each other, none stays where it was.
     """
     if harm == "noise":
         scale = amount * lengths(target).mean() / np.sqrt(target.shape[1])

@@ -1,4 +1,6 @@
-"""Runs: every run of a study a job of its own, whose result is in the store the moment it is done, and never computed twice."""
+"""Runs: every run of a study a job of its own, whose result is in the store the moment it is done, and
+never computed twice.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def run_key(study: Study, settings: Settings) -> str:
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
     """One run as a job of the Engine, under `run_key`."""
-    if not context.store.has(context.key):  # a worker that dies between result and report is given the same run again
+    if not context.store.has(
+        context.key
+    ):  # a worker that dies between result and report is given the same run again
         _run(study, settings, context.store, context.report)
 
 
@@ -50,7 +54,12 @@ def finished_run(study: Study, settings: Settings, store: Store, report: Report)
 def _run(study: Study, settings: Settings, store: Store, report: Report) -> None:
     began = time.perf_counter()
     found = study.measure(settings, store, report)
-    facts = {"study": study.kind, "version": study.version, "settings": dict(settings), "values": found.values}
+    facts = {
+        "study": study.kind,
+        "version": study.version,
+        "settings": dict(settings),
+        "values": found.values,
+    }
     seconds = round(time.perf_counter() - began, 3)
     store.put(run_key(study, settings), found.arrays, {**facts, "seconds": seconds, "finished": time.time()})
     pace.note(store, _kind(study), study.seconds(settings), seconds)
@@ -62,7 +71,9 @@ def _kind(study: Study) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """The status of a study: counts of runs, seconds left if known, errors, one per run, and why it waits, if it does."""
+    """The status of a study: counts of runs, seconds left if known, errors, one per run, and why it waits,
+    if it does.
+    """
 
     done: int
     running: int
@@ -83,9 +94,11 @@ class Standing:
 
 
 class StudyRuns:
-    """The runs of one spec: which are done, which are under way, start, stop, and the table of what they found.
+    """The runs of one spec: which are done, which are under way, start, stop, and the table of what they
+    found.
 
-    Whoever makes it again for the same spec sees the same runs: all that lasts is in the store and in the engine.
+    Whoever makes it again for the same spec sees the same runs: all that lasts is in the store and in the
+    engine.
     """
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
@@ -101,10 +114,16 @@ class StudyRuns:
 
     def missing(self, store: Store, own: bool = False) -> list[dict[str, Any]]:
         """Settings of the runs that the store does not have; `own` as in `Store.has`."""
-        return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key, own)]
+        return [
+            settings
+            for settings, key in zip(self.settings, self.keys, strict=True)
+            if not store.has(key, own)
+        ]
 
     def made(self, store: Store) -> FinishedEntry | None:
-        """When the runs were computed that came with Relscope; None where there are none, or where all are the store's own."""
+        """When the runs were computed that came with Relscope; None where there are none, or where all are
+        the store's own.
+        """
         return next((made for key in self.keys if (made := store.made(key))), None)
 
     def seconds(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
@@ -112,19 +131,27 @@ class StudyRuns:
         return self.expected(store, n_workers, own).likely
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> pace.Expected:
-        """The same with its pace: that of the runs that are done, else of the study's last runs of other settings."""
+        """The same with its pace: that of the runs that are done, else of the study's last runs of other
+        settings.
+        """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         known = [
-            (found.metadata, self.study.seconds(found.metadata["settings"])) for found in map(store.summary, self.keys) if found
+            (found.metadata, self.study.seconds(found.metadata["settings"]))
+            for found in map(store.summary, self.keys)
+            if found
         ]
         expected = sum(seconds for _, seconds in known)
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
         if not expected:
             return pace.expect(store, _kind(self.study), seconds)
-        return pace.Expected(_kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known))
+        return pace.Expected(
+            _kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known)
+        )
 
     def start(self, engine: Engine, here: bool = False) -> None:
-        """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with Relscope, too."""
+        """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with
+        Relscope, too.
+        """
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
             if not engine.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
@@ -140,7 +167,9 @@ class StudyRuns:
     def standing(self, engine: Engine) -> Standing:
         done = sum(map(engine.store.has, self.keys))
         known = [(job, job.status()) for job in self._jobs(engine)]
-        running = [one for one in known if one[1].state == "running" and not engine.store.has(one[0].key, own=True)]
+        running = [
+            one for one in known if one[1].state == "running" and not engine.store.has(one[0].key, own=True)
+        ]
         waiting = [job for job, status in known if status.state == "queued"]
         failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
         here = any(job.here for job, _ in running) or any(job.here for job in waiting)
@@ -150,7 +179,9 @@ class StudyRuns:
         return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told, lost)
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
-        """Wait until nothing is under way any more; `report` is called as ``report(done, total, message)``."""
+        """Wait until nothing is under way any more; `report` is called as ``report(done, total,
+        message)``.
+        """
         while (standing := self.standing(engine)).under_way:
             if report:
                 report(standing.done, standing.total, standing.message)
@@ -185,7 +216,8 @@ class StudyRuns:
 
 
 def run_table(keys: Sequence[str], store: Store) -> pd.DataFrame:
-    """A row per finished run: its settings, its findings, its seconds and its key; lists by their first letters.
+    """A row per finished run: its settings, its findings, its seconds and its key; lists by their first
+    letters.
 
     The index is the run's number, from 0.
     """
@@ -210,24 +242,32 @@ def _shown(value: Any) -> Any:
     return value
 
 
-# From runs to lines: the mean over random states of what was measured, with its 95 % interval, by what was varied.
+# From runs to lines: the mean over random states of what was measured, with its 95 % interval, by what was
+# varied.
 
 STUDENT = "Student's t over random states"
 
 
 def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:
-    """A line for each measured column, under its name, over the numbers of column x; columns nowhere measured are left out."""
+    """A line for each measured column, under its name, over the numbers of column x; columns nowhere
+    measured are left out.
+    """
     return [line for column, name in measures.items() if len(line := _line(table, x, column, name))]
 
 
 def points_over(
     table: pd.DataFrame, by: str, choices: Sequence[Any], measures: Mapping[str, str], width: float = 0.12
 ) -> list[Line]:
-    """The same over choices that are no numbers: x is the place among `choices`, the measures side by side."""
+    """The same over choices that are no numbers: x is the place among `choices`, the measures side by
+    side.
+    """
     placed = table.assign(place=[choices.index(value) for value in table[by]])
     lines = lines_over(placed, "place", measures)
     shifts = (np.arange(len(lines)) - (len(lines) - 1) / 2) * width
-    return [Line(line.name, line.x + shift, line.y, line.low, line.high) for line, shift in zip(lines, shifts, strict=True)]
+    return [
+        Line(line.name, line.x + shift, line.y, line.low, line.high)
+        for line, shift in zip(lines, shifts, strict=True)
+    ]
 
 
 def _line(table: pd.DataFrame, x: str, column: str, name: str) -> Line:
@@ -242,7 +282,9 @@ def _line(table: pd.DataFrame, x: str, column: str, name: str) -> Line:
 def findings_over(
     table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
-    """A finding for each value of column `by` and each measured column; `names` are what people call the values."""
+    """A finding for each value of column `by` and each measured column; `names` are what people call the
+    values.
+    """
     rows = []
     for value, part in table.groupby(by, sort=False):
         told = names[value] if names else f"{by.replace('_', ' ')} {value:g}"
@@ -264,7 +306,9 @@ def average(table: pd.DataFrame, column: str) -> float:
 
 
 def means_at(table: pd.DataFrame, by: str, value: Any, columns: Sequence[str]) -> list[Estimate]:
-    """The mean of each column over the runs with this value; empty unless every one of them has an interval."""
+    """The mean of each column over the runs with this value; empty unless every one of them has an
+    interval.
+    """
     part = table[table[by] == value] if by in table else table.iloc[:0]
     found = [mean(part[column].astype(float)) for column in columns if column in part]
     return found if len(found) == len(columns) and all(one.has_interval for one in found) else []
@@ -272,7 +316,9 @@ def means_at(table: pd.DataFrame, by: str, value: Any, columns: Sequence[str]) -
 
 def differences(table: pd.DataFrame, by: str, value: Any, other: Any, column: str) -> Estimate:
     """Mean over random states of this column at one value less that at another, in the same state."""
-    first, second = (table[table[by] == one].set_index("random_state")[column].astype(float) for one in (value, other))
+    first, second = (
+        table[table[by] == one].set_index("random_state")[column].astype(float) for one in (value, other)
+    )
     return mean((first - second).dropna())
 
 

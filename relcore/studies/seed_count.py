@@ -25,10 +25,12 @@ _LITERAL = {"steps": 125, "learning_rate": 0.05}  # Table 3 of the paper, stitch
 
 
 class SeedCount(Study):
-    """Word2Vec and FastText of one corpus: 300 anchors, seeds among them, the rest hidden, the target's rows shuffled.
+    """Word2Vec and FastText of one corpus: 300 anchors, seeds among them, the rest hidden, the target's rows
+    shuffled.
 
-    English and French, trained on corpora of two languages: the seeds are drawn from the Swadesh list, 207 basic words, and the
-    pairs of that list that are no seeds are asked for. There a word has its one listed translation or is wrong.
+    English and French, trained on corpora of two languages: the seeds are drawn from the Swadesh list, 207
+    basic words, and the pairs of that list that are no seeds are asked for. There a word has its one listed
+    translation or is wrong.
     """
 
     kind = "seed-count"
@@ -42,13 +44,30 @@ class SeedCount(Study):
             ("words", "english-french"),
             "words",
             names=("Word2Vec and FastText, bundled", "English and French, trained here"),
-            help="English and French need the data folder that RELSCOPE_DATA names; their first run trains for two minutes.",
+            help=(
+                "English and French need the data folder that RELSCOPE_DATA names; their first run trains for"
+                " two minutes."
+            ),
         ),
         Option(
-            "seeds", "Seeds", (0, 3, 4, 5, 6, 8, 10, 12, 15), (0, 3, 5, 8, 15), many=True, help="0 seeds: self-learning only."
+            "seeds",
+            "Seeds",
+            (0, 3, 4, 5, 6, 8, 10, 12, 15),
+            (0, 3, 5, 8, 15),
+            many=True,
+            help="0 seeds: self-learning only.",
         ),
-        Option("rows", "Rows", (500, 1000, 2000, 4000), (500, 1000, 2000), many=True, help="The most frequent of each space."),
-        Option("methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())),
+        Option(
+            "rows",
+            "Rows",
+            (500, 1000, 2000, 4000),
+            (500, 1000, 2000),
+            many=True,
+            help="The most frequent of each space.",
+        ),
+        Option(
+            "methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())
+        ),
         Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the seeds and the hidden pairs."),
     )
 
@@ -62,17 +81,23 @@ class SeedCount(Study):
         measured = _translated if settings["spaces"] == "english-french" else _hidden
         result, share, hidden = measured(settings, store, report)
         rows = result.history[-1].rows
-        return RunResult({"found": share, "fits": float(result.success), "hidden": hidden, "chance": 1 / rows})
+        return RunResult(
+            {"found": share, "fits": float(result.success), "hidden": hidden, "chance": 1 / rows}
+        )
 
     def seconds(self, settings: Settings) -> float:
         millions = settings["rows"] ** 2 / 1e6
-        return 1 + (4 * millions if settings["method"] == "paper" else (1 if settings["seeds"] else 5) * millions)
+        return 1 + (
+            4 * millions if settings["method"] == "paper" else (1 if settings["seeds"] else 5) * millions
+        )
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}
         for method, part in table.groupby("method", sort=False) if len(table) else ():
             names = {rows: f"{rows:,} rows" for rows in sorted(part.rows.unique())}
-            lines = tuple(line for rows, name in names.items() for line in _lines(part[part.rows == rows], name))
+            lines = tuple(
+                line for rows, name in names.items() for line in _lines(part[part.rows == rows], name)
+            )
             note = circumstances(part, f"{int(part.hidden.median()):,} hidden pairs a run")
             look = {"note": note, "y_range": (0, 1.02), "baselines": (("chance", float(part.chance.mean())),)}
             charts[METHODS[method]] = Lines(lines, "seeds", "share of hidden pairs found", **look)
@@ -81,12 +106,17 @@ class SeedCount(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, Any]] = []
         for (method, n), part in table.groupby(["method", "rows"], sort=False) if len(table) else ():
-            measures = {"found": f"{METHODS[method]}, {n:,} rows, found", "fits": f"{METHODS[method]}, {n:,} rows, told to fit"}
+            measures = {
+                "found": f"{METHODS[method]}, {n:,} rows, found",
+                "fits": f"{METHODS[method]}, {n:,} rows, told to fit",
+            }
             rows += findings_over(part.sort_values("seeds"), "seeds", measures)
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        """Of the most rows: the fewest seeds with which a method finds nine tenths, or the best that it does."""
+        """Of the most rows: the fewest seeds with which a method finds nine tenths, or the best that it
+        does.
+        """
         if not len(table):
             return ""
         rows = int(table.rows.max())
@@ -101,8 +131,12 @@ class SeedCount(Study):
             count = "no seeds" if seeds == 0 else f"{seeds} seeds"
             verb = "needs" if enough else "does best with"
             sentence = f"{METHODS[method]} {verb} {count} and finds {known[seeds].told(2)}"
-            if worse := [more for more in sorted(known) if enough and more > seeds and known[more].value < ENOUGH]:
-                sentence += f", but with {worse[-1]} seeds {known[worse[-1]].told(2)}"  # so few are trusted, and lead astray
+            if worse := [
+                more for more in sorted(known) if enough and more > seeds and known[more].value < ENOUGH
+            ]:
+                sentence += (  # so few are trusted, and lead astray
+                    f", but with {worse[-1]} seeds {known[worse[-1]].told(2)}"
+                )
             told.append(sentence)
         pair = "English and French" if options["spaces"] == "english-french" else "Word2Vec and FastText"
         return f"Of the hidden pairs among {rows:,} words of {pair}, {'; '.join(told)}."
@@ -130,10 +164,21 @@ def _translated(settings: Settings, store: Store, report: Report) -> tuple[Boots
     asked = [pairs[number] for number in order[settings["seeds"] :]]
     literal = _LITERAL if settings["method"] == "paper" else {}
     anchors = [one for one, _ in asked]
-    if settings["method"] == "paper":  # as many anchors as the paper: other words beside those that are scored
+    if (
+        settings["method"] == "paper"
+    ):  # as many anchors as the paper: other words beside those that are scored
         others = np.setdiff1d(english.ids, [one for one, _ in pairs])
-        anchors += np.random.default_rng(settings["random_state"]).choice(others, _ANCHORS - len(pairs), replace=False).tolist()
-    shared = {"method": settings["method"], "random_state": settings["random_state"], "n_anchors": len(pairs), **literal}
+        anchors += (
+            np.random.default_rng(settings["random_state"])
+            .choice(others, _ANCHORS - len(pairs), replace=False)
+            .tolist()
+        )
+    shared = {
+        "method": settings["method"],
+        "random_state": settings["random_state"],
+        "n_anchors": len(pairs),
+        **literal,
+    }
     result = bootstrap_anchors(english, french, seeds=seeds, anchors=anchors, **shared)
     truth, found = dict(asked), dict(result.anchors)
     return result, float(np.mean([found[one] == other for one, other in truth.items()])), len(asked)

@@ -1,4 +1,6 @@
-"""Does a network that is alike a good one perform well? Relative similarity to a reference against accuracy."""
+"""Does a network that is alike a good one perform well? Relative similarity to a reference against
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,18 @@ from relcore.studies.study import Opening, Option, RunResult, Settings, Study, f
 
 SIMILARITIES = ("similarity", "centred similarity")
 HELD_OUT = ", held-out rows"
-POOR = 0.5  # runs whose best validation accuracy stays below it are left out of the mean over epochs, as in the paper
+# runs whose best validation accuracy stays below it are left out of the mean over epochs, as in the paper
+POOR = 0.5
 _DATA = {"digits": DatasetSpec("digits"), "Cora": DatasetSpec("planetoid", "Cora")}
 _REFERENCES = {
-    "digits": {"encoder": "swept-vision", "architecture": "cnn", "width": 64, "depth": 3, "epochs": 20, "random_state": 1},
+    "digits": {
+        "encoder": "swept-vision",
+        "architecture": "cnn",
+        "width": 64,
+        "depth": 3,
+        "epochs": 20,
+        "random_state": 1,
+    },
     "Cora": {"encoder": "graph", "architecture": "gcn2", "layers": 32, "epochs": 50, "random_state": 1},
 }
 _N_ANCHORS = {"digits": 100, "Cora": 300}
@@ -36,11 +46,13 @@ _INTERVALS = {"pearson": "Fisher's z", "spearman": "Fisher's z, Bonett and Wrigh
 
 
 class SimilarityPerformance(Study):
-    """Figs. 3 and 8: networks of many settings, each compared after every epoch with the best epoch of a reference.
+    """Figs. 3 and 8: networks of many settings, each compared after every epoch with the best epoch of a
+    reference.
 
-    Similarity is the mean cosine between a network's relative rows and the reference's, of the same items relative to the same
-    anchors, fixed random items of the training part; "centred" subtracts each space's mean first, the paper does not.
-    Accuracy is that of the test rows (digits) or, as in the paper, of the validation nodes (Cora).
+    Similarity is the mean cosine between a network's relative rows and the reference's, of the same items
+    relative to the same anchors, fixed random items of the training part; "centred" subtracts each space's
+    mean first, the paper does not. Accuracy is that of the test rows (digits) or, as in the paper, of the
+    validation nodes (Cora).
     """
 
     kind = "similarity-performance"
@@ -48,16 +60,29 @@ class SimilarityPerformance(Study):
     question = "Do networks that resemble a good one perform well?"
     paper = "Moschella et al. 2023, Figs. 3 and 8"
     options = (
-        Option("data", "Networks of", ("digits", "Cora"), "digits", help="Cora needs Planetoid's raw files (RELSCOPE_DATA)."),
         Option(
-            "n_runs", "Networks", (12, 30, 60, 96, 192), 60, help="Drawn from the whole grid at random, the same each time."
+            "data",
+            "Networks of",
+            ("digits", "Cora"),
+            "digits",
+            help="Cora needs Planetoid's raw files (RELSCOPE_DATA).",
+        ),
+        Option(
+            "n_runs",
+            "Networks",
+            (12, 30, 60, 96, 192),
+            60,
+            help="Drawn from the whole grid at random, the same each time.",
         ),
         Option(
             "similarity",
             "Similarity",
             ("plain", "centred"),
             "plain",
-            help="Cosines to the anchors as the paper takes them, or with the mean of each space subtracted first.",
+            help=(
+                "Cosines to the anchors as the paper takes them, or with the mean of each space subtracted"
+                " first."
+            ),
         ),
     )
 
@@ -71,7 +96,9 @@ class SimilarityPerformance(Study):
         dataset, encoder = load_dataset(_DATA[data], store), _encoder(settings)
         if settings == _reference(data):
             return _measured(encoder, dataset, data, report, None)
-        reference = finished_run(self, _reference(data), store, lambda *told: report(0, 1, "training the reference first"))
+        reference = finished_run(
+            self, _reference(data), store, lambda *told: report(0, 1, "training the reference first")
+        )
         return _measured(encoder, dataset, data, report, reference.arrays)
 
     def seconds(self, settings: Settings) -> float:
@@ -100,7 +127,13 @@ class SimilarityPerformance(Study):
             good = _good(table)
             for kind in NAMES:
                 found = mean(good[f"{kind} over epochs, {similarity}"].astype(float), bounded=True)
-                rows.append(finding(f"mean {NAMES[kind]} over epochs within a run, {similarity}", found, "bootstrap over runs"))
+                rows.append(
+                    finding(
+                        f"mean {NAMES[kind]} over epochs within a run, {similarity}",
+                        found,
+                        "bootstrap over runs",
+                    )
+                )
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -113,8 +146,9 @@ class SimilarityPerformance(Study):
         if not over_models.has_interval or not over_epochs.has_interval:
             return ""
         return (
-            f"Over {over_models.n} networks, {chosen} to the reference and accuracy have a Pearson correlation of "
-            f"{over_models.told()}; over the epochs within a network it is {over_epochs.told()} on average."
+            f"Over {over_models.n} networks, {chosen} to the reference and accuracy have a Pearson"
+            f" correlation of {over_models.told()}; over the epochs within a network it is"
+            f" {over_epochs.told()} on average."
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -163,8 +197,12 @@ def _encoder(settings: Settings) -> TrainedEncoder:
     return encoder_from_json({name: value for name, value in settings.items() if name != "data"})
 
 
-def _measured(encoder, dataset, data: str, report: Report, reference: dict[str, np.ndarray] | None) -> RunResult:
-    """One training; without a reference it is the reference, and keeps the relative rows of its best epoch."""
+def _measured(
+    encoder, dataset, data: str, report: Report, reference: dict[str, np.ndarray] | None
+) -> RunResult:
+    """One training; without a reference it is the reference, and keeps the relative rows of its best
+    epoch.
+    """
     rows, anchors = _rows_and_anchors(dataset, data)
     no_anchor = ~np.isin(rows, anchors)
     compared: dict[str, list[float]] = {name: [] for name in SIMILARITIES}
@@ -190,7 +228,11 @@ def _measured(encoder, dataset, data: str, report: Report, reference: dict[str, 
         return RunResult({"outcome": "diverged", "best validation accuracy": 0.0, "accuracy": None})
     best = facts["epoch"] - 1
     accuracy = facts.get("test_accuracies", facts["accuracies"])
-    values = {"outcome": "trained", "best epoch": facts["epoch"], "best validation accuracy": facts["accuracies"][best]}
+    values = {
+        "outcome": "trained",
+        "best epoch": facts["epoch"],
+        "best validation accuracy": facts["accuracies"][best],
+    }
     values["accuracy"] = accuracy[best]
     if reference is None:
         return RunResult(values, kept[best])
@@ -262,7 +304,9 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     ]
     found = [correlation(table[similarity], table.accuracy, kind) for kind in NAMES]
     note = _note(f"Over {counted(len(table), 'model')}", found)
-    return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
+    return Lines(
+        tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note
+    )
 
 
 def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
@@ -272,14 +316,23 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
             f"{architecture.upper()}, {optimizer}",
             np.concatenate([*part[f"{similarity} by epoch"]]),
             np.concatenate([*part["accuracy by epoch"]]),
-            labels=[f"{model_label(row)}, epoch {i + 1}" for row in part.to_dict("records") for i in range(row["epochs"])],
+            labels=[
+                f"{model_label(row)}, epoch {i + 1}"
+                for row in part.to_dict("records")
+                for i in range(row["epochs"])
+            ],
             keys=[row["key"] for row in part.to_dict("records") for _ in range(row["epochs"])],
         )
         for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
     ]
-    found = [mean(table[f"{kind} over epochs, {similarity}"].astype(float), NAMES[kind], bounded=True) for kind in NAMES]
+    found = [
+        mean(table[f"{kind} over epochs, {similarity}"].astype(float), NAMES[kind], bounded=True)
+        for kind in NAMES
+    ]
     note = _note(f"Over epochs, within each of {counted(found[0].n, 'run')}; means", found)
-    return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
+    return Lines(
+        tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note
+    )
 
 
 def _note(head: str, found: Sequence[Estimate]) -> str:
@@ -291,4 +344,7 @@ def _note(head: str, found: Sequence[Estimate]) -> str:
 def model_label(row: dict[str, Any]) -> str:
     """The settings of a network in a few words."""
     size = f"{row['depth']} × {row['width']}" if "depth" in row else f"{row['layers']} layers"
-    return f"{row['activation']}, {size}, dropout {row['dropout']:g}, rate {row['learning_rate']:g}, {row['epochs']} epochs"
+    return (
+        f"{row['activation']}, {size}, dropout {row['dropout']:g}, rate {row['learning_rate']:g},"
+        f" {row['epochs']} epochs"
+    )

@@ -17,7 +17,9 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval, NaN where there are too few values for one, and the number of values n."""
+    """A number with its 95 % interval, NaN where there are too few values for one, and the number of
+    values n.
+    """
 
     name: str
     value: float
@@ -30,7 +32,9 @@ class Estimate:
         return not np.isnan(self.low)
 
     def told(self, digits: int = 3) -> str:
-        """``.932 (95 %: .901 to .954)``, as a sentence quotes it; the number alone where it has no interval."""
+        """``.932 (95 %: .901 to .954)``, as a sentence quotes it; the number alone where it has no
+        interval.
+        """
         value, low, high = (short(number, digits) for number in (self.value, self.low, self.high))
         return f"{value} (95 %: {low} to {high})" if self.has_interval else value
 
@@ -43,8 +47,8 @@ class Estimate:
 def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -> Estimate:
     """Correlation of paired numbers, −1 … 1; pairs with a NaN are left out.
 
-    The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² / 2) / (n − 3)) for
-    Spearman (Bonett and Wright 2000). NaN where n is below 4 or one side is constant.
+    The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² /
+    2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN where n is below 4 or one side is constant.
 
     Raises
     ------
@@ -73,7 +77,8 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
 
 def mean(values: Sequence[float], name: str = "mean", bounded: bool = False) -> Estimate:
-    """Mean with a 95 % interval: Student's, or where the values are `bounded`, such as correlations, of 2,000 resamples.
+    """Mean with a 95 % interval: Student's, or where the values are `bounded`, such as correlations, of 2,000
+    resamples.
 
     NaN are left out, and one value alone has no interval.
     """
@@ -85,14 +90,18 @@ def mean(values: Sequence[float], name: str = "mean", bounded: bool = False) -> 
     if bounded:
         drawn = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
         return Estimate(name, float(values.mean()), *np.quantile(drawn, [0.025, 0.975]).tolist(), n)
-    from scipy.special import stdtrit  # `scipy.stats` has it as `t.ppf`, and takes longer to import than a page to open
+    from scipy.special import (
+        stdtrit,
+    )  # `scipy.stats` has it as `t.ppf`, and takes longer to import than a page to open
 
     middle, reach = float(values.mean()), float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
     return Estimate(name, middle, middle - reach, middle + reach, n)
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Slope of the least-squares line of y on x, with Student's 95 % interval; NaN below three pairs or for a constant x."""
+    """Slope of the least-squares line of y on x, with Student's 95 % interval; NaN below three pairs or
+    for a constant x.
+    """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
@@ -107,7 +116,9 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
 
 def share(successes: int, n: int) -> Estimate:
-    """Share of n trials, 0 … 1, with Wilson's score interval, which holds for few trials and for none or all of them."""
+    """Share of n trials, 0 … 1, with Wilson's score interval, which holds for few trials and for none or
+    all of them.
+    """
     if n < 1:
         none = float("nan")
         return Estimate("share", none, none, none, 0)

@@ -1,4 +1,6 @@
-"""Study: a question of the papers, what can be chosen, and the runs that answer it; StudySpec: the choices as JSON."""
+"""Study: a question of the papers, what can be chosen, and the runs that answer it; StudySpec: the choices
+as JSON.
+"""
 
 from __future__ import annotations
 
@@ -57,14 +59,23 @@ class Option:
         """
         if not self.many:
             if value not in self.choices or isinstance(value, bool) != isinstance(self.default, bool):
-                raise SpaceError(f"{study}: {self.name}: expected one of {quote(self.choices)}, got {value!r:.80}")
+                raise SpaceError(
+                    f"{study}: {self.name}: expected one of {quote(self.choices)}, got {value!r:.80}"
+                )
             return value
-        if not isinstance(value, list | tuple) or (not value and self.choices) or len(set(map(str, value))) < len(value):
+        if (
+            not isinstance(value, list | tuple)
+            or (not value and self.choices)
+            or len(set(map(str, value))) < len(value)
+        ):
             raise SpaceError(f"{study}: {self.name}: expected a list without repeats, got {value!r:.80}")
-        unknown = [one for one in value if (one not in self.choices if self.choices else not isinstance(one, str))]
+        unknown = [
+            one for one in value if (one not in self.choices if self.choices else not isinstance(one, str))
+        ]
         if unknown:
             raise SpaceError(
-                f"{study}: {self.name}: expected some of {quote(self.choices) or 'strings'}, got {quote(unknown[:3])}"
+                f"{study}: {self.name}: expected some of {quote(self.choices) or 'strings'}, got"
+                f" {quote(unknown[:3])}"
             )
         return tuple(value)
 
@@ -79,7 +90,9 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Opening:
-    """What a run can put into a session: an encoder to run on a dataset, or spaces that are there, and anchors by id."""
+    """What a run can put into a session: an encoder to run on a dataset, or spaces that are there, and
+    anchors by id.
+    """
 
     dataset: DatasetSpec | None = None
     encoders: tuple[Encoder, ...] = ()
@@ -88,7 +101,9 @@ class Opening:
 
 
 class Study(ABC):
-    """A study has no state: a worker gets its name only. Raise `version` when a run would give another result."""
+    """A study has no state: a worker gets its name only. Raise `version` when a run would give another
+    result.
+    """
 
     kind: ClassVar[str]
     title: ClassVar[str]
@@ -146,8 +161,12 @@ class StudySpec:
         given = dict(options or {})
         known = [option.name for option in study.options]
         if unknown := set(given) - set(known):
-            raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(sorted(unknown))}")
-        chosen = tuple((one.name, one.check(study.kind, given.get(one.name, one.default))) for one in study.options)
+            raise SpaceError(
+                f"{study.kind}: expected options among {quote(known)}, got {quote(sorted(unknown))}"
+            )
+        chosen = tuple(
+            (one.name, one.check(study.kind, given.get(one.name, one.default))) for one in study.options
+        )
         return cls(study.kind, chosen, study.version)
 
     @property
@@ -173,13 +192,16 @@ class StudySpec:
         names = {"study", "version", "options"}
         if not isinstance(record, Mapping) or set(record) - names or not isinstance(record.get("study"), str):
             got = quote(sorted(record)) if isinstance(record, Mapping) else type(record).__name__
-            raise SpaceError(f"study file: expected a JSON object of 'study', 'version' and 'options', got {got}")
+            raise SpaceError(
+                f"study file: expected a JSON object of 'study', 'version' and 'options', got {got}"
+            )
         study = (known or study_of)(record["study"])
         version = record.get("version")
         if version != study.version or isinstance(version, bool):
             raise SpaceError(
-                f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; its runs would not be "
-                "those of this Relscope: choose its options again on the Studies page, or use the Relscope that wrote it"
+                f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; its"
+                " runs would not be those of this Relscope: choose its options again on the Studies page, or"
+                " use the Relscope that wrote it"
             )
         options = record.get("options", {})
         if not isinstance(options, Mapping):
@@ -188,9 +210,14 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: Mapping[str, Any], **varied: Sequence) -> list[dict[str, Any]]:
-    """Settings of a run for each random state and each combination of what is varied, the last varied fastest."""
+    """Settings of a run for each random state and each combination of what is varied, the last varied
+    fastest.
+    """
     values = itertools.product(range(options["n_states"]), *varied.values())
-    return [{**shared, **dict(zip(varied, chosen, strict=True)), "random_state": state} for state, *chosen in values]
+    return [
+        {**shared, **dict(zip(varied, chosen, strict=True)), "random_state": state}
+        for state, *chosen in values
+    ]
 
 
 def finding(what: str, estimate, interval: str = "") -> dict[str, Any]:
@@ -209,7 +236,8 @@ def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "value", "low", "high", "n", "interval"])
 
 
-# Studies: a grid of runs that answers one question of the papers, each run kept in the store as soon as it is done.
+# Studies: a grid of runs that answers one question of the papers, each run kept in the store as soon as it is
+# done.
 
 
 def study_of(kind: str) -> Study:

@@ -1,4 +1,6 @@
-"""Does training on relative representations cost accuracy? The same head on absolute, relative and whitened features."""
+"""Does training on relative representations cost accuracy? The same head on absolute, relative and
+whitened features.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,24 @@ from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
-from relcore.studies.runs import average, circumstances, differences, findings_over, lines_over, means_at, points_over
+from relcore.studies.runs import (
+    average,
+    circumstances,
+    differences,
+    findings_over,
+    lines_over,
+    means_at,
+    points_over,
+)
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
 
 
 class TrainingRelative(Study):
-    """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30 epochs) trained on them."""
+    """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30
+    epochs) trained on them.
+    """
 
     kind = "training"
     version = 2
@@ -33,8 +45,16 @@ class TrainingRelative(Study):
     paper = "Moschella et al. 2023, Table 2"
     options = (
         DATA,
-        Option("n_anchors", "Anchors", (100, 300, 500), 500, help="Random training rows; the paper takes 500."),
-        Option("n_states", "Random states", (3, 6, 10), 6, help="Each draws the anchors and the head's first weights."),
+        Option(
+            "n_anchors", "Anchors", (100, 300, 500), 500, help="Random training rows; the paper takes 500."
+        ),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 6, 10),
+            6,
+            help="Each draws the anchors and the head's first weights.",
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -55,7 +75,10 @@ class TrainingRelative(Study):
         for metric, name in (("accuracy", "accuracy"), ("f1", "F1")):
             own = np.diag(result.matrix(settings["features"], metric)[0])
             values[name] = float(own.mean())
-            values |= {f"{name} of {encoder}": float(score) for encoder, score in zip(result.encoders, own, strict=True)}
+            values |= {
+                f"{name} of {encoder}": float(score)
+                for encoder, score in zip(result.encoders, own, strict=True)
+            }
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -68,10 +91,17 @@ class TrainingRelative(Study):
         names = tuple(_FORMS[form] for form in forms)
         told = f"{int(table['test rows'].iloc[0]):,} test rows, 4 encoders"
         note = circumstances(table, told, "bars")
-        look = {"kind": "points", "x_names": names, "note": note, "baselines": (("chance", float(table.chance.mean())),)}
+        look = {
+            "kind": "points",
+            "x_names": names,
+            "note": note,
+            "baselines": (("chance", float(table.chance.mean())),),
+        }
         encoders = {column: column.removeprefix("F1 of ") for column in table if column.startswith("F1 of ")}
         return {
-            "weighted F1": Lines(tuple(points_over(table, "features", forms, encoders)), "features", "weighted F1", **look),
+            "weighted F1": Lines(
+                tuple(points_over(table, "features", forms, encoders)), "features", "weighted F1", **look
+            ),
             "mean": Lines(
                 tuple(points_over(table, "features", forms, {"F1": "weighted F1", "accuracy": "accuracy"})),
                 "features",
@@ -92,8 +122,8 @@ class TrainingRelative(Study):
             return ""
         relative, whitened = (cost.told() for cost in costs)
         return (
-            f"Compared with absolute rows, training on relative rows costs {relative} of weighted F1, and on whitened rows "
-            f"{whitened}."
+            f"Compared with absolute rows, training on relative rows costs {relative} of weighted F1, and on"
+            f" whitened rows {whitened}."
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -110,9 +140,11 @@ _MEASURES = {
 
 
 class TrainedCount(Study):
-    """Fig. 6, left, on the digits: encoder, cosines to anchors encoded again at each step, LayerNorm, a Linear head.
+    """Fig. 6, left, on the digits: encoder, cosines to anchors encoded again at each step, LayerNorm, a
+    Linear head.
 
-    A second network of another random state is trained on the same anchors; its head reads the first one's relative rows.
+    A second network of another random state is trained on the same anchors; its head reads the first one's
+    relative rows.
     """
 
     kind = "trained-count"
@@ -123,7 +155,13 @@ class TrainedCount(Study):
     options = (
         Option("architecture", "Network", ("mlp", "cnn"), "mlp"),
         Option("epochs", "Epochs", (5, 12, 20), 12),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and both networks' first weights."),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 5, 10),
+            3,
+            help="Each draws the anchors and both networks' first weights.",
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -144,14 +182,23 @@ class TrainedCount(Study):
         if not len(table):
             return {}
         note = circumstances(table, f"{int(table['test rows'].iloc[0]):,} test rows")
-        baselines = (("absolute, not stitched", average(table, "absolute")), ("chance", average(table, "chance")))
+        baselines = (
+            ("absolute, not stitched", average(table, "absolute")),
+            ("chance", average(table, "chance")),
+        )
         lines = tuple(lines_over(table, "n_anchors", _MEASURES))
-        return {"accuracy": Lines(lines, "number of anchors", "accuracy", log_x=True, baselines=baselines, note=note)}
+        return {
+            "accuracy": Lines(
+                lines, "number of anchors", "accuracy", log_x=True, baselines=baselines, note=note
+            )
+        }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {**_MEASURES, "absolute": "absolute, not stitched"}
         return findings_table(
-            findings_over(table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", measures)
+            findings_over(
+                table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", measures
+            )
             if len(table)
             else []
         )
@@ -163,16 +210,18 @@ class TrainedCount(Study):
             return ""
         own, stitched, absolute = (one.told() for one in told)
         return (
-            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {own}, and {stitched} "
-            f"stitched with another random state; one that is trained on absolute rows reaches {absolute}."
+            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {own},"
+            f" and {stitched} stitched with another random state; one that is trained on absolute rows"
+            f" reaches {absolute}."
         )
 
 
-# Networks trained with relative representations inside: the anchors are encoded again at each step, without a gradient.
+# Networks trained with relative representations inside: the anchors are encoded again at each step, without a
+# gradient.
 #
-# As in the authors' code a LayerNorm stands between the relative rows and the head. Without it the head learns the spread that
-# the cosines have in its own network: measured on the digits with 200 anchors, it then answers .51 of another network's rows
-# rightly, and .94 with it.
+# As in the authors' code a LayerNorm stands between the relative rows and the head. Without it the head
+# learns the spread that the cosines have in its own network: measured on the digits with 200 anchors, it then
+# answers .51 of another network's rows rightly, and .94 with it.
 
 _BATCH = 64
 
@@ -182,8 +231,9 @@ def absolute_and_relative_accuracy(
 ) -> dict[str, float]:
     """Test accuracies of two networks that share `n_anchors` random training pictures.
 
-    "absolute": the first one with a head on its absolute rows; "relative, same space": with a head on its relative ones;
-    "relative, stitched": the first one's relative rows read by the second one's head; "chance" and "test rows".
+    "absolute": the first one with a head on its absolute rows; "relative, same space": with a head on its
+    relative ones; "relative, stitched": the first one's relative rows read by the second one's head; "chance"
+    and "test rows".
     """
     import torch
 

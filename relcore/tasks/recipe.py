@@ -1,7 +1,8 @@
 """Recipe: everything that it takes to draw a figure again, as JSON that people can read and edit.
 
-A recipe's fields are the JSON's names, in their order; `relcore.base.names.FIGURES` tells which class a figure's name means. The app
-and the command line draw by the same `Recipe.draw`, so they cannot draw different pictures of one recipe.
+A recipe's fields are the JSON's names, in their order; `relcore.base.names.FIGURES` tells which class a
+figure's name means. The app and the command line draw by the same `Recipe.draw`, so they cannot draw
+different pictures of one recipe.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ class Recipe(ABC):
     """A figure with all its settings; subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
-    newer: ClassVar[tuple[str, ...]] = ()  # settings that version 0.1.0 had not: left out while they are empty
+    newer: ClassVar[
+        tuple[str, ...]
+    ] = ()  # settings that version 0.1.0 had not: left out while they are empty
 
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
-        settings = {name: value for name, value in records.to_json(self).items() if value or name not in self.newer}
+        settings = {
+            name: value for name, value in records.to_json(self).items() if value or name not in self.newer
+        }
         return {"relscope": __version__, "figure": self.figure, **settings}
 
     @abstractmethod
@@ -61,19 +66,27 @@ def recipe_of(described: Any) -> Recipe:
     need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if not isinstance(kind, str) or kind not in FIGURES:
-        near = get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0) if isinstance(kind, str) else list(FIGURES)[:_NAMED]
+        near = (
+            get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0)
+            if isinstance(kind, str)
+            else list(FIGURES)[:_NAMED]
+        )
         raise SpaceError(
-            f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as {quote(near)}, got '
-            f"{kind!r:.80}"
+            f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
+            f" {quote(near)}, got {kind!r:.80}"
         )
     settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
     return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
-    """Every space, made again where it is an encoding that the store has not got; of the content that the digests tell."""
+    """Every space, made again where it is an encoding that the store has not got; of the content that the
+    digests tell.
+    """
     if digests and len(digests) != len(specs):
-        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}")
+        raise SpaceError(
+            f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
+        )
     spaces = [load_again(spec) for spec in specs]
     for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
         need_same_content(space, digest)
@@ -100,13 +113,15 @@ def load_again(spec: SpaceSpec) -> LatentSpace:
 def need_same_datasets(specs: Sequence[DatasetSpec], digests: Sequence[str], figure: str) -> None:
     """Raise a SpaceError unless the datasets have the digests that a recipe tells; none is any."""
     if digests and len(digests) != len(specs):
-        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per dataset, got {len(digests)}")
+        raise SpaceError(
+            f"recipe of {figure}: expected {len(specs)} digests, one per dataset, got {len(digests)}"
+        )
     for spec, digest in zip(specs, digests, strict=False):
         found = load_dataset(spec)
         if digest and found.digest != digest:
             raise SpaceError(
-                f"{found.name!r} has changed: expected content {digest[:8]}…, got {found.digest[:8]}…; load the original, or "
-                "delete the digests from the recipe to draw it with what is here"
+                f"{found.name!r} has changed: expected content {digest[:8]}…, got {found.digest[:8]}…; load"
+                " the original, or delete the digests from the recipe to draw it with what is here"
             )
 
 
@@ -114,6 +129,6 @@ def need_same_content(space: LatentSpace, digest: str) -> None:
     """Raise a SpaceError unless the space has the digest that a recipe tells; "" is any."""
     if digest and space.digest != digest:
         raise SpaceError(
-            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
-            "delete the digests from the recipe to draw it with what is here"
+            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
+            " original, or delete the digests from the recipe to draw it with what is here"
         )

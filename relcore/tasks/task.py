@@ -1,7 +1,8 @@
 """Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields.
 
-Subclasses are frozen dataclasses, as `relcore.studies.study.Study` is for grids of runs. A task knows its key in the store and what
-it costs; it runs in place, or as a job of the engine, and its result comes back from the store as it was.
+Subclasses are frozen dataclasses, as `relcore.studies.study.Study` is for grids of runs. A task knows its key
+in the store and what it costs; it runs in place, or as a job of the engine, and its result comes back from
+the store as it was.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Task(ABC, Generic[Result]):
     version : int
         Raise it when a result would come out differently: what an older version stored is then left alone.
     result : str
-        ``"module:Class"`` of the dataclass that `run` returns; it goes to the store and back by `relcore.base.records`.
+        ``"module:Class"`` of the dataclass that `run` returns; it goes to the store and back by
+        `relcore.base.records`.
     """
 
     kind: ClassVar[str]
@@ -72,9 +74,15 @@ class Task(ABC, Generic[Result]):
         context.put(arrays, {self.kind: facts})
 
     def compute(
-        self, store: Store, spaces: Sequence[LatentSpace], unsaved: Callable[[str], None], report: Report = silent
+        self,
+        store: Store,
+        spaces: Sequence[LatentSpace],
+        unsaved: Callable[[str], None],
+        report: Report = silent,
     ) -> Result:
-        """Run in place, and save the result. Where the store cannot save it, `unsaved` is called with the reason."""
+        """Run in place, and save the result. Where the store cannot save it, `unsaved` is called with the
+        reason.
+        """
         arrays, facts = records.pack(self.run(spaces, store, report))
         entry = Entry(arrays, {self.kind: facts})
         try:
@@ -94,9 +102,13 @@ def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> Non
 
 
 def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """Keys under which workers find these spaces: those of their encodings, or of copies that are put there now."""
+    """Keys under which workers find these spaces: those of their encodings, or of copies that are put
+    there now.
+    """
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        stored = spec.option("key") if spec.source in ("encoding", "sample") else ""  # a pairing has a key, too, but of its own
+        stored = (
+            spec.option("key") if spec.source in ("encoding", "sample") else ""
+        )  # a pairing has a key, too, but of its own
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys

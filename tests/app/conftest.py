@@ -20,10 +20,11 @@ MAIN = Path(__file__).parents[2] / "app" / "main.py"
 
 @pytest.fixture(scope="session", autouse=True)
 def runs_like_those_of_a_server():
-    """Runs share their compiled pages, as a server's sessions do, and the test sleeps until the run has ended.
+    """Runs share their compiled pages, as a server's sessions do, and the test sleeps until the run has
+    ended.
 
-    AppTest compiles every page again for every run, and looks a thousand times a second whether the run has ended; each look
-    takes the interpreter from the run, and a processor from the other tests.
+    AppTest compiles every page again for every run, and looks a thousand times a second whether the run has
+    ended; each look takes the interpreter from the run, and a processor from the other tests.
     """
     pages, refuse = ScriptCache(), local_script_runner.require_widgets_deltas
 
@@ -147,7 +148,9 @@ def save_space(path: Path, vectors: np.ndarray, prefix: str = "r", **columns: np
 
 @pytest.fixture
 def make_workspace(tmp_path):
-    """``make_workspace(n) -> Workspace``: n rows in 6 dimensions, and the same rotated with noise; 20 anchors, 3 pivots."""
+    """``make_workspace(n) -> Workspace``: n rows in 6 dimensions, and the same rotated with noise; 20
+    anchors, 3 pivots.
+    """
 
     def make(n: int = 120, **changes) -> Workspace:
         rng = np.random.default_rng(0)
@@ -156,7 +159,9 @@ def make_workspace(tmp_path):
         first = save_space(tmp_path / f"first{n}.npz", vectors)
         second = save_space(tmp_path / f"second{n}.npz", vectors @ rotation + 0.1 * rng.normal(size=(n, 6)))
         anchors = tuple(f"r{row}" for row in range(min(20, n)))
-        workspace = Workspace((first, second), first, second, anchors, view=ViewSpec(("r1", "r2", "r3"), n_nearest=min(30, n)))
+        workspace = Workspace(
+            (first, second), first, second, anchors, view=ViewSpec(("r1", "r2", "r3"), n_nearest=min(30, n))
+        )
         return workspace if not changes else Workspace(**{**workspace.__dict__, **changes})
 
     return make

@@ -1,4 +1,6 @@
-"""A session in which every text that a user or a file brings is Markdown, HTML and LaTeX that must be shown as it is."""
+"""A session in which every text that a user or a file brings is Markdown, HTML and LaTeX that must be
+shown as it is.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,17 @@ from relcore.runs.store import Store
 
 # Without a slash, which no file name has; `MARK` is for all other texts.
 FILE_MARK = "![x](evil.png)<img src=x onerror=alert(1)>$x^{$:star:**b**"
-MARK = f"{FILE_MARK}![y](http://evil.test/p.png) http://evil.test :material/star: :red[r] $\\frac$ </script><script>alert(2)"
+MARK = (
+    f"{FILE_MARK}![y](http://evil.test/p.png) http://evil.test :material/star: :red[r] $\\frac$"
+    " </script><script>alert(2)"
+)
 SENTENCES = ("the sea and the ships", "the harbour of the sea", "a horse in a field", "the field of a horse")
 
 
 def hostile_workspace(folder: Path, n: int = 60) -> Workspace:
-    """Two spaces of files with hostile names, ids and labels; one renamed, two encodings of a hostile table, one file gone."""
+    """Two spaces of files with hostile names, ids and labels; one renamed, two encodings of a hostile
+    table, one file gone.
+    """
     rng, store = np.random.default_rng(0), Store()
     ids = np.array([f"{MARK} {row}" for row in range(n)])
     labels = np.array([f"{MARK} {'ab'[row % 2]}" for row in range(n)])
@@ -60,5 +67,7 @@ def _encodings(table: Path, store: Store) -> list[SpaceSpec]:
     found = []
     for encoder in (TfidfSvd(4, min_texts=1), TfidfSvd(6, min_texts=1)):
         encode(dataset, encoder, store)
-        found += encoding_specs(store, dataset, encoder, stored_encodings(store, load_dataset(dataset).digest, encoder))
+        found += encoding_specs(
+            store, dataset, encoder, stored_encodings(store, load_dataset(dataset).digest, encoder)
+        )
     return found

@@ -1,4 +1,6 @@
-"""Who reaches the server: this machine alone, or others where whoever starts it says so; and no web page of another site."""
+"""Who reaches the server: this machine alone, or others where whoever starts it says so; and no web page
+of another site.
+"""
 
 import os
 import socket
@@ -14,8 +16,8 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 HANDSHAKE = (
-    "GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    "GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: Upgrade\r\nUpgrade:"
+    " websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 
 
@@ -25,7 +27,9 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def answers(address: str, port: int, request: str = "GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n\r\n") -> str:
+def answers(
+    address: str, port: int, request: str = "GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+) -> str:
     """The first line of the answer, "" where nothing answers."""
     try:
         with socket.create_connection((address, port), timeout=20) as connection:
@@ -36,7 +40,9 @@ def answers(address: str, port: int, request: str = "GET /_stcore/health HTTP/1.
 
 
 def other_addresses() -> list[str]:
-    """Addresses of this machine besides 127.0.0.1; a second loopback address stands for a machine without a network."""
+    """Addresses of this machine besides 127.0.0.1; a second loopback address stands for a machine without
+    a network.
+    """
     own = own_address()
     return sorted({"127.0.0.2", own if own[0].isdigit() else "127.0.0.2"} - {"127.0.0.1"})
 
@@ -49,10 +55,17 @@ def serve(tmp_path_factory):
     def start(*arguments, **environment):
         port, folder = free_port(), tmp_path_factory.mktemp("server")
         inherited = {name: value for name, value in os.environ.items() if name != "RELSCOPE_SHARE"}
-        environment = {**inherited, "PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(folder / "store"), **environment}
+        environment = {
+            **inherited,
+            "PYTHONPATH": str(ROOT),
+            "RELSCOPE_STORE": str(folder / "store"),
+            **environment,
+        }
         command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}", *arguments]
         output = (folder / "output").open("w")
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
         running.append((process, output))
         until(lambda: process.poll() is not None or answers("127.0.0.1", port), seconds=120)
         assert process.poll() is None, (folder / "output").read_text()
@@ -93,20 +106,27 @@ def test_a_shared_app_answers_from_every_address_and_says_so(serve, by):
     ],
 )
 def test_the_own_page_connects(usual, host, origin):
-    assert " 101 " in answers("127.0.0.1", usual, HANDSHAKE.format(host=host, origin=origin).format(port=usual))
+    assert " 101 " in answers(
+        "127.0.0.1", usual, HANDSHAKE.format(host=host, origin=origin).format(port=usual)
+    )
 
 
 @pytest.mark.parametrize(
     ("host", "origin"),
     [
-        ("rebound.example:{port}", "http://rebound.example:{port}"),  # a page whose name was made to lead here
+        (
+            "rebound.example:{port}",
+            "http://rebound.example:{port}",
+        ),  # a page whose name was made to lead here
         ("rebound.example", "http://rebound.example"),
         ("localhost.rebound.example:{port}", "http://localhost:{port}"),
         ("localhost:{port}", "https://other.example"),
     ],
 )
 def test_a_page_of_another_site_does_not_drive_the_app(usual, host, origin):
-    assert " 403 " in answers("127.0.0.1", usual, HANDSHAKE.format(host=host, origin=origin).format(port=usual))
+    assert " 403 " in answers(
+        "127.0.0.1", usual, HANDSHAKE.format(host=host, origin=origin).format(port=usual)
+    )
 
 
 def test_the_app_is_configured_against_other_sites():
@@ -137,7 +157,9 @@ def test_the_app_is_configured_against_other_sites():
     ],
 )
 @pytest.mark.parametrize("before", ["", "0"])
-def test_a_server_on_another_address_counts_as_shared_however_it_was_started(monkeypatch, address, shared, before):
+def test_a_server_on_another_address_counts_as_shared_however_it_was_started(
+    monkeypatch, address, shared, before
+):
     monkeypatch.setenv("RELSCOPE_SHARE", before)
     monkeypatch.setattr(sharing.st.runtime, "exists", lambda: True)
     monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: object.__new__(sharing.Runtime))

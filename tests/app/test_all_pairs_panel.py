@@ -17,11 +17,15 @@ from tests.app.conftest import Session, save_space
 
 @pytest.fixture
 def make_four(make_workspace, tmp_path):
-    """``make_four(**changes) -> Session`` on four spaces: a space and its noisy copy, one wider, one of other ids."""
+    """``make_four(**changes) -> Session`` on four spaces: a space and its noisy copy, one wider, one of
+    other ids.
+    """
 
     def make(**changes) -> Session:
         workspace, rng = make_workspace(120), np.random.default_rng(1)
-        wide = save_space(tmp_path / "wide.npz", np.c_[load(workspace.source).vectors, rng.normal(size=(120, 3))])
+        wide = save_space(
+            tmp_path / "wide.npz", np.c_[load(workspace.source).vectors, rng.normal(size=(120, 3))]
+        )
         stranger = save_space(tmp_path / "stranger.npz", rng.normal(size=(120, 6)), prefix="q")
         return Session(workspace=make_workspace(120, spaces=(*workspace.spaces, wide, stranger), **changes))
 
@@ -92,7 +96,8 @@ def test_a_cell_is_its_row_and_its_column(make_four):
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks for this k.
+    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks
+    # for this k.
     session = make_four(k=9).change("radio", "all-pairs.metric", "mutual knn")
     assert ran_in_place == []
     assert session.button(key="all-pairs.start").label.startswith("Compare 6 pairs · about")

@@ -47,7 +47,9 @@ def test_unknown_names_are_reported_while_the_known_are_added(anchors_page):
 
 def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
     first = {metric.label: metric.value for metric in anchors_page.metric}
-    assert set(first) == {f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative",)}
+    assert set(first) == {
+        f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative",)
+    }
     anchors_page.select(*(f"r{row}" for row in range(16))).click("anchors.remove-selected")
     assert len(anchors_page.workspace.anchors) == 4
     now = {metric.label: metric.value for metric in anchors_page.metric}
@@ -142,7 +144,9 @@ def test_more_anchors_than_the_app_can_carry_are_refused(anchors_page, monkeypat
 
 def test_named_sets_come_back_and_can_be_forgotten(anchors_page):
     first = anchors_page.workspace.anchors
-    anchors_page.change("text_input", "anchors.set-name", " all twenty ").change("text_input", "anchors.search", "r50")
+    anchors_page.change("text_input", "anchors.set-name", " all twenty ").change(
+        "text_input", "anchors.search", "r50"
+    )
     assert len(anchors_page.workspace.anchors) == 21
     anchors_page.click("anchors.use-all twenty")
     assert anchors_page.workspace.anchors == first
@@ -154,12 +158,17 @@ def test_named_sets_come_back_and_can_be_forgotten(anchors_page):
 
 def test_a_list_replaces_or_joins_the_anchors(anchors_page):
     first = anchors_page.workspace.anchors
-    anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click("Add it")
+    anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click(
+        "Add it"
+    )
     assert anchors_page.workspace.anchors == (*first, "r70", "r71")
     assert "2 anchors added. 1 id is not in both spaces and left out: 'nowhere'." in toasts(anchors_page)[0]
     anchors_page.click("Replace the anchors")
     assert anchors_page.workspace.anchors == ("r70", "r71")
-    assert "2 anchors from the list. 1 id is not in both spaces and left out: 'nowhere'." in toasts(anchors_page)[0]
+    assert (
+        "2 anchors from the list. 1 id is not in both spaces and left out: 'nowhere'."
+        in toasts(anchors_page)[0]
+    )
     assert not anchors_page.errors
 
 
@@ -239,7 +248,9 @@ def open_tab(session, title):
 def test_influence_lists_every_anchor_and_drops_and_adds_what_it_suggests(anchors_page):
     open_tab(anchors_page, "Influence")
     assert len(anchors_page.table("influence.table")) == 20
-    assert any("On " in caption.value and "other held-out rows" in caption.value for caption in anchors_page.caption)
+    assert any(
+        "On " in caption.value and "other held-out rows" in caption.value for caption in anchors_page.caption
+    )
     before = anchors_page.workspace.anchors
     buttons = {button.key for button in anchors_page.button}
     anchors_page.click("influence.drop-all" if "influence.drop-all" in buttons else "influence.add-all")
@@ -251,7 +262,10 @@ def test_influence_lists_every_anchor_and_drops_and_adds_what_it_suggests(anchor
 def test_two_sets_are_compared_on_the_same_rows_and_one_is_taken(anchors_page):
     open_tab(anchors_page, "Compare sets")
     assert "which are anchors of neither" in anchors_page.captions
-    assert any("A is better than B" in text.value or "No clear difference" in text.value for text in anchors_page.markdown)
+    assert any(
+        "A is better than B" in text.value or "No clear difference" in text.value
+        for text in anchors_page.markdown
+    )
     anchors_page.click("sets.use-B")
     assert len(anchors_page.workspace.anchors) == 20
     anchors_page.click("history.undo")
@@ -260,7 +274,11 @@ def test_two_sets_are_compared_on_the_same_rows_and_one_is_taken(anchors_page):
 
 
 def test_scores_that_prefer_the_other_set_are_named():
-    up, down, unclear = Difference(0.02, 0.01, 0.03), Difference(-0.02, -0.03, -0.01), Difference(-0.01, -0.03, 0.01)
+    up, down, unclear = (
+        Difference(0.02, 0.01, 0.03),
+        Difference(-0.02, -0.03, -0.01),
+        Difference(-0.01, -0.03, 0.01),
+    )
     changes = {"mrr": up, "cosine": down, "jaccard": unclear, "cka": down}
     assert contradiction(up, changes, "B") == " But B has the higher cosine and linear CKA."
     assert contradiction(up, {"mrr": up, "jaccard": unclear}, "B") == ""

@@ -1,4 +1,6 @@
-"""A session is saved after each step, and comes back when its browser opens the page again, to nobody else."""
+"""A session is saved after each step, and comes back when its browser opens the page again, to nobody
+else.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ MINE, THEIRS = "ab" * 32, "cd" * 32
 
 @pytest.fixture(autouse=True)
 def browser(monkeypatch):
-    """``browser(key)``: the browser whose sessions begin from now on; none of the sessions before is open any more."""
+    """``browser(key)``: the browser whose sessions begin from now on; none of the sessions before is open
+    any more.
+    """
 
     def use(key: str, is_open: bool = False) -> None:
         for module in ("autosave", "sharing"):
@@ -40,12 +44,17 @@ def opened(make_workspace, monkeypatch):
     workspace = make_workspace()
     monkeypatch.setattr("app.workspace.BUNDLED", workspace.spaces)
     monkeypatch.setattr("app.start.DEFAULT_ANCHORS", "random 20 0")
-    monkeypatch.setattr("app.workspace.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
+    monkeypatch.setattr(
+        "app.workspace.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest)
+    )
     return lambda **query: Session(query=query)
 
 
 def query_of(session: Session) -> dict[str, str]:
-    return {name: value[0] if isinstance(value, list) else value for name, value in session.at.query_params.items()}
+    return {
+        name: value[0] if isinstance(value, list) else value
+        for name, value in session.at.query_params.items()
+    }
 
 
 def saved_files() -> list[Path]:
@@ -230,7 +239,9 @@ def test_what_is_saved_is_what_is_read():
     for k in range(1, 60):
         history.edit(f"k {k}", replace(history.present, k=k))
     history.undo()
-    saved = SavedSession(history, ("x",), {"k": "58"}, "[]", ("1", ""), ("m",), (), ("w",), {"stitch.tab": "Try it"})
+    saved = SavedSession(
+        history, ("x",), {"k": "58"}, "[]", ("1", ""), ("m",), (), ("w",), {"stitch.tab": "Try it"}
+    )
     again = saving.from_bytes(saving.to_bytes(saved))
     assert (again.history.steps, again.history.present) == (history.steps, history.present)
     assert replace(again, history=history) == saved
@@ -241,7 +252,9 @@ def test_two_hundred_steps_with_the_most_anchors_take_the_room_of_their_differen
     history = History(Workspace(anchors=anchors))
     for step in range(UNDO_STEPS):
         history.edit(str(step), replace(history.present, k=1 + step % 2))
-    once, whole = (len(saving.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history))
+    once, whole = (
+        len(saving.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history)
+    )
     assert whole < 2 * once
 
 
@@ -256,12 +269,21 @@ def test_what_is_old_or_too_much_is_swept(monkeypatch):
     assert len(saved_files()) == 3
     monkeypatch.setattr(sharing, "MOST_SAVED", 250)
     sharing.sweep_saved()
-    assert [path.parent.name for path in saved_files()] == sorted(SavedFolder(n * 64)._folder.name for n in "01")
+    assert [path.parent.name for path in saved_files()] == sorted(
+        SavedFolder(n * 64)._folder.name for n in "01"
+    )
 
 
 def test_only_a_key_is_taken_for_one():
     assert key_in(f"a=b; {COOKIE}={MINE}") == MINE
-    for cookies in ("", "a=b", f"{COOKIE}=", f"{COOKIE}={MINE[:-1]}", f"{COOKIE}={MINE.upper()}", f'{COOKIE}="../{MINE}"'):
+    for cookies in (
+        "",
+        "a=b",
+        f"{COOKIE}=",
+        f"{COOKIE}={MINE[:-1]}",
+        f"{COOKIE}={MINE.upper()}",
+        f'{COOKIE}="../{MINE}"',
+    ):
         assert key_in(cookies) == ""
 
 

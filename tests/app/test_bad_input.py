@@ -1,4 +1,6 @@
-"""Everything that a user can get wrong is told in one message, nothing is lost, and the way back stays open."""
+"""Everything that a user can get wrong is told in one message, nothing is lost, and the way back stays
+open.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,10 @@ def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_wor
 
 
 def test_two_files_of_one_name_are_two_choices(make_session, make_workspace, tmp_path):
-    one, other = (save_space(tmp_path / folder / "vectors.npz", np.eye(5) * scale) for folder, scale in (("a", 1), ("b", 2)))
+    one, other = (
+        save_space(tmp_path / folder / "vectors.npz", np.eye(5) * scale)
+        for folder, scale in (("a", 1), ("b", 2))
+    )
     session = make_session(spaces=(*make_workspace().spaces, one, other))
     session.change("selectbox", "choose.source", one).change("selectbox", "choose.target", other)
     assert (session.workspace.source, session.workspace.target) == (one, other)
@@ -92,10 +97,14 @@ def test_two_files_of_one_name_are_two_choices(make_session, make_workspace, tmp
     assert not session.errors
 
 
-def test_a_pair_without_shared_ids_is_no_error_and_the_sidebar_chooses_another(make_session, make_workspace, tmp_path):
+def test_a_pair_without_shared_ids_is_no_error_and_the_sidebar_chooses_another(
+    make_session, make_workspace, tmp_path
+):
     workspace = make_workspace()
     elsewhere = save_space(tmp_path / "elsewhere.npz", np.eye(5), prefix="other")
-    session = make_session(spaces=(*workspace.spaces, elsewhere)).change("selectbox", "choose.target", elsewhere)
+    session = make_session(spaces=(*workspace.spaces, elsewhere)).change(
+        "selectbox", "choose.target", elsewhere
+    )
     for page in ("compare", "anchors"):
         session.open(page)
         assert not session.errors
@@ -116,7 +125,9 @@ def half(tmp_path):
 
 
 def test_anchors_picked_by_hand_stay_as_far_as_the_other_space_has_them(make_session, make_workspace, half):
-    session = make_session(spaces=(*make_workspace().spaces, half), k=5).change("selectbox", "choose.target", half)
+    session = make_session(spaces=(*make_workspace().spaces, half), k=5).change(
+        "selectbox", "choose.target", half
+    )
     assert not session.errors
     assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
     assert "left out: 110 and 0 in one only" in session.captions
@@ -135,9 +146,13 @@ def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp
     vectors = np.random.default_rng(1).normal(size=(120, 6))
     vectors[[100, 110]] = 0
     holes = save_space(tmp_path / "holes.npz", vectors)
-    session = make_session(spaces=(*make_workspace().spaces, holes)).change("selectbox", "choose.target", holes)
+    session = make_session(spaces=(*make_workspace().spaces, holes)).change(
+        "selectbox", "choose.target", holes
+    )
     assert not session.errors
-    assert "2 zero vectors are left out, because they have no direction." in [warning.value for warning in session.warning]
+    assert "2 zero vectors are left out, because they have no direction." in [
+        warning.value for warning in session.warning
+    ]
     assert "118 rows in both" in session.captions
 
 
@@ -186,7 +201,9 @@ def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
 def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone(make_session):
     rows = np.random.default_rng(2).normal(size=(120, 9))
     session = make_session().open("spaces")
-    session.upload("spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)])))
+    session.upload(
+        "spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)]))
+    )
     session.click("spaces.load-file")
     wide = session.workspace.spaces[-1]
     assert session.toast[0].value.startswith("wide: 120 rows, 9 dimensions")
@@ -219,7 +236,9 @@ def test_sick_rows_can_be_left_out(make_session, key):
     assert session.toast[0].value.startswith("bad: 3 rows")
 
 
-@pytest.mark.parametrize("name", ["../../x.npy", "/etc/x.npy", "..\\..\\x.npy", "C:\\x.npy", "a/b/x.npy", "x.npy"])
+@pytest.mark.parametrize(
+    "name", ["../../x.npy", "/etc/x.npy", "..\\..\\x.npy", "C:\\x.npy", "a/b/x.npy", "x.npy"]
+)
 def test_an_upload_stays_in_its_folder_whatever_its_name(tmp_path, name):
     path = keep_upload(SimpleNamespace(name=name, getbuffer=lambda: memoryview(b"abc")), tmp_path)
     assert path.name == "x.npy"
@@ -264,7 +283,9 @@ WRONG_SETTINGS = [
 def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, changes):
     session = make_session()
     before = session.workspace
-    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click("Open the session")
+    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click(
+        "Open the session"
+    )
     assert session.errors
     assert session.workspace == before
 
@@ -272,15 +293,21 @@ def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, chan
 def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_workspace, tmp_path):
     workspace = make_workspace()
     content = to_session_file(workspace, {workspace.source: "0123456789abcdef"}).encode()
-    session = make_session(60).upload("session.file", "relscope-session.json", content).click("Open the session")
+    session = (
+        make_session(60).upload("session.file", "relscope-session.json", content).click("Open the session")
+    )
     assert "has changed since it was saved (expected content 01234567…, got" in session.errors[0]
     gone = dataclasses.replace(workspace.source, name=str(tmp_path / "gone.npz"))
     absent = dataclasses.replace(workspace, spaces=(gone, workspace.target), source=gone)
-    session.upload("session.file", "relscope-session.json", to_session_file(absent, {}).encode()).click("Open the session")
+    session.upload("session.file", "relscope-session.json", to_session_file(absent, {}).encode()).click(
+        "Open the session"
+    )
     assert "gone.npz" in session.errors[0]
     assert session.workspace == make_workspace(60)
 
 
 def test_a_session_file_names_what_does_not_fit():
-    with pytest.raises(SpaceError, match=r"made by version .*session: expected settings among .*, got 'surprise'"):
+    with pytest.raises(
+        SpaceError, match=r"made by version .*session: expected settings among .*, got 'surprise'"
+    ):
         from_session_file(saved(Workspace(), surprise=1))

@@ -1,4 +1,6 @@
-"""The Bootstrap page: seeds, the job, what was found, and two spaces without shared ids that Compare then compares."""
+"""The Bootstrap page: seeds, the job, what was found, and two spaces without shared ids that Compare then
+compares.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,19 @@ def in_place(monkeypatch):
 
 @pytest.fixture
 def make_rotated(tmp_path):
-    """``make_rotated(prefix) -> Workspace``: 150 rows and their rotation, under ids of its own for another prefix."""
+    """``make_rotated(prefix) -> Workspace``: 150 rows and their rotation, under ids of its own for another
+    prefix.
+    """
 
     def make(prefix: str = "r", related: bool = True) -> Workspace:
         rng = np.random.default_rng(0)
         vectors = rng.gamma(1.0, size=(150, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=150)]
         turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
         other = vectors @ turn if related else rng.normal(size=(150, 12))
-        first, second = save_space(tmp_path / "first.npz", vectors), save_space(tmp_path / "second.npz", other, prefix)
+        first, second = (
+            save_space(tmp_path / "first.npz", vectors),
+            save_space(tmp_path / "second.npz", other, prefix),
+        )
         anchors = tuple(f"r{row}" for row in range(30))
         return Workspace((first, second), first, second, anchors if prefix == "r" else ())
 
@@ -54,7 +61,9 @@ def texts(session: Session) -> str:
 
 def test_an_experiment_hides_and_finds(make_rotated):
     session = Session(workspace=make_rotated()).open("bootstrap")
-    assert [button.label for button in session.button if "Find the anchors" in button.label] == ["Find the anchors · about 2 s"]
+    assert [button.label for button in session.button if "Find the anchors" in button.label] == [
+        "Find the anchors · about 2 s"
+    ]
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert "100.0 % of the 45 hidden anchors found" in texts(session)
     assert "The two spaces fit each other: 135 held-out rows have" in texts(session)
@@ -75,7 +84,9 @@ def test_the_published_method_takes_a_learning_rate(make_rotated):
 
 def test_where_it_cannot_be_told_the_page_says_so(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
-    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    (start,) = (
+        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
+    )
     start.set_value("none")
     session.run()
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
@@ -87,7 +98,9 @@ def test_unrelated_spaces_are_no_success(make_rotated):
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert "No common structure was found" in texts(session)
     assert "held-out rows have a mean CSLS of" in texts(session)
-    (wrong,) = (table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"])
+    (wrong,) = (
+        table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"]
+    )
     assert len(wrong) > 40
     assert (wrong["anchor"] != wrong["matched to"]).all()
 
@@ -96,7 +109,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     session = Session(workspace=make_rotated("q")).open("bootstrap")
     assert not session.at.exception
     pairs = "\n".join(f"r{row} = q{row}" for row in range(8))
-    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    (start,) = (
+        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
+    )
     start.set_value("typed")
     session.run()
     assert "Type at least three pairs" in session.captions
@@ -110,7 +125,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     base, renamed = load(now.spaces[1]), load(now.target)
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
-    (key,) = inputs_of(jobs.engine().store, [now.target], [renamed])  # its pairing is in the store, too, but is no space
+    (key,) = inputs_of(
+        jobs.engine().store, [now.target], [renamed]
+    )  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
     assert "rows matched." in texts(session)  # the result stays
@@ -127,7 +144,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
 
 def test_seeds_that_contradict_are_told(make_rotated):
     session = Session(workspace=make_rotated("q")).open("bootstrap")
-    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    (start,) = (
+        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
+    )
     start.set_value("typed")
     session.run()
     session.change("text_area", "bootstrap.typed", "r1=q1\nr2=q2\nr1=q3").click("bootstrap.start")
@@ -142,7 +161,9 @@ def test_pairs_are_read():
 
 def test_anchors_as_seeds_have_to_be_there(make_rotated):
     session = Session(workspace=make_rotated("r").with_anchors(("r1", "r2"))).open("bootstrap")
-    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    (start,) = (
+        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
+    )
     start.set_value("anchors")
     session.run()
     assert any("At least three anchors are needed" in info.value for info in session.at.info)

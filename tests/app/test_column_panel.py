@@ -24,7 +24,9 @@ def shown(session):
 
 
 def chooser(session, name):
-    return next(box.key for box in (*session.at.selectbox, *session.at.multiselect) if (box.key or "").endswith(name))
+    return next(
+        box.key for box in (*session.at.selectbox, *session.at.multiselect) if (box.key or "").endswith(name)
+    )
 
 
 def load_button(session):

@@ -1,4 +1,6 @@
-"""Where do they differ: the planted class is named on the page, its rows can be selected, and the figure can be exported."""
+"""Where do they differ: the planted class is named on the page, its rows can be selected, and the figure
+can be exported.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def planted(tmp_path, monkeypatch):
         np.savez(path, vectors=vectors, ids=[f"r{row}" for row in range(len(vectors))], labels=labels)
         specs.append(SpaceSpec("file", str(path)))
     view = ViewSpec((), everything=True, color_by="labels")
-    return Session(workspace=Workspace(tuple(specs), *specs, tuple(f"r{row}" for row in range(0, 160, 8)), view=view))
+    return Session(
+        workspace=Workspace(tuple(specs), *specs, tuple(f"r{row}" for row in range(0, 160, 8)), view=view)
+    )
 
 
 def test_the_planted_class_is_first_and_can_be_selected(planted, ran_in_place):

@@ -1,4 +1,6 @@
-"""The panel Drift: its sentences and numbers are those of the command; thresholds, a series, and what cannot be compared."""
+"""The panel Drift: its sentences and numbers are those of the command; thresholds, a series, and what
+cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     assert len(shown.alarms) == sum(found["alarms"].values())
     table = shown.at.dataframe[0].value
     by_check = {
-        (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"]) for row in found["checks"]
+        (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"])
+        for row in found["checks"]
     }
     names = {"ρ": "rho", "lost queries": "lost", "churn": "churn"}
     columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table["alarm"])

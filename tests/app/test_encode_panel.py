@@ -53,7 +53,14 @@ def small(session):
 
 
 def text(session) -> str:
-    kinds = (session.at.markdown, session.at.caption, session.at.html, session.at.success, session.at.warning, session.at.info)
+    kinds = (
+        session.at.markdown,
+        session.at.caption,
+        session.at.html,
+        session.at.success,
+        session.at.warning,
+        session.at.info,
+    )
     return "\n".join(element.value for kind in kinds for element in kind)
 
 
@@ -88,12 +95,22 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
     (new,) = session.workspace.spaces[2:]
     assert (new.name, new.dataset, new.encoder) == ("MLP 8, state 0 · digits", DIGITS, MLP)
     assert "already in the store" in text(session)
-    assert not [one for one in session.at.button if one.key == "encode.compare"]  # nothing yet that it could be compared with
-    session.change("multiselect", "encode.small-vision.architecture", ["cnn"]).click("encode.start")  # from the store, at once
-    assert [spec.name for spec in session.workspace.spaces[2:]] == ["MLP 8, state 0 · digits", "CNN 8, state 0 · digits"]
+    assert not [
+        one for one in session.at.button if one.key == "encode.compare"
+    ]  # nothing yet that it could be compared with
+    session.change("multiselect", "encode.small-vision.architecture", ["cnn"]).click(
+        "encode.start"
+    )  # from the store, at once
+    assert [spec.name for spec in session.workspace.spaces[2:]] == [
+        "MLP 8, state 0 · digits",
+        "CNN 8, state 0 · digits",
+    ]
     assert len(engine.jobs()) == n_jobs
     session.click("encode.compare")
-    assert (session.workspace.source.name, session.workspace.target.name) == ("CNN 8, state 0 · digits", new.name)
+    assert (session.workspace.source.name, session.workspace.target.name) == (
+        "CNN 8, state 0 · digits",
+        new.name,
+    )
     assert set(session.workspace.anchors) <= {f"digits/{row}" for row in range(40)}
     for _ in range(3):
         session.click("history.undo")
@@ -102,14 +119,20 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
 
 def test_what_fails_says_why_and_can_be_tried_again(tab, engine, tmp_path):
     file = tmp_path / "one.csv"
-    pd.DataFrame({"text": ["a word or two", "some more words"], "label": ["x", "y"]}).to_csv(file, index=False)
-    session = tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(file))
+    pd.DataFrame({"text": ["a word or two", "some more words"], "label": ["x", "y"]}).to_csv(
+        file, index=False
+    )
+    session = (
+        tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(file))
+    )
     assert "**2** texts · 2 classes" in text(session)
     session.change("button_group", "encode.forms-texts", ["tfidf-svd"]).click("encode.start")
     job = engine.jobs()[0]
     assert job.wait(300).state == "failed"
     session.run()
-    assert "expected words that occur in at least 2 texts" in text(session) or "n_components: expected fewer" in text(session)
+    assert "expected words that occur in at least 2 texts" in text(
+        session
+    ) or "n_components: expected fewer" in text(session)
     session.click(f"again-{job.key}")
     assert engine.jobs()[0] is not job
     assert engine.jobs()[0].wait(60).state == "failed"
@@ -119,8 +142,14 @@ def test_a_folder_of_pictures_of_several_sizes_asks_for_one_size(tab, tmp_path):
     for name, side in (("cats", 20), ("dogs", 90)):
         (tmp_path / "pets" / name).mkdir(parents=True)
         for number in range(3):
-            Image.fromarray(np.full((side, side, 3), 40 * number, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
-    session = tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(tmp_path / "pets"))
+            Image.fromarray(np.full((side, side, 3), 40 * number, np.uint8)).save(
+                tmp_path / "pets" / name / f"{number}.png"
+            )
+    session = (
+        tab()
+        .change("button_group", "encode.way", "A path")
+        .change("text_input", "encode.path", str(tmp_path / "pets"))
+    )
     assert "**6** pictures · 2 classes · of several sizes" in text(session)
     assert "Classes: cats, dogs." in text(session)
     assert session.at.number_input(key="encode.small-vision.image_size-32").value == 32
@@ -134,7 +163,9 @@ def test_files_that_cannot_be_encoded_are_told_and_nothing_is_lost(tab, tmp_path
     (tmp_path / "bad.csv").write_text(content)
     session = tab()
     before = session.workspace
-    session.change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(tmp_path / "bad.csv"))
+    session.change("button_group", "encode.way", "A path").change(
+        "text_input", "encode.path", str(tmp_path / "bad.csv")
+    )
     assert len(session.errors) == 1
     assert re.search(message, session.errors[0])
     assert session.workspace == before
@@ -143,10 +174,14 @@ def test_files_that_cannot_be_encoded_are_told_and_nothing_is_lost(tab, tmp_path
 
 
 def test_columns_and_labels_are_chosen_and_missing_labels_are_told(tab, tmp_path):
-    table = pd.DataFrame({"en": ["red wine", "old house"] * 6, "de": ["roter Wein", "altes Haus"] * 6, "kind": ["a", "b"] * 6})
+    table = pd.DataFrame(
+        {"en": ["red wine", "old house"] * 6, "de": ["roter Wein", "altes Haus"] * 6, "kind": ["a", "b"] * 6}
+    )
     table.to_csv(tmp_path / "pairs.csv", index=False)
     session = (
-        tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(tmp_path / "pairs.csv"))
+        tab()
+        .change("button_group", "encode.way", "A path")
+        .change("text_input", "encode.path", str(tmp_path / "pairs.csv"))
     )
     (column,) = (one.key for one in session.at.selectbox if (one.key or "").startswith("encode.column"))
     (label,) = (one.key for one in session.at.selectbox if (one.key or "").startswith("encode.label"))
@@ -158,7 +193,11 @@ def test_columns_and_labels_are_chosen_and_missing_labels_are_told(tab, tmp_path
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):
     asked = []
     monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)
-    session = tab().change("button_group", "encode.way", "Hugging Face").change("text_input", "encode.hub", "nobody/nothing")
+    session = (
+        tab()
+        .change("button_group", "encode.way", "Hugging Face")
+        .change("text_input", "encode.hub", "nobody/nothing")
+    )
     assert "is not on this machine and would be downloaded now" in text(session)
     assert not asked
     session.click("encode.download")
@@ -167,10 +206,14 @@ def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypat
 
 
 def test_markup_in_labels_and_texts_is_shown_as_text(tab, tmp_path):
-    table = pd.DataFrame({"text": ["<script>alert(1)</script>", "*stars* [link](x)"], "label": ["<b>", "$x$"]})
+    table = pd.DataFrame(
+        {"text": ["<script>alert(1)</script>", "*stars* [link](x)"], "label": ["<b>", "$x$"]}
+    )
     table.to_csv(tmp_path / "markup.csv", index=False)
     session = (
-        tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(tmp_path / "markup.csv"))
+        tab()
+        .change("button_group", "encode.way", "A path")
+        .change("text_input", "encode.path", str(tmp_path / "markup.csv"))
     )
     shown = text(session)
     assert "<script>" not in shown
@@ -215,7 +258,10 @@ def test_a_space_that_left_the_store_can_be_encoded_again(tab, engine):
     engine.store.clear()
     session = tab("What matches")
     session.history.edit(
-        "load", type(session.workspace)(**{**session.workspace.__dict__, "spaces": (*session.workspace.spaces, spec)})
+        "load",
+        type(session.workspace)(
+            **{**session.workspace.__dict__, "spaces": (*session.workspace.spaces, spec)}
+        ),
     )
     session.run()
     assert "encode it again" in session.errors[0]

@@ -1,4 +1,6 @@
-"""A large file that is written again while the app runs is loaded again, whether or not its numbers changed."""
+"""A large file that is written again while the app runs is loaded again, whether or not its numbers
+changed.
+"""
 
 import os
 from unittest.mock import patch

@@ -16,18 +16,20 @@ ROOT = Path(__file__).parents[2]
 
 
 def printed(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    )
     return done.stdout.strip()
 
 
 def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded():
     code = (
-        "import sys\nfrom app import first_imports\nfirst_imports.visited()\nthread = first_imports.begin()\n"
-        "first_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.encoders.words import read_bundled\n"
-        "print(all(name in before for name in first_imports.NEEDED_BY_ALL), read_bundled.cache_info().misses)\n"
-        "for script in first_imports.SCRIPTS:\n    first_imports._import_as(script)\n"
-        "print({'app.saving', 'app.panes'} <= before, len(set(sys.modules) - before))\n"
-        "first_imports.page_drawn()\nthread.join()\nprint('numba' in sys.modules)"
+        "import sys\nfrom app import first_imports\nfirst_imports.visited()\nthread ="
+        " first_imports.begin()\nfirst_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.encoders.words"
+        " import read_bundled\nprint(all(name in before for name in first_imports.NEEDED_BY_ALL),"
+        " read_bundled.cache_info().misses)\nfor script in first_imports.SCRIPTS:\n   "
+        " first_imports._import_as(script)\nprint({'app.saving', 'app.panes'} <= before, len(set(sys.modules)"
+        " - before))\nfirst_imports.page_drawn()\nthread.join()\nprint('numba' in sys.modules)"
     )
     assert printed(code).split() == ["True", "2", "True", "0", "True"]
 
@@ -54,25 +56,27 @@ def test_without_the_thread_nothing_waits():
 
 def test_the_intervals_of_studies_and_papers_do_without_the_slow_import():
     code = (
-        "import sys\nfrom relcore.papers.ours import quantile\nfrom relcore.studies.statistics import correlation, mean\n"
-        "mean([1.0, 2.0, 4.0]), correlation([1, 2, 2, 5], [2, 1, 3, 4], 'spearman'), quantile(4.5), quantile(float('inf'))\n"
-        "print('scipy.stats' in sys.modules)"
+        "import sys\nfrom relcore.papers.ours import quantile\nfrom relcore.studies.statistics import"
+        " correlation, mean\nmean([1.0, 2.0, 4.0]), correlation([1, 2, 2, 5], [2, 1, 3, 4], 'spearman'),"
+        " quantile(4.5), quantile(float('inf'))\nprint('scipy.stats' in sys.modules)"
     )
     assert printed(code) == "False"
 
 
 def test_collections_leave_out_what_is_loaded_and_look_at_it_once_for_each_change_of_the_modules():
     code = (
-        "import gc, sys, pandas\nfrom app import first_imports\nfirst_imports.spare_collector()\n"
-        "left = len(gc.get_objects()), gc.get_freeze_count()\nkept = [[] for _ in range(5000)]\n"
-        "first_imports.spare_collector()\n"
-        "same = gc.get_freeze_count() == left[1]\nsys.modules['one_more'] = sys\nfirst_imports.spare_collector()\n"
-        "print(left[0] < 5000 < 50_000 < left[1], same, gc.get_freeze_count() > left[1] + 5000)"
+        "import gc, sys, pandas\nfrom app import first_imports\nfirst_imports.spare_collector()\nleft ="
+        " len(gc.get_objects()), gc.get_freeze_count()\nkept = [[] for _ in"
+        " range(5000)]\nfirst_imports.spare_collector()\nsame = gc.get_freeze_count() =="
+        " left[1]\nsys.modules['one_more'] = sys\nfirst_imports.spare_collector()\nprint(left[0] < 5000 <"
+        " 50_000 < left[1], same, gc.get_freeze_count() > left[1] + 5000)"
     )
     assert printed(code).split() == ["True", "True", "True"]
 
 
-MOST_MODULES = 1600  # 1,540 are loaded now: Streamlit's and its test's 810, then pandas', ours, NumPy's and Plotly's
+MOST_MODULES = (
+    1600  # 1,540 are loaded now: Streamlit's and its test's 810, then pandas', ours, NumPy's and Plotly's
+)
 MOST_BYTES = 55_000  # of the panes; 48,000 now
 MOST_SOURCE = 170_000  # bytes of the component's script and style, once for each visitor
 SLOW = ("faiss", "matplotlib", "numba", "plotly.express", "scipy.stats", "sklearn", "torch", "umap")
@@ -91,7 +95,9 @@ print(json.dumps(sent[0]))
 
 
 def test_what_is_imported_and_sent_before_the_first_canvas(tmp_path, monkeypatch):
-    """The numbers are counted where the panes are handed to Streamlit: whatever comes later delays no canvas."""
+    """The numbers are counted where the panes are handed to Streamlit: whatever comes later delays no
+    canvas.
+    """
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
     code = f"SLOW, MAIN = {SLOW!r}, {str(ROOT / 'app' / 'main.py')!r}\n{FIRST_PAGE}"
     modules, sent, slow = json.loads(printed(code).splitlines()[-1])

@@ -1,4 +1,6 @@
-"""A choice of spaces is written down at once, and what it asks of anchors and pivots is fitted in the run that follows."""
+"""A choice of spaces is written down at once, and what it asks of anchors and pivots is fitted in the run
+that follows.
+"""
 
 from dataclasses import replace
 
@@ -54,7 +56,9 @@ def test_a_fitted_step_is_still_one_step():
     assert history.present.k == 6
 
 
-def test_a_choice_needs_no_work_that_the_next_click_could_break_off(make_session, make_workspace, other, monkeypatch):
+def test_a_choice_needs_no_work_that_the_next_click_could_break_off(
+    make_session, make_workspace, other, monkeypatch
+):
     session = make_session(spaces=(*make_workspace().spaces, other))
 
     def next_click(*_):

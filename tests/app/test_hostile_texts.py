@@ -1,4 +1,6 @@
-"""No text of a user or a file is Markdown, HTML, LaTeX or an icon: every message to the browser is read for it."""
+"""No text of a user or a file is Markdown, HTML, LaTeX or an icon: every message to the browser is read
+for it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,20 @@ RENDERED = re.compile(
 )
 # Fields that Streamlit shows as plain text, and names that nobody sees.
 PLAIN = {
-    *("Selectbox.options", "MultiSelect.options", "MultiSelect.default", "Selectbox.raw_value", "MultiSelect.raw_values"),
-    *("TextInput.placeholder", "TextInput.value", "TextArea.placeholder", "TextArea.value", "PlotlyChart.alt"),
+    *(
+        "Selectbox.options",
+        "MultiSelect.options",
+        "MultiSelect.default",
+        "Selectbox.raw_value",
+        "MultiSelect.raw_values",
+    ),
+    *(
+        "TextInput.placeholder",
+        "TextInput.value",
+        "TextArea.placeholder",
+        "TextArea.value",
+        "PlotlyChart.alt",
+    ),
     *("Block.id", "DownloadButton.url", "NumberInput.placeholder"),
 }
 PAGES = {
@@ -30,7 +44,10 @@ PAGES = {
     "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
     "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
     "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
-    "migrate": ("migrate.tab", ["More pairs", "Thresholds", "Partial re-embedding", "Costs", "Losers", "Take away", "Drift"]),
+    "migrate": (
+        "migrate.tab",
+        ["More pairs", "Thresholds", "Partial re-embedding", "Costs", "Losers", "Take away", "Drift"],
+    ),
     "bootstrap": ("", [""]),
     "studies": ("", [""]),
     "papers": ("", [""]),
@@ -87,7 +104,9 @@ def sent(monkeypatch):
 
 def found_in(sent: list) -> list[tuple[str, str]]:
     every = {one for message in sent for one in strings(message.delta)}
-    assert any("onerror" in text for _, text in every)  # the session is hostile, and its texts are on the page
+    assert any(
+        "onerror" in text for _, text in every
+    )  # the session is hostile, and its texts are on the page
     return sorted({(where, text[:300]) for where, text in every if rendered(where, text)})
 
 
@@ -120,15 +139,21 @@ def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
     hostile.upload("spaces.upload", f"{FILE_MARK}.csv", rows.encode()).click("spaces.load-file")
     hostile.change("text_input", "spaces.folder", MARK)
     hostile.session_state["spaces.tab"] = "Encode"
-    hostile.open("spaces").change("button_group", "encode.way", "A path").change("text_input", "encode.path", MARK)
+    hostile.open("spaces").change("button_group", "encode.way", "A path").change(
+        "text_input", "encode.path", MARK
+    )
     session = {"relscope": MARK, "session": {MARK: MARK}}
     hostile.upload("session.file", "session.json", json.dumps(session).encode()).click("Open the session")
-    hostile.open("studies").upload("studies.upload", f"{FILE_MARK}.json", json.dumps({"study": MARK}).encode())
+    hostile.open("studies").upload(
+        "studies.upload", f"{FILE_MARK}.json", json.dumps({"study": MARK}).encode()
+    )
     hostile.click("studies.open-file")
     assert found_in(sent) == []
 
 
-@pytest.mark.parametrize("text", [MARK, FILE_MARK, "![x](evil.png)", "<img onerror>", "$\\frac$", ":red[evil]", "**b** evil"])
+@pytest.mark.parametrize(
+    "text", [MARK, FILE_MARK, "![x](evil.png)", "<img onerror>", "$\\frac$", ":red[evil]", "**b** evil"]
+)
 def test_a_text_that_is_not_made_plain_would_be_found(text):
     assert rendered("Markdown.body", f"A caption: {text}")
     assert not rendered("Markdown.body", f"A caption: {plain(text)}")

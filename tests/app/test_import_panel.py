@@ -1,4 +1,6 @@
-"""Files become a pair to compare: which belong together, how their rows are paired, and one button that does it all."""
+"""Files become a pair to compare: which belong together, how their rows are paired, and one button that
+does it all.
+"""
 
 from io import BytesIO
 
@@ -8,7 +10,9 @@ import pytest
 from app.workspace import BUNDLED
 
 N = 60
-META = "code,topic,body\n" + "".join(f"d{row},{'pqr'[row % 3]},a sentence of many words about {row}\n" for row in range(N))
+META = "code,topic,body\n" + "".join(
+    f"d{row},{'pqr'[row % 3]},a sentence of many words about {row}\n" for row in range(N)
+)
 
 
 def npy(seed=0, n=N, d=3):
@@ -43,7 +47,10 @@ def end(session, title):
 def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spaces):
     upload(spaces, meta__csv=META.encode(), a__npy=npy(), b__csv=table())
     assert not spaces.errors
-    assert [box.value for box in spaces.at.selectbox if (box.key or "").startswith("import.metadata")] == [0, "None"]
+    assert [box.value for box in spaces.at.selectbox if (box.key or "").startswith("import.metadata")] == [
+        0,
+        "None",
+    ]
     spaces.click("spaces.load-compare")
     assert not spaces.errors
     source, target = spaces.workspace.source, spaces.workspace.target
@@ -78,9 +85,9 @@ def test_row_order_can_be_declined_and_is_offered_again(spaces):
 
 def test_a_table_that_fits_no_vectors_says_so_and_the_rest_can_be_loaded(spaces):
     upload(spaces, a__npy=npy(n=N - 1), meta__csv=META.encode())
-    assert "meta.csv has no vectors, and 60 rows. No file of vectors has as many (a: 59)" in spaces.warning[0].value.replace(
-        "\\", ""
-    )
+    assert "meta.csv has no vectors, and 60 rows. No file of vectors has as many (a: 59)" in spaces.warning[
+        0
+    ].value.replace("\\", "")
     assert not spaces.button(key="spaces.load-file").disabled
     spaces.click("spaces.load-file")
     assert not spaces.errors
@@ -173,7 +180,9 @@ def more(make_session, tmp_path):
 
 
 def choose(session, name):
-    return session.select_rows("spaces.catalogue-here", session.table("spaces.catalogue-here")["name"].tolist().index(name))
+    return session.select_rows(
+        "spaces.catalogue-here", session.table("spaces.catalogue-here")["name"].tolist().index(name)
+    )
 
 
 def test_a_file_of_the_data_folder_takes_a_table_of_metadata_beside_it(more, tmp_path):
@@ -198,7 +207,9 @@ def test_a_folder_of_checkpoints_is_loaded_by_one_button(more, tmp_path):
     session.change("selectbox", chooser(session, "import.matrix").key, "second").click("spaces.load-series")
     assert not session.errors
     loaded = session.workspace.spaces[2:]
-    assert [spec.name.rsplit("/", 1)[1] for spec in loaded] == [f"step-{step}.npz" for step in (5, 20, 100, 1000)]
+    assert [spec.name.rsplit("/", 1)[1] for spec in loaded] == [
+        f"step-{step}.npz" for step in (5, 20, 100, 1000)
+    ]
     assert {spec.options for spec in loaded} == {(("matrix", "second"),)}
     assert session.history.undo_step == "load 4 spaces"
     assert session.click("history.undo").workspace.spaces == BUNDLED

@@ -1,4 +1,6 @@
-"""The Invert page: the core's numbers, choices that can be undone, and what cannot be inverted said with the way out."""
+"""The Invert page: the core's numbers, choices that can be undone, and what cannot be inverted said with
+the way out.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 
 from app import results
 from app.invert.grid import cell_of
-from app.workspace import OPENING_INVERSION, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import (
+    OPENING_INVERSION,
+    Workspace,
+    from_query,
+    from_session_file,
+    to_query,
+    to_session_file,
+)
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.figures import lengths, sweep_matrices, variation
@@ -46,7 +55,9 @@ def mean_cosines(session: Session) -> dict[str, str]:
     return {row.split("<th>")[1].split("<small>")[0]: row.split("<b>")[1].split("</b>")[0] for row in rows}
 
 
-@pytest.mark.parametrize("spec", [InversionSpec(), InversionSpec("within", "ridge"), InversionSpec("backward", delta=0.3)])
+@pytest.mark.parametrize(
+    "spec", [InversionSpec(), InversionSpec("within", "ridge"), InversionSpec("backward", delta=0.3)]
+)
 def test_numbers_are_the_cores(open_page, spec):
     session = open_page(inversion=spec)
     found = invert_pair(pair_of(session), session.workspace.anchors, spec)
@@ -86,14 +97,21 @@ def test_worst_and_best_rows_are_in_order_and_select_in_the_panes(open_page):
 
 def test_errors_of_every_way_are_one_histogram(open_page):
     (figure,) = charts(open_page())
-    assert {trace["name"] for trace in figure["data"]} == {"inverse, pruned", "Procrustes", "least squares", "absolute copy"}
+    assert {trace["name"] for trace in figure["data"]} == {
+        "inverse, pruned",
+        "Procrustes",
+        "least squares",
+        "absolute copy",
+    }
 
 
 def test_the_grid_is_the_cores_and_marks_the_present_cell(open_page):
     session = open_page("δ × ω")
     sweep = inversion_sweep(pair_of(session), session.workspace.anchors)
     recovered, condition, kept = charts(session)
-    cells = next(trace for trace in recovered["data"] if trace["type"] == "scatter" and trace["mode"] == "markers")
+    cells = next(
+        trace for trace in recovered["data"] if trace["type"] == "scatter" and trace["mode"] == "markers"
+    )
     told = [re.search(r"<br>cosine (-?[.0-9]+)", text) for text in cells["hovertext"]]
     found = [float(cell[1]) if cell else np.nan for cell in told]
     expected = sweep.table().pivot(index="omega", columns="delta", values="cosine").to_numpy()
@@ -106,7 +124,9 @@ def test_the_grid_is_the_cores_and_marks_the_present_cell(open_page):
 
 def test_a_cell_is_its_delta_and_omega(open_page):
     session = open_page()
-    sweep = inversion_sweep(pair_of(session), session.workspace.anchors, SweepSpec(deltas=DELTAS, omegas=OMEGAS))
+    sweep = inversion_sweep(
+        pair_of(session), session.workspace.anchors, SweepSpec(deltas=DELTAS, omegas=OMEGAS)
+    )
     data = sweep_matrices(sweep, "recovered", ("a", "b"))
     assert cell_of([{"customdata": [1, 2, 3]}], data) == (DELTAS[3], OMEGAS[2])
     assert cell_of([], data) is None
@@ -114,7 +134,9 @@ def test_a_cell_is_its_delta_and_omega(open_page):
 
 def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    session = open_page("δ × ω", inversion=InversionSpec(random_state=77))  # no other test's result is in the engine's store
+    session = open_page(
+        "δ × ω", inversion=InversionSpec(random_state=77)
+    )  # no other test's result is in the engine's store
     assert ran_in_place == []
     assert not charts(session)
     session.click("inversion-sweep.start")
@@ -134,7 +156,10 @@ def test_lengths_are_told_with_their_variation(open_page):
     ("changes", "message"),
     [
         ({"anchors": ("r0",)}, "anchors: expected two or more"),
-        ({"inversion": InversionSpec(delta=1.0)}, "delta: expected a distance at which two or more anchors stay"),
+        (
+            {"inversion": InversionSpec(delta=1.0)},
+            "delta: expected a distance at which two or more anchors stay",
+        ),
     ],
 )
 def test_what_cannot_be_inverted_is_said_and_the_page_stays(open_page, changes, message):
@@ -165,12 +190,16 @@ def test_anchors_on_one_line_are_refused(make_workspace, tmp_path):
 
 @pytest.mark.parametrize("tab", ["Rows", "δ × ω", "Norms"])
 def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_path, tab):
-    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(3).normal(size=(50, 6)), prefix="q")
+    stranger = save_space(
+        tmp_path / "stranger.npz", np.random.default_rng(3).normal(size=(50, 6)), prefix="q"
+    )
     workspace = make_workspace(120)
     session = Session(workspace=make_workspace(spaces=(*workspace.spaces, stranger), target=stranger))
     session.at.session_state["invert.tab"] = tab
     session.open("invert")
-    asked = [one for one in session.at.subheader if one.value == "How are the rows of these two spaces paired?"]
+    asked = [
+        one for one in session.at.subheader if one.value == "How are the rows of these two spaces paired?"
+    ]
     assert bool(asked) == (tab != "Norms")
     session.change("selectbox", "choose.target", workspace.target)
     assert not session.errors
@@ -208,7 +237,9 @@ def test_a_link_without_inversion_opens_as_it_always_did_and_an_empty_address_as
     assert from_query(to_query(fresh), Workspace()).inversion == OPENING_INVERSION
 
 
-@pytest.mark.parametrize("spec", [OPENING_INVERSION, InversionSpec("within", "pruned", 4, 0.65, 2.5, 3, tuned=True)])
+@pytest.mark.parametrize(
+    "spec", [OPENING_INVERSION, InversionSpec("within", "pruned", 4, 0.65, 2.5, 3, tuned=True)]
+)
 def test_auto_travels_in_the_session_file_and_the_link(spec):
     workspace = Workspace(inversion=spec)
     assert from_session_file(to_session_file(workspace, {}))[0] == workspace

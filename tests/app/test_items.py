@@ -1,4 +1,6 @@
-"""The items behind encoded spaces: found by id, decoded once, shown in the panes, the inspector and the anchor table."""
+"""The items behind encoded spaces: found by id, decoded once, shown in the panes, the inspector and the
+anchor table.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def pictures(n, size=(8, 8), mode="L"):
 
 def picture_dataset(found, ids=None):
     ids = ids or [f"p{row}" for row in range(len(found))]
-    return Dataset(lambda start, stop: found[start:stop], ids, name="made", kind="images", content=lambda: [b"made"])
+    return Dataset(
+        lambda start, stop: found[start:stop], ids, name="made", kind="images", content=lambda: [b"made"]
+    )
 
 
 def text_dataset(texts, ids):
@@ -53,16 +57,25 @@ def opened(uri):
 
 @pytest.fixture
 def encoded(make_session):
-    """``encoded(dataset, encoders) -> Session`` on two spaces of a dataset, as the app would begin with them."""
+    """``encoded(dataset, encoders) -> Session`` on two spaces of a dataset, as the app would begin with
+    them.
+    """
 
     def start(dataset, encoders, **changes):
         spaces = [encode(dataset, encoder, Store())[0] for encoder in encoders]
-        keys = [encoding_key(load_dataset(dataset).digest, encoder, encoder.outputs[0]) for encoder in encoders]
+        keys = [
+            encoding_key(load_dataset(dataset).digest, encoder, encoder.outputs[0]) for encoder in encoders
+        ]
         made = zip(encoders, keys, spaces, strict=True)
-        specs = tuple(encoding_spec(dataset, encoder, encoder.outputs[0], key, space.name) for encoder, key, space in made)
+        specs = tuple(
+            encoding_spec(dataset, encoder, encoder.outputs[0], key, space.name)
+            for encoder, key, space in made
+        )
         pair = match(*spaces)
         ends = {"spaces": specs, "source": specs[0], "target": specs[1]}
-        return make_session(**ends | {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes)
+        return make_session(
+            **ends | {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes
+        )
 
     return start
 
@@ -85,7 +98,10 @@ def payload(session):
 
 
 def test_texts_and_pictures_are_those_of_their_ids_in_any_order():
-    items = Items([picture_dataset(pictures(5)), text_dataset(["one", " two\n words ", "three"], ["p0", "p1", "p2"])], "")
+    items = Items(
+        [picture_dataset(pictures(5)), text_dataset(["one", " two\n words ", "three"], ["p0", "p1", "p2"])],
+        "",
+    )
     assert items.texts(["p2", "p9", "p1", "p4"]) == ["three", "", "two words", ""]
     assert [opened(uri).getpixel((3, 3)) for uri in items.pictures(["p3", "p0", "p3"], 16)] == [3, 0, 3]
     assert opened(items.picture("p4", 16)).size == (16, 16)
@@ -247,7 +263,9 @@ def test_words_and_classes_each_begin_with_their_own_view(digits, make_workspace
     at = digits.workspace
     digits.history.edit("words", type(at)(**{**at.__dict__, "spaces": (*at.spaces, *words.spaces)}))
     digits.run()
-    digits.change("selectbox", "choose.source", words.source).change("selectbox", "choose.target", words.target)
+    digits.change("selectbox", "choose.source", words.source).change(
+        "selectbox", "choose.target", words.target
+    )
     assert (digits.workspace.view.color_by, digits.workspace.view.everything) == ("pivots", False)
     assert '"files": {}' in payload(digits).decode(errors="replace")
     digits.change("selectbox", "choose.source", at.source).change("selectbox", "choose.target", at.target)
@@ -282,7 +300,9 @@ def test_sentences_are_found_by_a_part_of_them(sentences):
 
 
 def test_a_dataset_that_is_gone_takes_only_the_items_with_it(encoded, tmp_path):
-    rows = "\n".join(f"{'red' if row % 2 else 'blue'} word{row % 7} and word{row % 5},{row % 2}" for row in range(60))
+    rows = "\n".join(
+        f"{'red' if row % 2 else 'blue'} word{row % 7} and word{row % 5},{row % 2}" for row in range(60)
+    )
     path = tmp_path / "said.csv"
     path.write_text(f"text,label\n{rows}\n")
     session = encoded(DatasetSpec("file", str(path)), ANALYSES)
@@ -301,7 +321,9 @@ def test_three_dimensions_show_sentences_too(sentences):
 
 
 def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(encoded, tmp_path):
-    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x")
+    stranger = save_space(
+        tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x"
+    )
     session = encoded(DIGITS, NETWORKS)
     first = session.workspace.source
     session = encoded(DIGITS, NETWORKS, spaces=(first, stranger), source=first, target=stranger)

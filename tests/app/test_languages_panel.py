@@ -92,7 +92,9 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
         return engine.job(key)
 
     monkeypatch.setattr("relcore.runs.jobs.Engine.submit", run)
-    said = [f"He said: {text}" for text in load_parallel(["en"])["en"]]  # no anchors themselves, which are not asked about
+    said = [
+        f"He said: {text}" for text in load_parallel(["en"])["en"]
+    ]  # no anchors themselves, which are not asked about
     lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in said]
     path = tmp_path / "said.tsv"
     path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
@@ -106,7 +108,9 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
 def test_digits_are_named_by_sentences(make_session):
     session = open_tab(make_session(), "Pictures and words")
     assert any("an encoding of labelled pictures" in info.value for info in session.info)
-    specs = encoded(DatasetSpec("digits", limit=400), *(SmallVision("mlp", width=width, epochs=4) for width in (8, 12)))
+    specs = encoded(
+        DatasetSpec("digits", limit=400), *(SmallVision("mlp", width=width, epochs=4) for width in (8, 12))
+    )
     session = Session(workspace=Workspace(specs, *specs)).open("stitch")
     session.at.session_state["stitch.tab"] = "Pictures and words"
     session.run()

@@ -1,4 +1,6 @@
-"""Pairs with more rows than the caches are for: a change of anchors is measured on a sample, and no large matrix is kept."""
+"""Pairs with more rows than the caches are for: a change of anchors is measured on a sample, and no large
+matrix is kept.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,9 @@ def differences(pair):
 def test_a_change_of_anchors_is_measured_on_a_sample_of_many_rows(pair, monkeypatch, most, expected):
     read, measure = [], compute.anchor_differences
     monkeypatch.setattr(
-        compute, "anchor_differences", lambda pair, *rest, **more: read.append(len(pair)) or measure(pair, *rest, **more)
+        compute,
+        "anchor_differences",
+        lambda pair, *rest, **more: read.append(len(pair)) or measure(pair, *rest, **more),
     )
     monkeypatch.setattr(compute, "DIFFERENCE_ROWS", most)
     assert differences(pair)

@@ -58,7 +58,9 @@ def test_two_models_are_rows_and_columns(make_layered, layered):
     session = make_layered()
     assert not session.errors
     expected = LayerPairs(rows=(0, 1), columns=(2, 3, 4)).run([load(spec) for spec in layered])
-    shown = [float(text.split("<br>")[2].rpartition(": ")[2].replace("−", "-")) for text in hovers(session, 0)]
+    shown = [
+        float(text.split("<br>")[2].rpartition(": ")[2].replace("−", "-")) for text in hovers(session, 0)
+    ]
     np.testing.assert_allclose(np.reshape(shown, (2, 3)), expected.values, atol=6e-4)
     assert "the best of 6 pairs is ." in session.html
     assert "Best stitched: " in session.html
@@ -81,7 +83,11 @@ def test_a_model_against_itself_and_another_metric(make_layered, layered):
 def test_spaces_of_files_are_chosen_by_hand(make_workspace, tmp_path):
     workspace = make_workspace(120)
     third = SpaceSpec("file", str(tmp_path / "third.npz"))
-    np.savez(third.name, vectors=np.random.default_rng(1).normal(size=(120, 4)), ids=[f"r{row}" for row in range(120)])
+    np.savez(
+        third.name,
+        vectors=np.random.default_rng(1).normal(size=(120, 4)),
+        ids=[f"r{row}" for row in range(120)],
+    )
     spaces = (*workspace.spaces, third)
     session = Session(workspace=make_workspace(120, spaces=spaces))
     assert "Checkpoints loaded from files can be chosen by hand" in session.captions
@@ -100,7 +106,8 @@ def test_two_spaces_without_layers_are_not_bothered(make_session):
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_layered, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks for these.
+    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks
+    # for these.
     session = make_layered(k=9).change("button_group", "layers.metric", "mutual knn")
     session.change("button_group", "layers.method", "whitened")
     assert ran_in_place == []

@@ -50,9 +50,9 @@ def test_new_coordinates_travel_once_and_known_ones_do_not():
         return header_of(node.proto.bytes)
 
     at = AppTest.from_string(
-        HOVERS.replace("np.zeros((n, 2))", "np.full((n, 2), st.session_state.get('place', 0)) * [[1, 2]]").replace(
-            "80_000", "20_000"
-        )
+        HOVERS.replace(
+            "np.zeros((n, 2))", "np.full((n, 2), st.session_state.get('place', 0)) * [[1, 2]]"
+        ).replace("80_000", "20_000")
     )
     assert header()["carried"] == [], "the files of the first payload load side by side"
     at.session_state["place"] = 1

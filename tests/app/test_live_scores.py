@@ -26,7 +26,9 @@ def passes(monkeypatch):
     monkeypatch.setattr(
         compute,
         "score_forms",
-        lambda pair, forms, *rest, **more: seen.append(tuple(forms)) or score_forms(pair, forms, *rest, **more),
+        lambda pair, forms, *rest, **more: (
+            seen.append(tuple(forms)) or score_forms(pair, forms, *rest, **more)
+        ),
     )
     return seen
 

@@ -1,4 +1,6 @@
-"""The Migrate page: digits of the command, each tab on own files, judged queries, and what does not fit, with the reason."""
+"""The Migrate page: digits of the command, each tab on own files, judged queries, and what does not fit,
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,11 @@ def test_every_tab_runs_on_own_files(tmp_path, planted):
     session.at.session_state["migrate.tab"] = "Partial re-embedding"
     session.run()
     assert "Skill of that prediction" in session.captions
-    assert [button for button in session.at.get("download_button") if button.proto.label.startswith("Download the list of 40")]
+    assert [
+        button
+        for button in session.at.get("download_button")
+        if button.proto.label.startswith("Download the list of 40")
+    ]
 
 
 def test_a_loser_is_shown_in_compare(tmp_path, planted):
@@ -97,7 +103,9 @@ def test_a_loser_is_shown_in_compare(tmp_path, planted):
     query = table_with(session, "query")["query"].iloc[0]
     session.click("losers.compare")
     assert query in session.at.session_state["relscope.selection"]
-    assert [element for element in session.main if element.type == "bidi_component"] or "Compare" in session.html
+    assert [
+        element for element in session.main if element.type == "bidi_component"
+    ] or "Compare" in session.html
 
 
 def test_judged_queries_decide_instead_of_rows(tmp_path, planted):
@@ -113,7 +121,9 @@ def test_judged_queries_decide_instead_of_rows(tmp_path, planted):
     assert not session.errors
     assert "judged queries" in session.captions
     assert any("1 judgements name rows that the old vectors lack" in one.value for one in session.at.warning)
-    expected = Migration(judgements=panel._read.__wrapped__(_path(tmp_path, lines))).run([load(one) for one in specs])
+    expected = Migration(judgements=panel._read.__wrapped__(_path(tmp_path, lines))).run(
+        [load(one) for one in specs]
+    )
     assert option_table(session)["nDCG@10"].tolist() == [short(one.value) for one in expected.options]
 
 

@@ -1,4 +1,6 @@
-"""What `relscope app FILE …` opens with: its spaces before the bundled ones, the first two compared where they share ids."""
+"""What `relscope app FILE …` opens with: its spaces before the bundled ones, the first two compared where
+they share ids.
+"""
 
 import json
 
@@ -35,7 +37,9 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert session.button(key="history.undo").disabled
 
 
-def test_two_files_without_a_common_id_are_chosen_and_the_page_offers_to_pair_them(open_with, make_workspace, tmp_path):
+def test_two_files_without_a_common_id_are_chosen_and_the_page_offers_to_pair_them(
+    open_with, make_workspace, tmp_path
+):
     first = make_workspace(60).source
     other = save_space(tmp_path / "other.npz", np.random.default_rng(1).normal(size=(60, 6)), prefix="x")
     session = open_with(first, other)
@@ -51,10 +55,15 @@ def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with,
     np.save(tmp_path / "plain.npy", np.random.default_rng(1).normal(size=(60, 3)))
     rows = "".join(f"{'pqr'[row % 3]}\n" for row in range(60))
     (tmp_path / "meta.csv").write_text(f"label\n{rows}")
-    plain = SpaceSpec("file", str(tmp_path / "plain.npy"), options=(("metadata", str(tmp_path / "meta.csv")),))
+    plain = SpaceSpec(
+        "file", str(tmp_path / "plain.npy"), options=(("metadata", str(tmp_path / "meta.csv")),)
+    )
     session = open_with(plain, first)
     assert not session.errors
-    assert [one.option("ids") for one in (session.workspace.source, session.workspace.target)] == ["rows", "rows"]
+    assert [one.option("ids") for one in (session.workspace.source, session.workspace.target)] == [
+        "rows",
+        "rows",
+    ]
     assert "60 rows in both" in session.captions
     assert session.workspace.view.color_by == "labels"
     assert [toast.value for toast in session.toast] == [
@@ -67,7 +76,9 @@ def test_one_file_is_loaded_and_can_be_chosen(open_with, make_workspace):
     session = open_with(first)
     assert session.workspace.spaces == (first, *BUNDLED)
     assert (session.workspace.source, session.workspace.target) == BUNDLED
-    assert [toast.value for toast in session.toast] == ["Loaded first60. Choose it as source or target in the sidebar."]
+    assert [toast.value for toast in session.toast] == [
+        "Loaded first60. Choose it as source or target in the sidebar."
+    ]
 
 
 def test_a_bundled_space_is_not_listed_twice(open_with):

@@ -1,4 +1,6 @@
-"""Session and study files name files without their folders, and find them again among those of the session."""
+"""Session and study files name files without their folders, and find them again among those of the
+session.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def elsewhere(monkeypatch, tmp_path):
 
 
 def saved(workspace: Workspace, selection: tuple[str, ...] = ()) -> bytes:
-    return own_files.session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection).encode()
+    return own_files.session_file(
+        workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection
+    ).encode()
 
 
 def test_a_session_file_brings_the_selection_back(make_workspace, make_session, tmp_path):
@@ -38,14 +42,19 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     found = read_selection(tmp_path / "session.json")
     assert found.ids == ("r7", "r3")
     assert [found.rows_in(load(spec)).tolist() for spec in workspace.spaces] == [[7, 3], [7, 3]]
-    session = opened(make_session(60).select("r1"), content.replace(b"first120", b"first60").replace(b"second120", b"second60"))
+    session = opened(
+        make_session(60).select("r1"),
+        content.replace(b"first120", b"first60").replace(b"second120", b"second60"),
+    )
     assert session.errors  # the digests are those of other files
     assert session.session_state["relscope.selection"] == ("r1",)
     session = opened(Session(workspace=replace(workspace, k=3)), content)
     assert session.session_state["relscope.selection"] == ("r7", "r3")
 
 
-def test_a_selection_with_which_a_session_file_could_not_be_opened_is_left_out(make_workspace, make_session, monkeypatch):
+def test_a_selection_with_which_a_session_file_could_not_be_opened_is_left_out(
+    make_workspace, make_session, monkeypatch
+):
     monkeypatch.setattr(own_files, "MOST_BYTES", 8000)
     content = saved(make_workspace(), tuple(f"row-{row:05}" for row in range(800)))
     assert json.loads(content)["panes"] == {"selection": None}
@@ -63,7 +72,10 @@ def test_a_session_file_tells_no_folder_and_opens_with_the_files_of_the_session(
     workspace = make_workspace(k=7)
     content = saved(workspace)
     assert str(tmp_path.parent).encode() not in content
-    assert [one["name"] for one in json.loads(content)["session"]["spaces"]] == ["first120.npz", "second120.npz"]
+    assert [one["name"] for one in json.loads(content)["session"]["spaces"]] == [
+        "first120.npz",
+        "second120.npz",
+    ]
     session = opened(Session(workspace=replace(workspace, k=3, anchors=workspace.anchors[:5])), content)
     assert not session.errors
     assert session.workspace == workspace
@@ -78,7 +90,11 @@ def test_an_uploaded_file_joins_again_by_name_and_content(make_workspace, tmp_pa
     assert "'first120.npz' (content" in session.errors[0]
     assert "in this session, got none of this name; load it on the Spaces page" in session.errors[0]
     first, second = (Path(spec.name) for spec in workspace.spaces)
-    for name, path in ((first.name, second), (first.name, first), (second.name, second)):  # the first has another's content
+    for name, path in (
+        (first.name, second),
+        (first.name, first),
+        (second.name, second),
+    ):  # the first has another's content
         session.session_state["spaces.tab"] = "Load a file"
         session.open("spaces").upload("spaces.upload", name, path.read_bytes())
         session.click(f"Load {name}")
@@ -89,7 +105,9 @@ def test_an_uploaded_file_joins_again_by_name_and_content(make_workspace, tmp_pa
         assert Path(joined.name).read_bytes() == Path(spec.name).read_bytes()
 
 
-def test_a_file_of_the_data_folder_is_found_and_another_content_refused(make_workspace, monkeypatch, tmp_path):
+def test_a_file_of_the_data_folder_is_found_and_another_content_refused(
+    make_workspace, monkeypatch, tmp_path
+):
     workspace = make_workspace()
     content = saved(workspace)
     data = tmp_path / "data" / "vectors"
@@ -107,7 +125,10 @@ def test_a_file_of_the_data_folder_is_found_and_another_content_refused(make_wor
 
 def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     workspace = make_workspace()
-    spaces = tuple(json.dumps({**spec.to_json(), "digest": load(spec).digest}, sort_keys=True) for spec in workspace.spaces)
+    spaces = tuple(
+        json.dumps({**spec.to_json(), "digest": load(spec).digest}, sort_keys=True)
+        for spec in workspace.spaces
+    )
     spec = StudySpec.of(study_of("quasi-isometry"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content

@@ -36,7 +36,9 @@ def test_stitch_keeps_tab_and_settings(opened):  # noqa: F811
     before.change("number_input", key_of(before, "number_input", "stitch.anchors-"), 21)
     before.change("button_group", "stitch.states", 3).change("toggle", "stitch.center", False)
     before.change(
-        "multiselect", key := key_of(before, "multiselect", "stitch.encoders-"), before.multiselect(key=key).value[:3]
+        "multiselect",
+        key := key_of(before, "multiselect", "stitch.encoders-"),
+        before.multiselect(key=key).value[:3],
     )
     after = on(opened(**query_of(before)), "stitch")
     assert not after.errors
@@ -57,7 +59,9 @@ def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_lose
     before.change("number_input", "invert.ridge", 2.5)
     before = on(before, "invert", invert__tab="Rescale").change("button_group", "rescale.place", "layers")
     on(before, "bootstrap")
-    middle = opened(**query_of(before)).change("number_input", "scores.k", 7)  # saves again, without opening Invert
+    middle = opened(**query_of(before)).change(
+        "number_input", "scores.k", 7
+    )  # saves again, without opening Invert
     after = on(opened(**query_of(middle)), "invert")
     assert not after.errors
     assert after.session_state["invert.tab"] == "Rescale"

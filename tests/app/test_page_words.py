@@ -1,4 +1,6 @@
-"""No error on a page names an argument that only a script could pass; what files are called is left as it is."""
+"""No error on a page names an argument that only a script could pass; what files are called is left as it
+is.
+"""
 
 import re
 from pathlib import Path
@@ -14,7 +16,9 @@ from relcore.files.tables import column_roles
 from relcore.spaces.space import LatentSpace
 
 ARGUMENT = re.compile(r"\b\w+_column\b|\bmax_bytes\b|\w+=[…'\w]|\(ignore\)|\bignore:")
-CORE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[2] / "relcore").rglob("*.py")))
+CORE = "\n".join(
+    path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[2] / "relcore").rglob("*.py"))
+)
 
 
 def load(text, **settings):

@@ -1,4 +1,6 @@
-"""Every page runs; every setting changes the workspace and can be undone; sessions are kept, shared and kept apart."""
+"""Every page runs; every setting changes the workspace and can be undone; sessions are kept, shared and
+kept apart.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,9 @@ def test_the_inspector_follows_the_brush_and_makes_anchors(make_session):
 
 
 def test_settings_brush_and_anchors_outlive_a_page_switch(make_session):
-    session = make_session().select("r7", "r8").change("number_input", "scores.k", 5).click("inspector.remove")
+    session = (
+        make_session().select("r7", "r8").change("number_input", "scores.k", 5).click("inspector.remove")
+    )
     kept = session.workspace
     for page in ("anchors", "spaces", "compare"):
         session.open(page)
@@ -146,11 +150,17 @@ def test_two_sessions_share_nothing(make_workspace):
 
 
 def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
-    session = make_session().change("number_input", "scores.k", 4).change("selectbox", "projection.similarity", "l1")
+    session = (
+        make_session()
+        .change("number_input", "scores.k", 4)
+        .change("selectbox", "projection.similarity", "l1")
+    )
     session.open("anchors").change("text_input", "anchors.set-name", "mine").open("compare")
     saved = to_session_file(session.workspace, {})
     assert session.workspace.named_sets == (("mine", session.workspace.anchors),)
-    fresh = Session(workspace=make_workspace(60)).upload("session.file", "relscope-session.json", saved.encode())
+    fresh = Session(workspace=make_workspace(60)).upload(
+        "session.file", "relscope-session.json", saved.encode()
+    )
     fresh.click("Open the session")
     assert fresh.workspace == session.workspace
     assert not fresh.errors
@@ -168,7 +178,14 @@ def follow_link(monkeypatch, make_workspace):
 
 
 PERMALINKS = [
-    {"k": "25", "similarity": "angular", "center": "0", "convention": "mutual", "pivots": '["r7", "r8"]', "nearest": "50"},
+    {
+        "k": "25",
+        "similarity": "angular",
+        "center": "0",
+        "convention": "mutual",
+        "pivots": '["r7", "r8"]',
+        "nearest": "50",
+    },
     {"anchors": "k-means,40,0", "panes": "absolute,whitened", "all": "1", "fit": "apart"},
     {"k": "101"},  # the chooser goes to 200
 ]
@@ -192,7 +209,9 @@ def test_a_link_to_rows_that_are_not_there_shows_those_that_are(follow_link):
     usual = follow_link(pivots='["qzx"]')
     assert usual.workspace.view.pivots
     assert all(pivot.startswith("r") for pivot in usual.workspace.view.pivots)
-    assert follow_link(anchors="class-balanced,9,0").workspace.anchors_from == "random 9 0"  # these spaces have no labels
+    assert (
+        follow_link(anchors="class-balanced,9,0").workspace.anchors_from == "random 9 0"
+    )  # these spaces have no labels
 
 
 MANGLED = [
@@ -243,7 +262,9 @@ def idle(monkeypatch, tmp_path):
 
 def panes_caption(session):
     """What the panes say under themselves, from the payload of the component."""
-    payload = next(node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes).proto.bytes
+    payload = next(
+        node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes
+    ).proto.bytes
     return re.search(rb'"caption": "(.*?)"', payload)[1].decode()
 
 
@@ -270,7 +291,9 @@ def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_agai
 
 def old_maps(session):
     """What each pane says that it shows instead of what was chosen."""
-    payload = next(node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes).proto.bytes
+    payload = next(
+        node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes
+    ).proto.bytes
     return re.findall(r'"old": "(.*?)"', payload[: payload.index(b"themes")].decode(errors="replace"))
 
 
@@ -313,7 +336,9 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
     assert exact in [metric.value for metric in session.metric]
 
 
-def test_approximate_neighbours_of_many_rows_show_their_recall_beside_every_score(make_session, idle, monkeypatch):
+def test_approximate_neighbours_of_many_rows_show_their_recall_beside_every_score(
+    make_session, idle, monkeypatch
+):
     assert "Neighbours" not in [box.label for box in make_session(600).at.selectbox]
     for where in ("relcore.compare.exact", "app.jobs"):
         monkeypatch.setattr(f"{where}.MANY_ROWS", 500)

@@ -50,7 +50,9 @@ def test_on_another_page_than_the_last_the_choosers_come_first(order, make_sessi
     assert order == ["sidebar", "above", "panes", "scores", "headline"]
 
 
-def test_where_scores_take_long_a_first_visit_gets_the_choosers_first_but_no_later_step(order, make_session, monkeypatch):
+def test_where_scores_take_long_a_first_visit_gets_the_choosers_first_but_no_later_step(
+    order, make_session, monkeypatch
+):
     monkeypatch.setattr("app.compute.is_scored_quickly", lambda pair: False)
     session = make_session()
     assert order == ["sidebar", "above", "panes", "scores", "headline"]

@@ -1,4 +1,6 @@
-"""Explore on Papers: each page opens with the settings of the table's run, or the button says why it opens nothing."""
+"""Explore on Papers: each page opens with the settings of the table's run, or the button says why it opens
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,19 @@ from relcore.papers.runs import RUNS, what_is_missing
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 
-# Settings of a run that no chooser of its page has: numbers of repetitions for the table alone, and constants of the page.
-_OF_THE_TABLE_ALONE = {"n_queries", "random_states", "steps", "width", "widths", "image_size", "n_components", "k", "n_states"}
+# Settings of a run that no chooser of its page has: numbers of repetitions for the table alone, and constants
+# of the page.
+_OF_THE_TABLE_ALONE = {
+    "n_queries",
+    "random_states",
+    "steps",
+    "width",
+    "widths",
+    "image_size",
+    "n_components",
+    "k",
+    "n_states",
+}
 _FROM_RUN_TO_ROW = {name: row for row in reversed(load_rows()) for name in row.run_names()}
 
 
@@ -53,7 +66,9 @@ def test_a_table_whose_data_is_not_here_is_not_opened_and_the_button_says_why(pa
     button = next(one for one in page.button if one.key == "papers.explore-inverse-figure-6")
     assert button.disabled
     assert "sentences: expected the table's 4 encodings" in button.help
-    assert opening_of(find_row("relative-table-7"), Workspace(), whole_engine().store).why_not.startswith("Classes of the")
+    assert opening_of(find_row("relative-table-7"), Workspace(), whole_engine().store).why_not.startswith(
+        "Classes of the"
+    )
 
 
 def test_the_pages_have_the_numbers_of_their_tables(page):
@@ -74,7 +89,9 @@ def test_stitch_opens_on_the_encoders_head_and_anchors_of_its_table(page):
     assert page.session_state["stitch.head-kind"] == settings["head"] == "mlp"
     assert page.session_state["stitch.states"] == len(settings["random_states"])
     specs, _ = example_spaces("digits", whole_engine().store.finished)
-    assert page.number_input(key=f"stitch.anchors-{digest_of(tuple(specs))[:8]}").value == settings["n_anchors"]
+    assert (
+        page.number_input(key=f"stitch.anchors-{digest_of(tuple(specs))[:8]}").value == settings["n_anchors"]
+    )
     assert page.session_state["stitch.methods"] == ["absolute", "relative", "whitened"]
 
 

@@ -1,4 +1,6 @@
-"""The Papers page: forty rows, published beside ours, a run from its button to its numbers, and ways to other pages."""
+"""The Papers page: forty rows, published beside ours, a run from its button to its numbers, and ways to
+other pages.
+"""
 
 from dataclasses import replace
 
@@ -75,7 +77,10 @@ def test_a_run_of_this_store_replaces_what_ships(page):
 
 @pytest.mark.parametrize(
     ("relative", "absolute", "word", "told"),
-    [(0.95, 0.0, "Pattern holds", "✓ <b>Holds:</b>"), (0.0, 0.95, "Pattern does not hold", "✗ <b>Fails:</b>")],
+    [
+        (0.95, 0.0, "Pattern holds", "✓ <b>Holds:</b>"),
+        (0.0, 0.95, "Pattern does not hold", "✗ <b>Fails:</b>"),
+    ],
 )
 def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, absolute, word, told):
     numbers = tuple(
@@ -94,7 +99,9 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
 
 def test_run_submits_and_its_numbers_join(page, monkeypatch):
     submitted = []
-    monkeypatch.setattr(type(whole_engine()), "submit", lambda self, key, function, **given: submitted.append((key, given)))
+    monkeypatch.setattr(
+        type(whole_engine()), "submit", lambda self, key, function, **given: submitted.append((key, given))
+    )
     page.click("papers.run-relative-table-3-autoencoders")
     ((key, given),) = submitted
     assert key == run_key("autoencoders")
@@ -110,7 +117,10 @@ def test_the_button_tells_what_the_last_runs_here_took(page):
     assert label() == ("Run again · about 12 s", "Neighbours of words.")
     pace.note(whole_engine().store, "papers/words", 12.0, 168.0)
     page.run()
-    assert label() == ("Run again · about 3 min", "Neighbours of words. The estimate comes from the last jobs here.")
+    assert label() == (
+        "Run again · about 3 min",
+        "Neighbours of words. The estimate comes from the last jobs here.",
+    )
 
 
 def test_runs_that_lack_data_say_which(page):

@@ -1,4 +1,6 @@
-"""What `plain` writes for Streamlit's Markdown; `tests/browser/test_hostile_browser.py` reads what a browser makes of it."""
+"""What `plain` writes for Streamlit's Markdown; `tests/browser/test_hostile_browser.py` reads what a
+browser makes of it.
+"""
 
 from __future__ import annotations
 

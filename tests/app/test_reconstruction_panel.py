@@ -17,7 +17,10 @@ from relcore.stitch.reconstruction import ReconstructionSpec, disparities
 from relcore.tasks.task import task_job
 
 PICTURES = PictureSpec(DatasetSpec("digits"), n_train=60)
-SPECS = [ReconstructionSpec(PICTURES, AutoencoderSpec(form, epochs=1), (0, 1), 20) for form in ("absolute", "relative")]
+SPECS = [
+    ReconstructionSpec(PICTURES, AutoencoderSpec(form, epochs=1), (0, 1), 20)
+    for form in ("absolute", "relative")
+]
 PLANES = ReconstructionSpec(PICTURES, AutoencoderSpec(width=2, epochs=2), (0, 1), 20)
 
 
@@ -53,7 +56,9 @@ class Panel:
 
     @property
     def text(self) -> str:
-        return "\n".join(one.value for kind in (self.at.caption, self.at.markdown, self.at.info) for one in kind)
+        return "\n".join(
+            one.value for kind in (self.at.caption, self.at.markdown, self.at.info) for one in kind
+        )
 
 
 @pytest.fixture
@@ -120,7 +125,10 @@ def test_the_disparity_of_all_pairs_of_runs_stands_beside_that_of_one(engine):
     panel = Panel()
     panel.change("number_input", "reconstruct.runs", 3)
     found = disparities(codes)[np.triu_indices(3, 1)]
-    told = f"the disparity is {short(found.min(), 2)} to {short(found.max(), 2)}, median {short(np.median(found), 2)}"
+    told = (
+        f"the disparity is {short(found.min(), 2)} to {short(found.max(), 2)}, median"
+        f" {short(np.median(found), 2)}"
+    )
     assert f"All 3 pairs of the 3 runs: after the best turn {told}" in panel.text
 
 

@@ -1,4 +1,6 @@
-"""A thousand random clicks: whatever is chosen after whatever else, the workspace stays consistent and nothing leaks."""
+"""A thousand random clicks: whatever is chosen after whatever else, the workspace stays consistent and
+nothing leaks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ import pytest
 
 from app import compute, map_looks, session, widgets
 from app.session import reduce
-from app.workspace import MOST_ANCHORS, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import (
+    MOST_ANCHORS,
+    UNDO_STEPS,
+    History,
+    Workspace,
+    from_query,
+    from_session_file,
+    to_query,
+    to_session_file,
+)
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
@@ -34,7 +45,9 @@ def flat(workspace: Workspace) -> dict[str, object]:
         value = getattr(workspace, field.name)
         nested = dataclasses.is_dataclass(value) and not isinstance(value, SpaceSpec)
         parts = dataclasses.fields(value) if nested else ()
-        found |= {f"{field.name}.{part.name}": getattr(value, part.name) for part in parts} or {field.name: value}
+        found |= {f"{field.name}.{part.name}": getattr(value, part.name) for part in parts} or {
+            field.name: value
+        }
     return found
 
 
@@ -45,17 +58,27 @@ def changed(before: Workspace, after: Workspace) -> set[str]:
 
 def broken(workspace: Workspace) -> list[str]:
     """The invariants that a workspace breaks, whatever its spaces hold."""
-    lists = [workspace.spaces, workspace.anchors, workspace.pinned, workspace.view.pivots, *dict(workspace.named_sets).values()]
+    lists = [
+        workspace.spaces,
+        workspace.anchors,
+        workspace.pinned,
+        workspace.view.pivots,
+        *dict(workspace.named_sets).values(),
+    ]
     pinned = set(workspace.pinned) <= set(workspace.anchors)
     rules = {
         "lists are distinct": all(len(set(one)) == len(one) for one in lists),
         "a name for each set": len(dict(workspace.named_sets)) == len(workspace.named_sets),
-        "source and target are among the spaces": {workspace.source, workspace.target} <= set(workspace.spaces),
+        "source and target are among the spaces": (
+            {workspace.source, workspace.target} <= set(workspace.spaces)
+        ),
         "only anchors are pinned": pinned,
         "not too many anchors": len(workspace.anchors) <= MOST_ANCHORS,
         "settled": reduce(workspace, workspace) is workspace,
         "a session file holds all of it": from_session_file(to_session_file(workspace, {}))[0] == workspace,
-        "a link holds its part": to_query(from_query(to_query(workspace), Workspace())) == to_query(workspace),
+        "a link holds its part": (
+            to_query(from_query(to_query(workspace), Workspace())) == to_query(workspace)
+        ),
     }
     return [rule for rule, holds in rules.items() if not holds]
 
@@ -77,7 +100,9 @@ def misfits(workspace: Workspace) -> list[str]:
 
 @pytest.fixture
 def spaces(tmp_path, make_workspace):
-    """Two spaces of equal rows, one with labels and half of them, and one that shares no row with the others."""
+    """Two spaces of equal rows, one with labels and half of them, and one that shares no row with the
+    others.
+    """
     rng = np.random.default_rng(3)
     ids = np.array([f"r{row}" for row in range(60)])
     labels = np.array(["one", "two", "three"])[np.arange(60) % 3]
@@ -89,8 +114,14 @@ def spaces(tmp_path, make_workspace):
 
 @pytest.fixture
 def clicks(spaces, monkeypatch):
-    """``history, clicks``: a history in place of a session's, and by name a click with the settings that it may change."""
-    history = History(Workspace(spaces, *spaces[:2], anchors_from="random 20 0", view=replace(Workspace().view, n_nearest=30)))
+    """``history, clicks``: a history in place of a session's, and by name a click with the settings that
+    it may change.
+    """
+    history = History(
+        Workspace(
+            spaces, *spaces[:2], anchors_from="random 20 0", view=replace(Workspace().view, n_nearest=30)
+        )
+    )
     monkeypatch.setattr(session, "history", lambda first=None: history)
     monkeypatch.setattr(session, "notify", lambda text: None)
     monkeypatch.setattr("app.session.messages", SimpleNamespace(toast=lambda text: None))
@@ -98,7 +129,11 @@ def clicks(spaces, monkeypatch):
 
     def some(values, most=4):
         values = list(values)
-        return tuple(values[place] for place in rng.integers(len(values), size=rng.integers(0, most + 1))) if values else ()
+        return (
+            tuple(values[place] for place in rng.integers(len(values), size=rng.integers(0, most + 1)))
+            if values
+            else ()
+        )
 
     def one(values):
         values = list(values)
@@ -140,9 +175,15 @@ def clicks(spaces, monkeypatch):
     pair = {"source", "target"} | anchors | view
     everything = set(flat(history.present))
     return history, {
-        "choose a space": (lambda: widgets.choose_space(one(("source", "target")), one(history.present.spaces)), pair),
+        "choose a space": (
+            lambda: widgets.choose_space(one(("source", "target")), one(history.present.spaces)),
+            pair,
+        ),
         "swap": (lambda: widgets.choose_pair(history.present.target, history.present.source, "swap"), pair),
-        "add a space": (lambda: session.edit("load", spaces=(*history.present.spaces, one(spaces))), {"spaces"}),
+        "add a space": (
+            lambda: session.edit("load", spaces=(*history.present.spaces, one(spaces))),
+            {"spaces"},
+        ),
         "remove a space": (remove_space, {"spaces"} | pair),
         "choose anchors": (choose_anchors, anchors),
         "add anchors": (lambda: session.add_anchors(some(among_rows(history.present.source))), anchors),
@@ -151,14 +192,22 @@ def clicks(spaces, monkeypatch):
         "pin": (lambda: session.pin_anchors(some(rows())), {"pinned"}),
         "unpin": (lambda: session.unpin_anchors(some(history.present.pinned)), {"pinned"}),
         "save a set": (
-            lambda: session.edit("save", named_sets=(*history.present.named_sets, (one("abc"), some(history.present.anchors)))),
+            lambda: session.edit(
+                "save", named_sets=(*history.present.named_sets, (one("abc"), some(history.present.anchors)))
+            ),
             {"named_sets"},
         ),
-        "use a set": (lambda: session.set_anchors("use", one((*dict(history.present.named_sets).values(), ()))), anchors),
+        "use a set": (
+            lambda: session.set_anchors("use", one((*dict(history.present.named_sets).values(), ()))),
+            anchors,
+        ),
         "pivots": (choose_pivots, {"view.pivots"} | view),
         "nearest": spec("view", "n_nearest", (1, 5, 30, 2000)),
         "show": (lambda: session.edit_spec("show", "view", everything=one((True, False))), view),
-        "colour": (lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels", *NUMBERS))), view),
+        "colour": (
+            lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels", *NUMBERS))),
+            view,
+        ),
         "show anchors": spec("view", "show_anchors", (True, False)),
         "method": spec("reduction", "method", REDUCTIONS),
         "fit": spec("reduction", "fit", ("first", "apart")),
@@ -169,9 +218,15 @@ def clicks(spaces, monkeypatch):
         "similarity": spec("projection", "similarity", SIMILARITIES),
         "centre": spec("projection", "center", (True, False)),
         "inverse": spec("inversion", "method", ("pruned", "ridge", "whitened")),
-        "panes": (lambda: session.edit("panes", panes=("absolute", one(("relative", "whitened")))), {"panes"}),
+        "panes": (
+            lambda: session.edit("panes", panes=("absolute", one(("relative", "whitened")))),
+            {"panes"},
+        ),
         "k": (lambda: session.edit("k", k=one((1, 10, 200))), {"k"}),
-        "convention": (lambda: session.edit("convention", convention=one(("paper", "mutual"))), {"convention"}),
+        "convention": (
+            lambda: session.edit("convention", convention=one(("paper", "mutual"))),
+            {"convention"},
+        ),
         "undo": (history.undo, everything),
         "redo": (history.redo, everything),
         "open its session file": (reopen, set()),
@@ -216,7 +271,11 @@ def test_the_rules_notice_a_workspace_that_breaks_them(spaces):
         {"anchors": ("r1", "r1")},
         {"spaces": (*spaces, spaces[0])},
         {"named_sets": (("a", ("r1",)), ("a", ("r2",)))},
-        {"anchors": tuple(map(str, range(MOST_ANCHORS))), "pinned": (), "view": replace(sound.view, pivots=("r1", "r1"))},
+        {
+            "anchors": tuple(map(str, range(MOST_ANCHORS))),
+            "pinned": (),
+            "view": replace(sound.view, pivots=("r1", "r1")),
+        },
     ):
         assert broken(replace(sound, **change)), change
 
@@ -230,13 +289,17 @@ def test_what_a_change_leads_to(spaces):
     alone = reduce(before, replace(before, spaces=(third,)))
     assert (alone.source, alone.target) == (third, third)
     assert reduce(before, replace(before, spaces=())).spaces == Workspace().spaces
-    assert reduce(before, replace(before, anchors=("r2", "r3", "r2"))) == replace(before, anchors=("r2", "r3"), pinned=())
+    assert reduce(before, replace(before, anchors=("r2", "r3", "r2"))) == replace(
+        before, anchors=("r2", "r3"), pinned=()
+    )
     with pytest.raises(SpaceError, match="expected at most 2,000"):
         reduce(before, replace(before, anchors=tuple(map(str, range(MOST_ANCHORS + 1)))))
 
 
 def test_the_method_and_the_fit_are_chosen_apart(make_session):
-    """The steps that once left "separate maps" behind: t-SNE, Align on and off, back to PCA, other anchors."""
+    """The steps that once left "separate maps" behind: t-SNE, Align on and off, back to PCA, other
+    anchors.
+    """
     tab = make_session(reduction=ReductionSpec(fit="first"))
     fits = []
     for kind, key, value in (
@@ -279,10 +342,14 @@ def choices(widget, spaces) -> list:
     if widget.type == "multiselect":
         return [widget.value[:2], widget.value[1:]] if len(widget.value) > 1 else []
     if widget.type == "button":
-        return [True] * (widget.key in ("history.undo", "history.redo", "choose.swap") or widget.label == "Draw again")
-    return {"choose.source": spaces, "choose.target": spaces, "sidebar.strategy": ("random", "k-means", "farthest-point")}.get(
-        widget.key, CHOICES.get(widget.key, ())
-    )
+        return [True] * (
+            widget.key in ("history.undo", "history.redo", "choose.swap") or widget.label == "Draw again"
+        )
+    return {
+        "choose.source": spaces,
+        "choose.target": spaces,
+        "sidebar.strategy": ("random", "k-means", "farthest-point"),
+    }.get(widget.key, CHOICES.get(widget.key, ()))
 
 
 def test_random_clicks_on_the_widgets_show_what_the_workspace_holds(spaces, monkeypatch):
@@ -296,7 +363,9 @@ def test_random_clicks_on_the_widgets_show_what_the_workspace_holds(spaces, monk
             (widget, values)
             for kind in kinds
             for widget in getattr(tab.at, kind)
-            if (values := choices(widget, spaces)) and not widget.disabled and "export" not in (widget.key or "")
+            if (values := choices(widget, spaces))
+            and not widget.disabled
+            and "export" not in (widget.key or "")
         ]
         widget, values = usable[rng.integers(len(usable))]
         widget.set_value(values[rng.integers(len(values))])

@@ -30,14 +30,21 @@ def labelled_spaces(folder, names=("one", "two"), n=90, seed=0) -> list[SpaceSpe
     for number, name in enumerate(names):
         path = folder / f"{name}.npz"
         vectors = (X if number == 0 else 2 * X @ turn).astype(np.float32)
-        np.savez(path, vectors=vectors, ids=[f"r{row}" for row in range(n)], labels=[f"c{row % 3}" for row in range(n)])
+        np.savez(
+            path,
+            vectors=vectors,
+            ids=[f"r{row}" for row in range(n)],
+            labels=[f"c{row % 3}" for row in range(n)],
+        )
         specs.append(SpaceSpec("file", str(path)))
     return specs
 
 
 def open_tab(specs, tab: str, **changes) -> Session:
     anchors = tuple(f"r{row}" for row in range(0, 60, 2))
-    workspace = Workspace(tuple(specs), specs[0], specs[1], anchors, view=ViewSpec(("r1", "r2"), n_nearest=20))
+    workspace = Workspace(
+        tuple(specs), specs[0], specs[1], anchors, view=ViewSpec(("r1", "r2"), n_nearest=20)
+    )
     session = Session(workspace=Workspace(**{**workspace.__dict__, **changes}))
     session.at.session_state["invert.tab"] = tab
     return session.open("invert")

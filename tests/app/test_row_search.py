@@ -37,7 +37,14 @@ def test_only_the_best_are_given_and_all_are_counted():
 
 @pytest.mark.parametrize(
     "sent",
-    [None, "r1", {}, {"row": 1}, {"row": 1, "pair": "other"}, *({"row": row, "pair": "p"} for row in (-1, 5, True, 1.0, "1"))],
+    [
+        None,
+        "r1",
+        {},
+        {"row": 1},
+        {"row": 1, "pair": "other"},
+        *({"row": row, "pair": "p"} for row in (-1, 5, True, 1.0, "1")),
+    ],
 )
 def test_a_click_that_is_not_on_a_row_of_this_pair_is_ignored(sent):
     assert read_pick(sent, "p", 5) is None
@@ -47,6 +54,8 @@ def test_a_click_on_a_row_of_this_pair_is_its_number():
     assert read_pick({"row": 4, "pair": "p"}, "p", 5) == 4
 
 
-@pytest.mark.parametrize(("state", "query"), [(None, ""), ({"query": 3}, ""), ({"query": "a" * 900}, "a" * LONGEST_QUERY)])
+@pytest.mark.parametrize(
+    ("state", "query"), [(None, ""), ({"query": 3}, ""), ({"query": "a" * 900}, "a" * LONGEST_QUERY)]
+)
 def test_a_query_is_a_text_of_limited_length(state, query):
     assert read_query(state) == query

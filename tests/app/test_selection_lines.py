@@ -113,12 +113,16 @@ def test_the_line_holds_the_row_numbers_of_both_spaces(pipe, monkeypatch):
     feed = selection_lines._lines()
     assert LINES not in os.environ
     assert not os.get_inheritable(writer)
-    spaces = LatentSpace(np.eye(3), ["a", "b", "c"], name="first"), LatentSpace(np.eye(2), ["c", "a"], name="second")
+    spaces = (
+        LatentSpace(np.eye(3), ["a", "b", "c"], name="first"),
+        LatentSpace(np.eye(2), ["c", "a"], name="second"),
+    )
     feed.put(Selection(("c", "b"), session="k", time="t"), spaces)
     (selection,) = read_selections([lines.readline()])
     assert (selection.ids, selection.session, selection.time) == (("c", "b"), "k", "t")
     assert selection.spaces == tuple(
-        SelectedRows(space.name, space.digest, rows) for space, rows in zip(spaces, ((2, 1), (0, None)), strict=True)
+        SelectedRows(space.name, space.digest, rows)
+        for space, rows in zip(spaces, ((2, 1), (0, None)), strict=True)
     )
 
 
@@ -149,5 +153,9 @@ def test_a_reader_that_has_ended_stops_nothing(capsys):
     heard = []
     for turn in (1, 2):
         feed.put(Selection(("a",)), (space,))
-        until(lambda turn=turn: heard.append(capsys.readouterr().err) or "".join(heard).count("Broken pipe") == turn)
+        until(
+            lambda turn=turn: (
+                heard.append(capsys.readouterr().err) or "".join(heard).count("Broken pipe") == turn
+            )
+        )
     os.close(writer)

@@ -1,4 +1,6 @@
-"""Folders of shards in the app: a sample of each, drawn by a job, compared, with the command that scores every row."""
+"""Folders of shards in the app: a sample of each, drawn by a job, compared, with the command that scores
+every row.
+"""
 
 import json
 import shlex
@@ -56,7 +58,9 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     page.click("shards.draw")
     assert ran_in_place == ["Sample of vectors a", "Sample of vectors-b"]
     workspace = page.workspace
-    assert [(one.source, one.name) for one in (workspace.source, workspace.target)] == [("sample", one) for one in folders]
+    assert [(one.source, one.name) for one in (workspace.source, workspace.target)] == [
+        ("sample", one) for one in folders
+    ]
     source, target = load(workspace.source), load(workspace.target)
     assert len(source) == len(target) == SMALL
     assert set(source.ids) == set(target.ids)
@@ -122,7 +126,9 @@ def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tm
 
 
 def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_store):
-    monkeypatch.setattr("os.execve", lambda path, arguments, environment: monkeypatch.setenv(OPENED, environment[OPENED]))
+    monkeypatch.setattr(
+        "os.execve", lambda path, arguments, environment: monkeypatch.setenv(OPENED, environment[OPENED])
+    )
     monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     assert main(["app", *folders, "--sample", "500"]) == 0
     session = Session()
@@ -132,7 +138,10 @@ def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_
 
 
 def test_samples_with_and_without_ids_are_not_paired_by_row_order(tmp_path, monkeypatch):
-    places = write_npy(tmp_path / "bare", A, [1000, 2000]), write_npy(tmp_path / "named", B, [1000, 2000], IDS)
+    places = (
+        write_npy(tmp_path / "bare", A, [1000, 2000]),
+        write_npy(tmp_path / "named", B, [1000, 2000], IDS),
+    )
     specs = [sample.sample_spec(ShardedSpace.open(str(place)), 500) for place in places]
     monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     monkeypatch.setattr("os.execve", lambda path, arguments, environment: None)

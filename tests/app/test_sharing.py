@@ -40,7 +40,8 @@ def temporary(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def shared(tmp_path, monkeypatch, shared_engine):
     """The app is shared; the sessions' two spaces lie in the data folder."""
-    shared_engine.start()  # before: other tests have the same worker, which keeps the environment that it began with
+    # before: other tests have the same worker, which keeps the environment that it began with
+    shared_engine.start()
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path))
     return tmp_path
@@ -60,7 +61,11 @@ def with_upload(session, name="mine.npz", content=None):
     """The session once it has loaded an uploaded space; and the space's spec."""
     if content is None:
         path = os.path.join(tempfile.gettempdir(), name)
-        np.savez(path, vectors=np.random.default_rng(1).normal(size=(120, 6)), ids=[f"r{row}" for row in range(120)])
+        np.savez(
+            path,
+            vectors=np.random.default_rng(1).normal(size=(120, 6)),
+            ids=[f"r{row}" for row in range(120)],
+        )
         with open(path, "rb") as file:
             content = file.read()
     session.open("spaces").upload("spaces.upload", name, content).click(f"Load {name}")
@@ -77,7 +82,14 @@ def opened(session, *specs):
 
 
 def text(session) -> str:
-    kinds = (session.at.markdown, session.at.caption, session.at.html, session.at.warning, session.at.error, session.at.info)
+    kinds = (
+        session.at.markdown,
+        session.at.caption,
+        session.at.html,
+        session.at.warning,
+        session.at.error,
+        session.at.info,
+    )
     return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
@@ -104,7 +116,9 @@ def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make
     for path in (secret / "texts.csv", secret / "none.csv"):
         session.change("text_input", "encode.path", str(path))
         assert "is not open to this session" in refusal(session)
-    session.change("button_group", "encode.way", "Hugging Face").change("text_input", "encode.hub", str(secret))
+    session.change("button_group", "encode.way", "Hugging Face").change(
+        "text_input", "encode.hub", str(secret)
+    )
     assert "is not open to this session" in refusal(session)
 
 
@@ -112,7 +126,9 @@ def test_a_relative_path_is_read_from_the_data_folder(shared, make_session):
     (shared / "sentences.csv").write_text("text,label\nthe cat sat,a\nthe dog ran,b\n")
     session = make_session()
     session.at.session_state["spaces.tab"] = "Encode"
-    session.open("spaces").change("button_group", "encode.way", "A path").change("text_input", "encode.path", "sentences.csv")
+    session.open("spaces").change("button_group", "encode.way", "A path").change(
+        "text_input", "encode.path", "sentences.csv"
+    )
     assert not session.errors
     assert "**2** texts" in text(session)
 
@@ -149,7 +165,9 @@ def test_an_error_quotes_no_line_of_another_sessions_upload(shared, make_session
     first.open("spaces").upload("spaces.upload", "secret.txt", SECRET).click("Load secret.txt")
     (path,) = (path for path in access.all_uploads().rglob("secret.txt"))
     assert first.errors  # its own file is told to it
-    assert "only the session that uploaded a file opens it" in refusal(opened(second, SpaceSpec("file", str(path))))
+    assert "only the session that uploaded a file opens it" in refusal(
+        opened(second, SpaceSpec("file", str(path)))
+    )
 
 
 def test_what_another_session_has_in_a_cache_is_refused(shared, secret, make_session, monkeypatch):
@@ -162,7 +180,9 @@ def test_what_another_session_has_in_a_cache_is_refused(shared, secret, make_ses
 
 def test_a_session_file_does_not_tell_which_files_there_are_outside(shared, secret, make_session):
     names = [os.path.relpath(secret / name, shared) for name in ("vectors.npy", "none.npy")]
-    told = [refusal(opened(make_session(), SpaceSpec("file", name))).replace("none", "vectors") for name in names]
+    told = [
+        refusal(opened(make_session(), SpaceSpec("file", name))).replace("none", "vectors") for name in names
+    ]
     assert told[0] == told[1]
     assert "of this name" in told[0]
 
@@ -231,7 +251,8 @@ def texts(path):
     """A table of forty sentences, as a dataset."""
     words = ["cat", "dog", "bird", "cow"] * 10
     path.write_text(
-        "text,label\n" + "".join(f"the {word} sat on number {row % 7},{row % 2}\n" for row, word in enumerate(words))
+        "text,label\n"
+        + "".join(f"the {word} sat on number {row % 7},{row % 2}\n" for row, word in enumerate(words))
     )
     return DatasetSpec("file", str(path))
 
@@ -262,7 +283,9 @@ def test_a_session_sees_and_removes_only_what_it_encoded(shared, engine, make_se
     assert "There are no encodings yet" in second.captions
     assert str(engine.store.root) not in text(second)
     assert second.at.get("popover")
-    assert not [button for button in second.at.button if button.key == "store.clean-now" and not button.disabled]
+    assert not [
+        button for button in second.at.button if button.key == "store.clean-now" and not button.disabled
+    ]
     first.select_rows("store.table", 0).click("store.remove")
     assert not engine.store.has(summary.key)
 
@@ -300,7 +323,9 @@ def wait_for(context, *, path):
 @pytest.fixture
 def members(monkeypatch):
     """Two sessions that are there."""
-    monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: True))
+    monkeypatch.setattr(
+        sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: True)
+    )
     return Member(), Member()
 
 
@@ -320,7 +345,9 @@ def test_jobs_of_one_session_are_hidden_from_the_other(shared, one_worker, membe
     assert second.jobs() == []
 
 
-def test_who_stops_a_job_that_another_session_waits_for_stops_it_for_itself(shared, one_worker, members, tmp_path):
+def test_who_stops_a_job_that_another_session_waits_for_stops_it_for_itself(
+    shared, one_worker, members, tmp_path
+):
     first, second = (OwnEngine(one_worker, member) for member in members)
     mine = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
     theirs = second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
@@ -346,7 +373,9 @@ def test_a_session_that_left_does_not_keep_a_job(shared, one_worker, members, tm
     first, second = (OwnEngine(one_worker, member) for member in members)
     job = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
     second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
-    monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: False))
+    monkeypatch.setattr(
+        sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: False)
+    )
     job.cancel()
     assert one_worker.job(KEY).status().state == "cancelled"
 
@@ -359,13 +388,17 @@ def test_by_default_every_window_sees_and_stops_all_jobs(one_worker, members, tm
     assert first.job(KEY).status().state == "cancelled"
 
 
-def test_a_job_is_submitted_only_on_data_that_the_session_may_read(shared, one_worker, members, secret, monkeypatch):
+def test_a_job_is_submitted_only_on_data_that_the_session_may_read(
+    shared, one_worker, members, secret, monkeypatch
+):
     monkeypatch.setattr(access, "_find_asker", lambda: members[0].asker)
     engine = OwnEngine(one_worker, members[0])
     closed = SpaceSpec("file", str(secret / "vectors.npy"))
     for dataset in (secret / "texts.csv", members[1].uploads_folder() / "texts.csv"):
         with pytest.raises(SpaceError, match="not open to this session"):
-            engine.submit(KEY, encode_job, title="theirs", dataset=DatasetSpec("file", str(dataset)), encoder=LSA)
+            engine.submit(
+                KEY, encode_job, title="theirs", dataset=DatasetSpec("file", str(dataset)), encoder=LSA
+            )
     for arguments in (
         {"specs": [("first", closed)]},
         {"settings": {"spaces": [json.dumps(closed.to_json() | {"digest": "0"})]}},
@@ -373,7 +406,9 @@ def test_a_job_is_submitted_only_on_data_that_the_session_may_read(shared, one_w
     ):
         with pytest.raises(SpaceError, match="not open to this session"):
             need_access_to_all(arguments, one_worker.store)
-    need_access_to_all({"title": "{no JSON", "settings": {"spaces": ['{"other": 1}']}, "seeds": (1, None)}, one_worker.store)
+    need_access_to_all(
+        {"title": "{no JSON", "settings": {"spaces": ['{"other": 1}']}, "seeds": (1, None)}, one_worker.store
+    )
     assert engine.jobs() == []
 
 

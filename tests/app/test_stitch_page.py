@@ -1,4 +1,6 @@
-"""The Stitch page on small labelled spaces of files: its numbers are the core's, a cell opens, and what is wrong is said."""
+"""The Stitch page on small labelled spaces of files: its numbers are the core's, a cell opens, and what is
+wrong is said.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def labelled(path, vectors, labels, prefix="r") -> SpaceSpec:
 
 @pytest.fixture
 def make_encoders(tmp_path):
-    """``make_encoders(widths) -> specs``: files of 240 rows of three classes, each a turned and noisy version of one space."""
+    """``make_encoders(widths) -> specs``: files of 240 rows of three classes, each a turned and noisy
+    version of one space.
+    """
 
     def make(widths=(8, 8, 12), labels=None, prefix="r", name="encoder"):
         rng, numbers = np.random.default_rng(0), np.arange(240) % 3
@@ -73,7 +77,9 @@ def notes(session: Session) -> str:
 
 
 @pytest.mark.parametrize(("name", "n_pairs", "chance"), [("digits", 12, 0.11), ("sentences", 6, 0.07)])
-def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(name, n_pairs, chance, monkeypatch):
+def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
+    name, n_pairs, chance, monkeypatch
+):
     monkeypatch.setattr(Engine, "submit", None)
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     session = Session().open("stitch").change("segmented_control", "stitch.example", name)
@@ -89,7 +95,12 @@ def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
 
 def test_the_examples_spaces_join_the_session():
     session = Session().open("stitch").click("stitch.add-digits")
-    assert [spec.encoder.architecture for spec in session.workspace.spaces[2:]] == ["mlp", "cnn", "residual", "vit"]
+    assert [spec.encoder.architecture for spec in session.workspace.spaces[2:]] == [
+        "mlp",
+        "cnn",
+        "residual",
+        "vit",
+    ]
     assert "<b>12</b> stitched pairs, accuracy" in session.html
     assert not [button for button in session.button if (button.key or "").startswith("stitch.make-")]
 
@@ -97,7 +108,9 @@ def test_the_examples_spaces_join_the_session():
 def test_an_example_can_be_computed_here(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        Engine, "submit", lambda self, key, function, **given: asked.append(given) or Job(self, key, "", "queued")
+        Engine,
+        "submit",
+        lambda self, key, function, **given: asked.append(given) or Job(self, key, "", "queued"),
     )
     Session().open("stitch").click("stitch.make-digits")
     assert [given["encoder"].architecture for given in asked] == ["mlp", "cnn", "residual", "vit"]
@@ -120,11 +133,19 @@ def test_every_number_is_the_cores(make_encoders):
     mean, _ = expected.matrix("relative")
     told = notes(session)
     assert f"stitched {short(expected.summary().stitched[2])} · not stitched" in told
-    assert all(f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel())
-    assert f"<b>6</b> stitched pairs, accuracy: absolute <b>{short(expected.summary().stitched[0])}</b>" in session.html
+    assert all(
+        f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel()
+    )
+    assert (
+        f"<b>6</b> stitched pairs, accuracy: absolute <b>{short(expected.summary().stitched[0])}</b>"
+        in session.html
+    )
     assert f"chance level <b>{short(expected.chance())}</b>" in session.html
     n_test = len(expected.runs[0].truth)
-    told = f"Heads are trained on **{240 - n_test}** rows of 3 classes and tested on **{n_test}** held-out rows; no anchor"
+    told = (
+        f"Heads are trained on **{240 - n_test}** rows of 3 classes and tested on **{n_test}** held-out rows;"
+        " no anchor"
+    )
     assert told in session.captions
     summary = table(session, "knows")
     np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
@@ -168,7 +189,9 @@ def test_a_cell_without_an_answer_says_why(make_encoders):
 
 
 def test_a_click_names_way_encoder_and_head(make_encoders):
-    result = stitch_matrix([load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24))
+    result = stitch_matrix(
+        [load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24)
+    )
     assert panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
     assert panel.cell_of([], result) is None
 
@@ -199,15 +222,23 @@ def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch
     store, specs, rng = Store(), [], np.random.default_rng(0)
     dataset, labels = DatasetSpec("digits"), np.array(CLASSES)[np.arange(90) % 3]
     for name in ("mlp", "cnn"):
-        space = LatentSpace(rng.normal(size=(90, 6)).astype(np.float32), [f"d{i}" for i in range(90)], name=name, labels=labels)
+        space = LatentSpace(
+            rng.normal(size=(90, 6)).astype(np.float32),
+            [f"d{i}" for i in range(90)],
+            name=name,
+            labels=labels,
+        )
         key = digest_of("test", name)
         put_encoding(store, key, space, {})
         specs.append(encoding_spec(dataset, SmallVision(name), "", key, f"{name} · digits"))
     rows = share_rows([load(spec) for spec in specs])
-    assert held_out_ids(specs, [load(spec) for spec in specs], rows.ids) == tuple(f"d{row}" for row in held_out_rows(90))
+    assert held_out_ids(specs, [load(spec) for spec in specs], rows.ids) == tuple(
+        f"d{row}" for row in held_out_rows(90)
+    )
     session = session_on(specs)
-    assert "Heads are trained on **72** rows of 3 classes and tested on **18** that no encoder was trained on" in (
-        session.captions
+    assert (
+        "Heads are trained on **72** rows of 3 classes and tested on **18** that no encoder was trained on"
+        in (session.captions)
     )
 
 

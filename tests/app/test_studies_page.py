@@ -1,4 +1,6 @@
-"""The Studies page: a grid with its cost, a run, the answer while it comes, and the way back to the other pages."""
+"""The Studies page: a grid with its cost, a run, the answer while it comes, and the way back to the other
+pages.
+"""
 
 import json
 
@@ -24,7 +26,12 @@ def page(make_session):
 
 
 def put_run(runs, number, values):
-    facts = {"study": runs.study.kind, "version": runs.study.version, "settings": runs.settings[number], "values": values}
+    facts = {
+        "study": runs.study.kind,
+        "version": runs.study.version,
+        "settings": runs.settings[number],
+        "values": values,
+    }
     whole_engine().store.put(runs.keys[number], {}, {**facts, "seconds": 1.0})
 
 
@@ -66,13 +73,18 @@ def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     assert runs.table(whole_engine().store).shape[0] == len(runs)
     assert [element for element in first_start.main if element.type == "plotly_chart"]
     made = runs.made(whole_engine().store)
-    assert f"{len(runs)} runs, all done. They come with Relscope. Computed on {made.date} with commit" in first_start.captions
+    assert (
+        f"{len(runs)} runs, all done. They come with Relscope. Computed on {made.date} with commit"
+        in first_start.captions
+    )
     assert whole_engine().jobs() == []
 
 
 def test_finished_runs_can_be_repeated_here(first_start, monkeypatch):
     asked = []
-    monkeypatch.setattr(Engine, "submit", lambda self, key, function, **given: asked.append((key, given["here"])))
+    monkeypatch.setattr(
+        Engine, "submit", lambda self, key, function, **given: asked.append((key, given["here"]))
+    )
     study = study_of(first_start.radio(key="studies.kind").value)
     first_start.click("studies.here")
     assert asked == [(key, True) for key in StudyRuns(study, StudySpec.of(study)).keys]
@@ -159,6 +171,9 @@ def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):
     page.upload("studies.upload", "mine.json", json.dumps(record).encode()).click("studies.open-file")
     assert page.segmented_control(key="studies.similarity-performance.n_runs").value == 30
     assert page.segmented_control(key="studies.similarity-performance.similarity").value == "centred"
-    for content, told in ((json.dumps(record | {"version": 99}), "expected version 1"), ("no", "expected JSON")):
+    for content, told in (
+        (json.dumps(record | {"version": 99}), "expected version 1"),
+        ("no", "expected JSON"),
+    ):
         page.upload("studies.upload", "bad.json", content.encode()).click("studies.open-file")
         assert any(told in error for error in page.errors)

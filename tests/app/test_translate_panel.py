@@ -1,4 +1,6 @@
-"""The Translate tab: at once where it is quick, a turned space comes through whole, and bad choices are told."""
+"""The Translate tab: at once where it is quick, a turned space comes through whole, and bad choices are
+told.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def test_what_takes_long_is_asked_for_first(tmp_path, monkeypatch):
 
 def test_choices_that_cannot_be_are_told(tmp_path):
     specs = labelled_spaces(tmp_path)
-    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(90, 6)), prefix="q")
+    stranger = save_space(
+        tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(90, 6)), prefix="q"
+    )
     session = open_tab((*specs, stranger), "Translate")
     (chooser,) = [one for one in session.multiselect if one.label == "Spaces"]
     assert len(chooser.value) == 2  # those that have the anchors

@@ -150,7 +150,9 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
 def test_a_tie_is_no_majority():
     probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
     told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
-    assert told.startswith("A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer")
+    assert told.startswith(
+        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer"
+    )
 
 
 def test_a_drawing_comes_as_a_png_or_not_at_all():

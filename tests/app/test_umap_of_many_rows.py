@@ -52,6 +52,8 @@ def test_no_matrix_of_similarities_is_formed_above_the_number(pair, monkeypatch)
     monkeypatch.setattr("relcore.maps.pane_maps.pane_matrices", None)
     drawn = View(np.arange(1, N), np.full(N - 1, -1), ())
     for pane in ("relative", "whitened", "absolute"):
-        pictures, note = jobs.reduction(pair, drawn, pane, tuple(IDS[:10]), ProjectionSpec(), ReductionSpec("umap"))
+        pictures, note = jobs.reduction(
+            pair, drawn, pane, tuple(IDS[:10]), ProjectionSpec(), ReductionSpec("umap")
+        )
         assert [picture.shape for picture in pictures] == [(N - 1, 2)] * 2
         assert "80 of 119 rows" in note

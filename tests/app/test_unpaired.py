@@ -14,7 +14,9 @@ def strangers(make_session, make_workspace, tmp_path):
     """A session on r0 … r59 and on a table of other ids, whose column `known` has those of the first."""
     first = make_workspace(N).source
     rng = np.random.default_rng(3)
-    lines = "".join(f"x{row},r{row},{one:.5f},{other:.5f}\n" for row, (one, other) in enumerate(rng.normal(size=(N, 2))))
+    lines = "".join(
+        f"x{row},r{row},{one:.5f},{other:.5f}\n" for row, (one, other) in enumerate(rng.normal(size=(N, 2)))
+    )
     (tmp_path / "table.csv").write_text(f"id,known,d0,d1\n{lines}")
     table = SpaceSpec("file", str(tmp_path / "table.csv"))
     return make_session(N, spaces=(first, table), source=first, target=table)

@@ -7,7 +7,16 @@ import pytest
 
 from app import session
 from app.session import reduce
-from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import (
+    BUNDLED,
+    UNDO_STEPS,
+    History,
+    Workspace,
+    from_query,
+    from_session_file,
+    to_query,
+    to_session_file,
+)
 from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
@@ -97,7 +106,11 @@ def test_the_past_has_an_end():
 
 def test_anchors_are_distinct_in_order_and_lost_pins_go():
     changed = FULL.with_anchors(("b", "a", "b", "zwei", "a"), "random 3 0")
-    assert (changed.anchors, changed.pinned, changed.anchors_from) == (("b", "a", "zwei"), ("zwei",), "random 3 0")
+    assert (changed.anchors, changed.pinned, changed.anchors_from) == (
+        ("b", "a", "zwei"),
+        ("zwei",),
+        "random 3 0",
+    )
     by_hand = FULL.with_anchors(("one",))
     assert (by_hand.pinned, by_hand.anchors_from) == ((), "")
     assert FULL.anchors == ("one", "zwei", "três")
@@ -111,7 +124,12 @@ def test_a_workspace_cannot_be_changed_and_can_be_a_key():
 
 def test_the_recipe_is_of_the_present_picture():
     recipe = FULL.recipe("12ab", "34cd")
-    assert (recipe.source, recipe.target, recipe.anchors, recipe.panes) == (FILE, BUNDLED[0], FULL.anchors, FULL.panes)
+    assert (recipe.source, recipe.target, recipe.anchors, recipe.panes) == (
+        FILE,
+        BUNDLED[0],
+        FULL.anchors,
+        FULL.panes,
+    )
     assert (recipe.projection, recipe.view, recipe.reduction) == (FULL.projection, FULL.view, FULL.reduction)
     assert (recipe.source_digest, recipe.target_digest) == ("12ab", "34cd")
 
@@ -134,10 +152,13 @@ def session_file(**changes):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "null", "[]", '"session"', '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"]
+    "text",
+    ["", "{", "null", "[]", '"session"', '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"],
 )
 def test_something_else_is_no_session_file(text):
-    with pytest.raises(SpaceError, match="session file: expected the JSON that 'Save session' writes, got something else"):
+    with pytest.raises(
+        SpaceError, match="session file: expected the JSON that 'Save session' writes, got something else"
+    ):
         from_session_file(text)
 
 
@@ -157,7 +178,9 @@ def test_something_else_is_no_session_file(text):
     ids=lambda changes: next(iter(changes)),
 )
 def test_settings_that_do_not_fit_name_the_versions(changes):
-    with pytest.raises(SpaceError, match=f"session file: made by version {__version__}, this is {__version__}; ."):
+    with pytest.raises(
+        SpaceError, match=f"session file: made by version {__version__}, this is {__version__}; ."
+    ):
         from_session_file(session_file(**changes))
 
 
@@ -188,8 +211,14 @@ def test_values_that_no_page_could_show_are_refused(changes):
     ("changes", "message"),
     [
         ({"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
-        ({"spaces": [{"source": "web", "name": "a"}]}, "source: expected one of 'bundled', .*'renamed', 'sample', got 'web'"),
-        ({"spaces": [{"source": "file", "name": "a.csv", "options": ["x"]}]}, "options: expected names with their values"),
+        (
+            {"spaces": [{"source": "web", "name": "a"}]},
+            "source: expected one of 'bundled', .*'renamed', 'sample', got 'web'",
+        ),
+        (
+            {"spaces": [{"source": "file", "name": "a.csv", "options": ["x"]}]},
+            "options: expected names with their values",
+        ),
         ({"spaces": [{"name": "a"}]}, r"spaces: \[0\]: the setting 'source' is missing"),
     ],
 )
@@ -215,7 +244,9 @@ def test_a_permalink_brings_the_small_settings_back():
     assert from_query(query, Workspace()) == SMALL
 
 
-@pytest.mark.parametrize("view", [ViewSpec((), everything=True), ViewSpec(("New York, NY", "Rome"))], ids=["none", "comma"])
+@pytest.mark.parametrize(
+    "view", [ViewSpec((), everything=True), ViewSpec(("New York, NY", "Rome"))], ids=["none", "comma"]
+)
 def test_a_permalink_brings_unusual_pivots_back(view):
     workspace = Workspace(view=view)
     assert from_query(to_query(workspace), Workspace()) == workspace
@@ -280,7 +311,9 @@ def test_a_link_names_at_most_twenty_pivots():
     assert from_query({"pivots": json.dumps(pivots)}, Workspace()).view.pivots == pivots[:20]
 
 
-@pytest.mark.parametrize("error", [SpaceError("no such row"), EngineError("no answer in 10 s"), StoreError("disk full")])
+@pytest.mark.parametrize(
+    "error", [SpaceError("no such row"), EngineError("no answer in 10 s"), StoreError("disk full")]
+)
 def test_what_goes_wrong_in_a_callback_becomes_a_message(error, monkeypatch):
     told = []
     monkeypatch.setattr(session, "notify", told.append)
@@ -293,8 +326,15 @@ def test_what_goes_wrong_in_a_callback_becomes_a_message(error, monkeypatch):
 
 
 def test_a_look_is_kept_in_the_session_file_and_in_small_part_in_the_link():
-    look = MapLook(named=False, turn=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0), second="column:year", second_panes="lower")
-    workspace = dataclasses.replace(Workspace(view=ViewSpec(color_by="counts")), look=dataclasses.replace(look, hidden=("a",)))
+    look = MapLook(
+        named=False,
+        turn=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0),
+        second="column:year",
+        second_panes="lower",
+    )
+    workspace = dataclasses.replace(
+        Workspace(view=ViewSpec(color_by="counts")), look=dataclasses.replace(look, hidden=("a",))
+    )
     assert from_session_file(to_session_file(workspace, {}))[0] == workspace
     assert "look" not in to_session_file(Workspace(), {})
     assert {name: to_query(workspace)[name] for name in ("color", "second")} == {
@@ -302,7 +342,10 @@ def test_a_look_is_kept_in_the_session_file_and_in_small_part_in_the_link():
         "second": "lower,column:year",
     }
     opened = from_query(to_query(workspace), Workspace())
-    assert (opened.view.color_by, opened.look) == ("counts", MapLook(second="column:year", second_panes="lower"))
+    assert (opened.view.color_by, opened.look) == (
+        "counts",
+        MapLook(second="column:year", second_panes="lower"),
+    )
 
 
 @pytest.mark.parametrize(

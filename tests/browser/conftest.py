@@ -1,4 +1,6 @@
-"""A real Chromium and a real Streamlit server for the tests in this folder; skipped where no Chromium is installed."""
+"""A real Chromium and a real Streamlit server for the tests in this folder; skipped where no Chromium is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
-FLAGS += ["--disable-sync", "--disable-gpu", "--enable-unsafe-swiftshader"]  # WebGL by software, in the browser's own process
+FLAGS = [
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+FLAGS += [
+    "--disable-sync",
+    "--disable-gpu",
+    "--enable-unsafe-swiftshader",
+]  # WebGL by software, in the browser's own process
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,9 +56,11 @@ def find_chromium() -> str | None:
 
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., str]]:
-    """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the same server.
+    """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the
+    same server.
 
-    With `arguments` it is ``relscope app`` with these, run in `folder`, and `output` the file that gets what it prints.
+    With `arguments` it is ``relscope app`` with these, run in `folder`, and `output` the file that gets what
+    it prints.
     """
     running: dict[tuple, tuple[subprocess.Popen, str]] = {}
 
@@ -75,7 +89,15 @@ def serve() -> Iterator[Callable[..., str]]:
                 *(f"--{name}={value}" for name, value in options.items()),
             ]
             if arguments:
-                command = [sys.executable, "-m", "relcore", "app", *arguments, "--no-browser", f"--port={port}"]
+                command = [
+                    sys.executable,
+                    "-m",
+                    "relcore",
+                    "app",
+                    *arguments,
+                    "--no-browser",
+                    f"--port={port}",
+                ]
             environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
             with open(output, "w") if output else nullcontext() as printed:
                 process = subprocess.Popen(command, cwd=folder, env=environment, stdout=printed)

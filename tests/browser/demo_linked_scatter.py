@@ -1,7 +1,8 @@
-"""A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath.
+"""A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python
+heard beneath.
 
-``&solid=1`` adds a dimension, ``&texts=1`` a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the
-row by 20, green what is left.
+``&solid=1`` adds a dimension, ``&texts=1`` a long sentence to each row, ``&sheet=8`` a picture of 8 × 8
+pixels: red is the row by 20, green what is left.
 """
 
 import json
@@ -24,7 +25,9 @@ NOTES = ("PCA, 41 % of variance", "PCA, 38 % of variance", "to 8 anchors, cosine
 
 @st.cache_resource
 def made_up_sheet(n: int, side: int):
-    return make_sheet((Image.new("RGB", (side, side), (row // 20, row % 20 * 12, 128)) for row in range(n)), n)
+    return make_sheet(
+        (Image.new("RGB", (side, side), (row // 20, row % 20 * 12, 128)) for row in range(n)), n
+    )
 
 
 n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
@@ -47,7 +50,9 @@ if columns[3].button("More anchors"):
     state.more = state.get("more", 0) + 1
 
 scene = Scene(
-    panes=tuple(Pane(title, cloud, note) for title, cloud, note in zip(TITLES, clouds, NOTES, strict=True))[:panes],
+    panes=tuple(Pane(title, cloud, note) for title, cloud, note in zip(TITLES, clouds, NOTES, strict=True))[
+        :panes
+    ],
     ids=ids,
     categories=categories,
     category_names=NAMES,
@@ -57,9 +62,11 @@ scene = Scene(
     named=state.get("named", True),
     turn=state.get("turn", (1, 0, 0, 0, 1, 0, 0, 0, 1)),
     caption=f"{n:,} made-up words in {panes} panes; the same word has the same colour everywhere.",
-    texts=np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
-    if "texts" in given
-    else None,
+    texts=(
+        np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
+        if "texts" in given
+        else None
+    ),
     notes=np.array([f"{i} times" for i in range(n)], dtype=object) if "texts" in given else None,
 )
 
@@ -91,7 +98,12 @@ for heard in linked_scatter(
     remember(heard)
 st.code(
     json.dumps(
-        {"runs": state.runs, "events": log, "chosen": len(state.get("chosen") or ()), "sum": sum(state.get("chosen") or ())}
+        {
+            "runs": state.runs,
+            "events": log,
+            "chosen": len(state.get("chosen") or ()),
+            "sum": sum(state.get("chosen") or ()),
+        }
     ),
     language=None,
 )

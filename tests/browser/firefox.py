@@ -1,6 +1,7 @@
 """A Firefox driven by WebDriver BiDi, the protocol that it speaks itself: no driver program is needed.
 
-Without a screen it runs on a virtual one (Xvfb), because a headless Firefox has no WebGL without a graphics card.
+Without a screen it runs on a virtual one (Xvfb), because a headless Firefox has no WebGL without a graphics
+card.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Firefox:
         self._screen, display = None, os.environ.get("DISPLAY")
         if not display:
             screen = ["Xvfb", "-displayfd", "1", "-screen", "0", f"{width}x{height}x24"]
-            self._screen = subprocess.Popen(screen, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self._screen = subprocess.Popen(
+                screen, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
             display = f":{self._screen.stdout.readline().strip()}"
         command = [path, "--no-remote", "--profile", str(profile), "--remote-debugging-port=0"]
         command += [f"--width={width}", f"--height={height}"]
@@ -93,20 +96,28 @@ class Firefox:
 
     def wait_for(self, condition: str, seconds: int = 120) -> None:
         """Wait until a JavaScript expression is true."""
-        self.evaluate(
-            f"""new Promise((done, fail) => {{
+        self.evaluate(f"""new Promise((done, fail) => {{
               const until = performance.now() + {seconds * 1000};
               const late = () => (performance.now() > until ? fail("not true in time") : setTimeout(look, 50));
               const look = () => (({condition}) ? done(true) : late());
               look();
-            }})"""
-        )
+            }})""")
 
     def drag(self, points: list[tuple[float, float]]) -> None:
         """Press the mouse at the first point and release it at the last."""
         moves = [{"type": "pointerMove", "x": round(x), "y": round(y), "duration": 100} for x, y in points]
-        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
-        pointer = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}
+        actions = [
+            moves[0],
+            {"type": "pointerDown", "button": 0},
+            *moves[1:],
+            {"type": "pointerUp", "button": 0},
+        ]
+        pointer = {
+            "type": "pointer",
+            "id": "mouse",
+            "parameters": {"pointerType": "mouse"},
+            "actions": actions,
+        }
         self._ask("input.performActions", context=self._window, actions=[pointer])
 
     def screenshot(self) -> str:

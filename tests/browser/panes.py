@@ -1,4 +1,6 @@
-"""The linked panes, as the browser tests drive them. Every wait is for something that happens, none for a time."""
+"""The linked panes, as the browser tests drive them. Every wait is for something that happens, none for a
+time.
+"""
 
 from __future__ import annotations
 
@@ -59,4 +61,6 @@ def zoom(page, pane, clicks):
     for _ in range(clicks):
         before = page.get_attribute(ROOT, "data-views")
         page.mouse.wheel(0, -120)
-        page.wait_for_function("([root, before]) => document.querySelector(root).dataset.views !== before", arg=[ROOT, before])
+        page.wait_for_function(
+            "([root, before]) => document.querySelector(root).dataset.views !== before", arg=[ROOT, before]
+        )

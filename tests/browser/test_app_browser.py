@@ -30,16 +30,25 @@ def url(serve, tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, url):
-    """``opened() -> page`` with the first screen at rest; what the consoles and the network saw is judged at the end."""
+    """``opened() -> page`` with the first screen at rest; what the consoles and the network saw is judged
+    at the end.
+    """
     contexts, complaints, hosts = [], [], set()
 
     def open_app(**options):
-        context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, **options)
+        context = browser.new_context(
+            viewport={"width": 1440, "height": 1000}, accept_downloads=True, **options
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and complaints.append(f"{message.text} {message.location}"))
+        page.on(
+            "console",
+            lambda message: (
+                message.type == "error" and complaints.append(f"{message.text} {message.location}")
+            ),
+        )
         page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
         page.goto(url)
         page.wait_for_selector(f"{ROOT}[data-drawn]")
@@ -79,7 +88,9 @@ def click_a_point(page, pane=2):
     before = inspected(page)
     star = page.locator(".ls-plot").nth(pane).locator(".ls-star").first.bounding_box()
     page.mouse.click(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
-    page.wait_for_function("before => (document.querySelector('.relscope-word')?.innerText ?? before) !== before", arg=before)
+    page.wait_for_function(
+        "before => (document.querySelector('.relscope-word')?.innerText ?? before) !== before", arg=before
+    )
     return inspected(page)
 
 
@@ -146,10 +157,17 @@ def test_zoom_and_brush_outlive_a_change_of_settings(opened):
     drawn = page.get_attribute(ROOT, "data-drawn").split("-")
     sidebar(page).get_by_text("Projection", exact=True).click()
     sidebar(page).get_by_text("Centre first").click()
-    page.wait_for_function("drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn))
+    page.wait_for_function(
+        "drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn)
+    )
     settle(page)
     now = page.get_attribute(ROOT, "data-drawn").split("-")
-    assert [a == b for a, b in zip(drawn, now, strict=True)] == [True, True, False, False]  # absolute is as it was
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [
+        True,
+        True,
+        False,
+        False,
+    ]  # absolute is as it was
     assert views(page) == zoomed
     assert n_selected(page) == count
 
@@ -178,7 +196,9 @@ def test_a_click_inspects_a_point_and_makes_it_an_anchor_and_undo_takes_it_back(
     n_anchors(page, 300)
     move(page, "redo")
     n_anchors(page, 299)
-    settle(page)  # once, on a machine of other people's load, a key pressed in the middle of the run before it was lost
+    settle(
+        page
+    )  # once, on a machine of other people's load, a key pressed in the middle of the run before it was lost
     page.keyboard.press("Control+y")
     n_anchors(page, 300)
     assert inspected(page) == identifier
@@ -216,7 +236,9 @@ def test_an_anchor_is_added_by_name(opened):
     n_anchors(page, 301)
     page.wait_for_function("root => document.querySelector(root).dataset.anchors === '301'", arg=ROOT)
     settle(page)
-    assert search.evaluate("field => field === document.activeElement"), "the next word could not be typed at once"
+    assert search.evaluate("field => field === document.activeElement"), (
+        "the next word could not be typed at once"
+    )
 
 
 def test_figures_go_home_as_files_with_their_recipe(opened):
@@ -256,7 +278,9 @@ def test_dark_is_dark(opened):
     light, dark = opened(), opened(color_scheme="dark")
     dark.wait_for_selector(f"{ROOT}[data-theme=dark]")
     assert light.get_attribute(ROOT, "data-theme") == "light"
-    brightness = [np.asarray(Image.open(BytesIO(page.screenshot())).convert("L")).mean() for page in (light, dark)]
+    brightness = [
+        np.asarray(Image.open(BytesIO(page.screenshot())).convert("L")).mean() for page in (light, dark)
+    ]
     assert brightness[0] > 200
     assert brightness[1] < 60
     for page, theme in ((light, LIGHT), (dark, DARK)):
@@ -299,7 +323,9 @@ CLOCK = """([start, drawn]) => new Promise((done, fail) => {
 
 
 def timed(page, event, act):
-    """Milliseconds from this event of an act until: linked in the panes, known to Python, panes drawn anew, all at rest."""
+    """Milliseconds from this event of an act until: linked in the panes, known to Python, panes drawn
+    anew, all at rest.
+    """
     drawn = page.get_attribute(ROOT, "data-drawn")
     page.evaluate(f"started => {{ window.timing = ({CLOCK})(started) }}", [event, drawn])
     act()
@@ -320,7 +346,8 @@ def test_how_long_it_takes(browser, serve, opened, tmp_path, capsys):
         drawn = time.monotonic() - started
         settle(page)
         said.append(
-            f"{start} start: server {up:.1f} s, four panes {drawn:.1f} s, all {time.monotonic() - started - 0.25:.1f} s"
+            f"{start} start: server {up:.1f} s, four panes {drawn:.1f} s, all"
+            f" {time.monotonic() - started - 0.25:.1f} s"
         )
         context.close()
     page = opened()
@@ -328,14 +355,20 @@ def test_how_long_it_takes(browser, serve, opened, tmp_path, capsys):
     page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
     settle(page)
     times = timed(page, "pointerup", lambda: drag(page, 0, [(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)]))
-    said.append(f"lasso over 20,000 points: linked {times['linked']:.0f} ms, in the inspector {times['python']:.0f} ms")
+    said.append(
+        f"lasso over 20,000 points: linked {times['linked']:.0f} ms, in the inspector"
+        f" {times['python']:.0f} ms"
+    )
     assert n_selected(page) > 0
     go_to(page, "Anchors")
     search = page.get_by_placeholder("river, mountain, sea")
     for name in ("wolves", "harbour", "violin"):
         search.fill(name)
         times = timed(page, "keydown", lambda: search.press("Enter"))
-        said.append(f"anchor “{name}” at 20,000 words: panes {times['panes']:.0f} ms, scores and all {times['all']:.0f} ms")
+        said.append(
+            f"anchor “{name}” at 20,000 words: panes {times['panes']:.0f} ms, scores and all"
+            f" {times['all']:.0f} ms"
+        )
     n_anchors(page, 303)
     with capsys.disabled():
         print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", *said, sep="\n  ")

@@ -1,4 +1,6 @@
-"""F5 in the middle of everything, and a server that is killed: the same session, with the same steps to undo."""
+"""F5 in the middle of everything, and a server that is killed: the same session, with the same steps to
+undo.
+"""
 
 import os
 import signal
@@ -37,7 +39,9 @@ def shown(page):
     settle(page)
     return {
         "page": page.url.split("?")[0],
-        "undo": [page.locator(f".st-key-history-{verb} button").first.is_enabled() for verb in ("undo", "redo")],
+        "undo": [
+            page.locator(f".st-key-history-{verb} button").first.is_enabled() for verb in ("undo", "redo")
+        ],
         "anchors": page.locator("input[aria-label='Number of anchors']").input_value(),
         "by hand": page.get_by_text("Chosen by hand, 0 pinned").is_visible(),
         "selected": page.locator("button", has_text="selected").all_inner_texts(),

@@ -1,4 +1,6 @@
-"""Panes of very many rows in a real Chromium: density, points after zooming in, and selections right to the row."""
+"""Panes of very many rows in a real Chromium: density, points after zooming in, and selections right to
+the row.
+"""
 
 import base64
 import io
@@ -43,7 +45,8 @@ def heard(page):
 
 def events(page, count):
     page.wait_for_function(
-        "count => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').events?.length >= count",
+        "count => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText ||"
+        " '{}').events?.length >= count",
         arg=count,
     )
     return heard(page)["events"]
@@ -74,7 +77,11 @@ def test_a_density_shows_where_the_rows_are_and_in_which_colours(demo, rows):
     height, width, _ = picture.shape
     x, y = ((steps[2].T / POSITION_STEPS * 2 - 1) / 1.08 + 1) / 2  # the view of a pane has a margin
     counts, _, _ = np.histogram2d(1 - y, x, bins=(height // 8, width // 8), range=((0, 1), (0, 1)))
-    blocks = picture[: height // 8 * 8, : width // 8 * 8, 3].reshape(height // 8, 8, width // 8, 8).mean(axis=(1, 3))
+    blocks = (
+        picture[: height // 8 * 8, : width // 8 * 8, 3]
+        .reshape(height // 8, 8, width // 8, 8)
+        .mean(axis=(1, 3))
+    )
     assert np.corrcoef(np.log1p(counts).ravel(), blocks.ravel())[0, 1] > 0.9
     blues = density(demo, 0)[..., :3].reshape(-1, 3)
     assert len(np.unique(blues // 32, axis=0)) > 12  # mixtures of six colours and grey
@@ -165,7 +172,8 @@ def test_a_hidden_class_is_neither_drawn_nor_selected_and_a_class_alone_becomes_
     animals.dblclick()
     shows(demo, ["points"] * 4)
     assert (
-        f"{(categories == NAMES.index('animals')).sum():,} rows as points" in demo.locator(".ls-density-key").first.inner_text()
+        f"{(categories == NAMES.index('animals')).sum():,} rows as points"
+        in demo.locator(".ls-density-key").first.inner_text()
     )
 
 
@@ -200,7 +208,9 @@ def test_zoom_ends_where_the_rounding_of_places_would_be_seen(demo):
     demo.locator(ROOT).focus()
     for _ in range(30):
         demo.keyboard.press("+")
-    demo.wait_for_function("JSON.parse(document.querySelector('.ls-root').dataset.views).every(([, , zoom]) => zoom === 100)")
+    demo.wait_for_function(
+        "JSON.parse(document.querySelector('.ls-root').dataset.views).every(([, , zoom]) => zoom === 100)"
+    )
     width = demo.locator(".ls-plot").first.bounding_box()["width"]
     assert 100 * width / 1.08 / POSITION_STEPS / 2 < 0.6  # pixels of half a step
 
@@ -218,4 +228,6 @@ def test_a_dark_page_has_its_own_density(page, serve):
     light = density(page, 0)
     strongest = (dark[..., 3] > 250) & (light[..., 3] > 250)
     assert strongest.sum() > 50
-    assert dark[strongest][:, :3].mean() > light[strongest][:, :3].mean() + 30  # full bins turn towards the text's colour
+    assert (
+        dark[strongest][:, :3].mean() > light[strongest][:, :3].mean() + 30
+    )  # full bins turn towards the text's colour

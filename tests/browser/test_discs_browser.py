@@ -16,9 +16,14 @@ CHOSEN = "window.relscopePoints = new URLSearchParams(location.search).get('poin
 
 def pictures(page):
     """The points of each pane on white, (height, width, 3)."""
-    urls = page.evaluate("Array.from(document.querySelectorAll('.ls-points'), (canvas) => canvas.toDataURL())")
+    urls = page.evaluate(
+        "Array.from(document.querySelectorAll('.ls-points'), (canvas) => canvas.toDataURL())"
+    )
     images = [Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))).convert("RGBA") for url in urls]
-    return [np.asarray(Image.alpha_composite(Image.new("RGBA", image.size, "white"), image))[..., :3] for image in images]
+    return [
+        np.asarray(Image.alpha_composite(Image.new("RGBA", image.size, "white"), image))[..., :3]
+        for image in images
+    ]
 
 
 def drawn(page, url, points, *clicks):
@@ -60,12 +65,10 @@ def test_the_page_draws_where_webgl_is_missing_or_runs_in_software(page, serve):
     page.goto(f"{serve(DEMO)}/?n=300")
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     assert page.evaluate(kinds) == [False] * 4, "the browser of this test has no graphics card"
-    page.add_init_script(
-        """const known = HTMLCanvasElement.prototype.getContext;
+    page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
         HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
           return kind === "webgl2" ? null : known.call(this, kind, ...rest);
-        };"""
-    )
+        };""")
     page.reload()
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     assert page.evaluate(kinds) == [False] * 4

@@ -1,4 +1,6 @@
-"""An encoding in a real Chromium: begun, left, found again after a reload, stopped, and chosen in the sidebar."""
+"""An encoding in a real Chromium: begun, left, found again after a reload, stopped, and chosen in the
+sidebar.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ NETWORK = "MLP 64, state 0 · digits"
 
 @pytest.fixture(scope="module")
 def url(serve, tmp_path_factory):
-    return serve("app/main.py", env={"RELSCOPE_STORE": str(tmp_path_factory.mktemp("store")), "RELSCOPE_DATA": ""})
+    return serve(
+        "app/main.py", env={"RELSCOPE_STORE": str(tmp_path_factory.mktemp("store")), "RELSCOPE_DATA": ""}
+    )
 
 
 @pytest.fixture
@@ -21,7 +25,9 @@ def encode_tab(page, url):
     """The Spaces page with 300 digits and one small network chosen."""
     page.goto(f"{url}/spaces")
     page.get_by_role("tab", name="Encode", exact=True).click()
-    page.get_by_role("button", name="Add to the session").wait_for()  # all digits in the usual networks come with Relscope
+    page.get_by_role(
+        "button", name="Add to the session"
+    ).wait_for()  # all digits in the usual networks come with Relscope
     settle(page)
     fill(page, "Maximum number of items", 300)
     page.get_by_text("300 pictures").wait_for()
@@ -65,7 +71,9 @@ def test_an_encoding_is_found_again_after_a_page_switch_and_a_reload_and_ends_in
     assert epoch(page) >= first
     page.get_by_text("Started in another window, or before this page was reloaded").wait_for()
     page.get_by_role("button", name="Add to this session").click()
-    told = page.get_by_test_id("stAlertContentSuccess").get_by_text(f"{NETWORK} joined the session.")  # a notice, too
+    told = page.get_by_test_id("stAlertContentSuccess").get_by_text(
+        f"{NETWORK} joined the session."
+    )  # a notice, too
     told.wait_for()  # eleven seconds of a free core
     page.locator(".st-key-encode-training .js-plotly-plot").wait_for()
     page.get_by_role("combobox", name=re.compile("Source")).click()
@@ -78,12 +86,16 @@ def test_stop_stops_and_again_begins_again(encode_tab):
     page = encode_tab
     begin(page, 999)
     epoch(page)
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # not that of Streamlit, in the header
+    page.get_by_test_id("stMain").get_by_role(
+        "button", name="Stop"
+    ).click()  # not that of Streamlit, in the header
     page.get_by_text(f"{NETWORK}: stopped").wait_for()
     settle(page)
     page.get_by_role("button", name="Again", exact=True).click()
     epoch(page)
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # not that of Streamlit, in the header
+    page.get_by_test_id("stMain").get_by_role(
+        "button", name="Stop"
+    ).click()  # not that of Streamlit, in the header
     page.get_by_text(f"{NETWORK}: stopped").wait_for()
     settle(page)
     page.get_by_role("button", name="Dismiss").click()

@@ -1,4 +1,6 @@
-"""One walk through all pages in Firefox: every page is drawn without an error, and a lasso reaches the inspector."""
+"""One walk through all pages in Firefox: every page is drawn without an error, and a lasso reaches the
+inspector.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def firefox(tmp_path):
 
 @pytest.mark.slow
 def test_a_walk_through_all_pages(firefox, serve, tmp_path):
-    firefox.open(serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""}))
+    firefox.open(
+        serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""})
+    )
     firefox.wait_for("document.querySelector('.ls-root[data-drawn]')")
     firefox.evaluate(f"({SETTLED})()")
     box = firefox.evaluate("JSON.stringify(document.querySelector('.ls-plot').getBoundingClientRect())")
@@ -33,12 +37,18 @@ def test_a_walk_through_all_pages(firefox, serve, tmp_path):
     corners = [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)]
     firefox.drag([(x + a * width, y + b * height) for a, b in corners])
     firefox.wait_for("Number(document.querySelector('.ls-root').dataset.selected) > 0")
-    firefox.wait_for("[...document.querySelectorAll('.relscope-word')].some(one => one.innerText.includes('selected'))")
+    firefox.wait_for(
+        "[...document.querySelectorAll('.relscope-word')].some(one => one.innerText.includes('selected'))"
+    )
     for title in PAGES:
         named = f"one => one.innerText.trim().endsWith({json.dumps(title)})"
-        firefox.evaluate(f"[...document.querySelectorAll('[data-testid=stTopNavLink]')].find({named}).click()")
+        firefox.evaluate(
+            f"[...document.querySelectorAll('[data-testid=stTopNavLink]')].find({named}).click()"
+        )
         firefox.wait_for(f"document.querySelector('h2.relscope-unseen')?.innerText === {json.dumps(title)}")
         firefox.evaluate(f"({SETTLED})()")
         assert firefox.evaluate("document.querySelectorAll('[data-testid=stException]').length") == 0, title
-        assert firefox.evaluate("document.querySelector('[data-testid=stMain]').innerText.trim().length") > 100, title
+        assert (
+            firefox.evaluate("document.querySelector('[data-testid=stMain]').innerText.trim().length") > 100
+        ), title
     assert firefox.errors == []

@@ -1,4 +1,6 @@
-"""A session whose texts are Markdown, HTML and LaTeX, in a browser: no other server is asked, and nothing of it is rendered."""
+"""A session whose texts are Markdown, HTML and LaTeX, in a browser: no other server is asked, and nothing
+of it is rendered.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,45 @@ from tests.relcore.figures.test_hostile_labels import FIGURES
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
-TABS = {"Anchors": ("Named sets and lists", "Diagnostics"), "Spaces": ("Encode", "Norms"), "Invert": ("Norms",)}
+TABS = {
+    "Anchors": ("Named sets and lists", "Diagnostics"),
+    "Spaces": ("Encode", "Norms"),
+    "Invert": ("Norms",),
+}
 # What Markdown or HTML would have made of the texts; the inspector's own pictures are data.
-RENDERED = "img[src='x'], img[src*='evil'], a[href*='evil'], main script, section script, .katex, img[alt='Streamlit logo']"
+RENDERED = (
+    "img[src='x'], img[src*='evil'], a[href*='evil'], main script, section script, .katex, img[alt='Streamlit"
+    " logo']"
+)
 # Markdown of all kinds, with what Streamlit's own extensions read.
 TEXTS = [
-    *(MARK, FILE_MARK, ":red[x] :smile: :100: :streamlit: :material_star: :+1: :blue-badge[x] :help[x] ::name :::note{a}"),
-    *("http://evil.test www.evil.test me@evil.test <http://evil.test> HTTP://EVIL.test", "a -> b <- c -- d >= e ~= f <-> g"),
-    *("# head", "- item", "1. one", "> quote", "--- ", "*** ", "`c` ~~s~~ _i_ __b__ a_b snake_case", "[a]: b [^1] - [ ] t"),
-    *("&lt;b&gt; &#36; a&b", "a\\*b \\$ C:\new", "$$x$$ \\(x\\)", "| a | b |\n|-|-|", "\u202eabc \u200b", "```py\nx\n```"),
+    *(
+        MARK,
+        FILE_MARK,
+        ":red[x] :smile: :100: :streamlit: :material_star: :+1: :blue-badge[x] :help[x] ::name :::note{a}",
+    ),
+    *(
+        "http://evil.test www.evil.test me@evil.test <http://evil.test> HTTP://EVIL.test",
+        "a -> b <- c -- d >= e ~= f <-> g",
+    ),
+    *(
+        "# head",
+        "- item",
+        "1. one",
+        "> quote",
+        "--- ",
+        "*** ",
+        "`c` ~~s~~ _i_ __b__ a_b snake_case",
+        "[a]: b [^1] - [ ] t",
+    ),
+    *(
+        "&lt;b&gt; &#36; a&b",
+        "a\\*b \\$ C:\new",
+        "$$x$$ \\(x\\)",
+        "| a | b |\n|-|-|",
+        "\u202eabc \u200b",
+        "```py\nx\n```",
+    ),
 ]
 
 
@@ -52,14 +84,21 @@ def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve
     workspace = replace(workspace, spaces=workspace.spaces[:-1])  # a session whose file is gone is not opened
     (tmp_path / "session.json").write_text(to_session_file(workspace, {}), encoding="utf-8")
     page, sidebar = watched, watched.locator("[data-testid=stSidebar]")
-    page.goto(serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": str(tmp_path)}))
+    page.goto(
+        serve(
+            ROOT / "app" / "serve.py",
+            env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": str(tmp_path)},
+        )
+    )
     page.wait_for_selector(".ls-root[data-drawn]")
     sidebar.get_by_text("Session", exact=True).click()
     sidebar.locator("input[type=file]").set_input_files(tmp_path / "session.json")
     sidebar.get_by_role("button", name="Open the session").click()
     sidebar.get_by_text("60 rows in both").wait_for()
     settle(page)
-    assert "<img src=x onerror=alert(1)>" in page.locator(".relscope-word").inner_text()  # the texts are there, as they are
+    assert (
+        "<img src=x onerror=alert(1)>" in page.locator(".relscope-word").inner_text()
+    )  # the texts are there, as they are
     for name in PAGES:
         page.get_by_role("link", name=name).click()
         settle(page)
@@ -74,7 +113,9 @@ def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve
 def test_the_app_lets_the_browser_ask_no_other_host(page, serve, tmp_path):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    page.goto(serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""}))
+    page.goto(
+        serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""})
+    )
     page.wait_for_selector(".ls-root[data-drawn]")
     settle(page)
     assert complaints == []  # what the app itself loads is allowed
@@ -85,19 +126,25 @@ def test_the_app_lets_the_browser_ask_no_other_host(page, serve, tmp_path):
 
 def test_a_browser_shows_a_plain_text_as_it_is(watched, serve, tmp_path):
     script = tmp_path / "texts.py"
-    script.write_text(f"import streamlit as st\nfor text in {[plain(text) for text in TEXTS]!r}:\n    st.caption(text)\n")
+    script.write_text(
+        f"import streamlit as st\nfor text in {[plain(text) for text in TEXTS]!r}:\n    st.caption(text)\n"
+    )
     watched.goto(serve(script))
     captions = watched.locator("[data-testid=stCaptionContainer]")
     captions.nth(len(TEXTS) - 1).wait_for()
     settle(watched)
-    assert [one.replace("\u2060", "").strip() for one in captions.all_inner_texts()] == [visible(one).strip() for one in TEXTS]
+    assert [one.replace("\u2060", "").strip() for one in captions.all_inner_texts()] == [
+        visible(one).strip() for one in TEXTS
+    ]
     made = watched.locator("[data-testid=stMain]").locator(
         "img, a, code, em, strong, del, li, h1, blockquote, table, hr, .katex"
     )
     assert made.count() == 0
 
 
-@pytest.mark.parametrize(("name", "drawn"), [("panes", ".ls-root[data-drawn]"), ("lines", ".js-plotly-plot .legend .traces")])
+@pytest.mark.parametrize(
+    ("name", "drawn"), [("panes", ".ls-root[data-drawn]"), ("lines", ".js-plotly-plot .legend .traces")]
+)
 def test_an_exported_page_is_drawn_under_its_own_policy(watched, tmp_path, name, drawn):
     complaints = []
     watched.on("console", lambda message: message.type == "error" and complaints.append(message.text))
@@ -106,7 +153,11 @@ def test_an_exported_page_is_drawn_under_its_own_policy(watched, tmp_path, name,
     watched.wait_for_selector(drawn)
     assert watched.locator(".no-webgl").count() == 0  # Plotly's words for a policy that forbids its code
     assert watched.locator("img").count() == 0
-    watched.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png onerror=alert(3)>')")
-    watched.wait_for_function("document.querySelector('img').complete")  # a policy's picture is complete at once, without size
+    watched.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png onerror=alert(3)>')"
+    )
+    watched.wait_for_function(
+        "document.querySelector('img').complete"
+    )  # a policy's picture is complete at once, without size
     assert [one for one in complaints if "Content Security Policy" not in one] == []
     assert len(complaints) >= 1

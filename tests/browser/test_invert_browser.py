@@ -1,4 +1,6 @@
-"""The Invert page in a real browser: a brush on one pane selects in the other, a click on a cell sets δ and ω."""
+"""The Invert page in a real browser: a brush on one pane selects in the other, a click on a cell sets δ
+and ω.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_a_click_on_a_cell_sets_delta_and_omega(invert):
         start.click()
     at_rest(invert, ".js-plotly-plot .heatmaplayer image")
     box = cells.bounding_box()
-    invert.mouse.click(box["x"] + 3.5 / 10 * box["width"], box["y"] + 4.5 / 5 * box["height"])  # the fourth δ, the fifth ω
+    invert.mouse.click(
+        box["x"] + 3.5 / 10 * box["width"], box["y"] + 4.5 / 5 * box["height"]
+    )  # the fourth δ, the fifth ω
     value = '([label, value]) => document.querySelector(`input[aria-label="${label}"]`)?.value === value'
     invert.wait_for_function(value, arg=["Distance δ", "0.50"])
     invert.wait_for_function(value, arg=["Prunings ω", "16"])

@@ -15,7 +15,10 @@ def url(serve, tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("spaces"), np.random.default_rng(0)
     labels = np.arange(300) % 10
     vectors = 2 * rng.normal(size=(10, 6))[labels] + rng.normal(size=(300, 6))
-    columns = {"ids": np.array([f"r{row}" for row in range(300)]), "labels": np.array([f"class {label}" for label in labels])}
+    columns = {
+        "ids": np.array([f"r{row}" for row in range(300)]),
+        "labels": np.array([f"class {label}" for label in labels]),
+    }
     for name in ("first", "second"):
         np.savez(folder / f"{name}.npz", vectors=vectors.astype(np.float32), **columns)
         vectors = vectors @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
@@ -50,14 +53,25 @@ def test_all_panes_the_headline_and_the_controls_are_in_sight(page, url, size):
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
         if size in LAPTOPS:  # one row of controls
             controls = page.locator(f"{above[-1]} > *").all()
-            assert len({round(box["y"] + box["height"]) for control in controls if (box := control.bounding_box())}) == 1
+            assert (
+                len(
+                    {
+                        round(box["y"] + box["height"])
+                        for control in controls
+                        if (box := control.bounding_box())
+                    }
+                )
+                == 1
+            )
 
 
 def test_the_panes_take_the_height_of_a_window_that_grows(page, url):
     opened(page, url, 1440, 900)
     before = page.locator(".ls-grid").bounding_box()
     page.set_viewport_size({"width": 1440, "height": 1000})
-    page.wait_for_function("before => document.querySelector('.ls-grid').clientHeight > before + 90", arg=before["height"])
+    page.wait_for_function(
+        "before => document.querySelector('.ls-grid').clientHeight > before + 90", arg=before["height"]
+    )
     after = page.locator(".ls-grid").bounding_box()
     assert after["y"] == before["y"]
     assert after["height"] == before["height"] + 100

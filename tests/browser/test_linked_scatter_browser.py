@@ -31,13 +31,16 @@ def heard(page):
 
 def wait_for_runs(page, runs):
     page.wait_for_function(
-        "runs => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').runs >= runs", arg=runs
+        "runs => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').runs >="
+        " runs",
+        arg=runs,
     )
 
 
 def wait_for_events(page, count):
     page.wait_for_function(
-        "count => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').events?.length >= count",
+        "count => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText ||"
+        " '{}').events?.length >= count",
         arg=count,
     )
     return heard(page)["events"]
@@ -120,7 +123,9 @@ def test_zoom_lasts_through_reruns_brushes_and_moves(demo):
     wait_for_events(page, 1)
     drawn = page.get_attribute(ROOT, "data-drawn").split("-")
     page.get_by_text("Move one pane").click()
-    page.wait_for_function("drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn))
+    page.wait_for_function(
+        "drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn)
+    )
     now = page.get_attribute(ROOT, "data-drawn").split("-")
     assert [a == b for a, b in zip(drawn, now, strict=True)] == [False, True, True, True]
     assert views(page) == zoomed
@@ -128,7 +133,10 @@ def test_zoom_lasts_through_reruns_brushes_and_moves(demo):
 
 def test_large_arrays_are_files_that_load_once_and_new_ones_come_with_the_payload(page, serve):
     asked = []
-    page.on("request", lambda request: asked.append(request.url) if re.search(r"/media/\w+\.bin", request.url) else None)
+    page.on(
+        "request",
+        lambda request: asked.append(request.url) if re.search(r"/media/\w+\.bin", request.url) else None,
+    )
     page.goto(f"{serve(DEMO)}/?n=20000&panes=4")
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     first = len(asked)
@@ -151,7 +159,9 @@ def test_linked_zoom_and_its_way_back(demo):
     zoom(page, 1, clicks=4)
     before = page.get_attribute(ROOT, "data-views")
     drag(page, 1, [(0.5, 0.5), (0.6, 0.6)])
-    page.wait_for_function("before => document.querySelector('.ls-root').dataset.views !== before", arg=before)
+    page.wait_for_function(
+        "before => document.querySelector('.ls-root').dataset.views !== before", arg=before
+    )
     assert len({tuple(view) for view in views(page)}) == 1
     assert views(page)[0][2] > 2
     page.click(f"{ROOT} [data-tool=home]")
@@ -173,8 +183,7 @@ def test_python_highlights_and_adds_an_anchor_without_moving_anything(demo):
 
 @pytest.mark.parametrize("points", ["page", "webgl"])
 def test_an_anchor_more_paints_one_star_a_pane_and_no_points(page, serve, points):
-    page.add_init_script(
-        f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];
+    page.add_init_script(f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];
         const [card, canvas] = [WebGL2RenderingContext.prototype, CanvasRenderingContext2D.prototype];
         const draws = [[card, "drawElements"], [canvas, "putImageData"]];
         for (const [kind, name] of draws) {{
@@ -183,19 +192,16 @@ def test_an_anchor_more_paints_one_star_a_pane_and_no_points(page, serve, points
             window.drawn[Array.from(document.querySelectorAll(".ls-points")).indexOf(this.canvas)]++;
             return draw.apply(this, given);
           }};
-        }}"""
-    )
+        }}""")
     page.goto(f"{serve(DEMO)}/?n=2000&panes=4&anchors=3")
     at_rest(page)
     settle(page)
-    page.evaluate(
-        """() => {
+    page.evaluate("""() => {
           [window.drawn, window.moved] = [[0, 0, 0, 0], new Set()];
           const watch = new MutationObserver((changes) => changes.forEach(({ target }) => window.moved.add(target)));
           const attributeFilter = ["points", "fill"];
           document.querySelectorAll(".ls-body").forEach((star) => watch.observe(star, { attributeFilter }));
-        }"""
-    )
+        }""")
     before = [pixels(page, pane) for pane in range(4)]
     page.get_by_text("More anchors").click()
     page.wait_for_selector(f"{ROOT}[data-anchors='4']")
@@ -212,7 +218,9 @@ def test_an_anchor_more_paints_one_star_a_pane_and_no_points(page, serve, points
 
 
 def hidden(page, n):
-    page.wait_for_function("([root, n]) => Number(document.querySelector(root).dataset.hidden) === n", arg=[ROOT, n])
+    page.wait_for_function(
+        "([root, n]) => Number(document.querySelector(root).dataset.hidden) === n", arg=[ROOT, n]
+    )
 
 
 def test_a_click_in_the_legend_hides_a_class_in_all_panes_and_a_second_one_shows_it(demo):
@@ -226,7 +234,9 @@ def test_a_click_in_the_legend_hides_a_class_in_all_panes_and_a_second_one_shows
     assert chip.get_attribute("aria-pressed") == "false"
     assert page.inner_text(".ls-all") == f"{count} rows hidden · show all"
     page.wait_for_function(
-        "pixels => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !== pixels[i])", arg=before
+        "pixels => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !=="
+        " pixels[i])",
+        arg=before,
     )
     page.click(f"{ROOT} [data-tool=box]")
     drag(page, 0, [(0, 0), (0.999, 0.999)])
@@ -243,7 +253,13 @@ def test_a_double_click_in_the_legend_shows_one_class_alone_and_shift_selects(de
     count = int(re.search(r"(\d+) points", animals.get_attribute("title"))[1])
     animals.dblclick()
     hidden(page, 2000 - count)
-    assert sorted(wait_for_events(page, 1)[0][1][0]) == ["capitals", "colours", "countries", "emotions", "professions"]
+    assert sorted(wait_for_events(page, 1)[0][1][0]) == [
+        "capitals",
+        "colours",
+        "countries",
+        "emotions",
+        "professions",
+    ]
     animals.click(modifiers=["Shift"])
     assert wait_for_events(page, 2)[1][:2] == ["select", count]
     animals.dblclick()
@@ -320,7 +336,10 @@ def test_one_key_hides_the_anchors_and_python_hears_their_look(demo):
     assert shown.is_visible()
     assert shown.locator(".ls-star").first.bounding_box()["width"] < large / 2
     # A transform on each of 1,200 stars takes Chromium most of the time of a frame.
-    transforms = "all => all.filter(one => one.transform.baseVal.length || getComputedStyle(one).transform !== 'none').length"
+    transforms = (
+        "all => all.filter(one => one.transform.baseVal.length || getComputedStyle(one).transform !=="
+        " 'none').length"
+    )
     assert page.locator(".ls-star, .ls-star *, .ls-number").evaluate_all(transforms) == 0
 
 
@@ -370,12 +389,17 @@ def test_zoom_to_the_selection_shows_all_of_it(demo):
     before = page.get_attribute(ROOT, "data-views")
     page.locator(ROOT).focus()
     page.keyboard.press("z")
-    page.wait_for_function("before => document.querySelector('.ls-root').dataset.views !== before", arg=before)
+    page.wait_for_function(
+        "before => document.querySelector('.ls-root').dataset.views !== before", arg=before
+    )
     for pane in range(4):
         plot = page.locator(".ls-plot").nth(pane).bounding_box()
         rings = boxes_of(page, pane, ".ls-names .ls-ring")
         assert len(rings) == 10
-        assert all(plot["x"] <= ring["x"] and ring["x"] + ring["width"] <= plot["x"] + plot["width"] for ring in rings)
+        assert all(
+            plot["x"] <= ring["x"] and ring["x"] + ring["width"] <= plot["x"] + plot["width"]
+            for ring in rings
+        )
         spans = [max(ring[axis] for ring in rings) - min(ring[axis] for ring in rings) for axis in ("x", "y")]
         assert spans[0] > 0.5 * plot["width"] or spans[1] > 0.5 * plot["height"]
 
@@ -386,7 +410,9 @@ def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(
     before, places = [pixels(page, pane) for pane in range(4)], [star(page, pane, 2) for pane in range(4)]
     drag(page, 1, [(0.4, 0.5), (0.6, 0.6)])
     page.wait_for_function(
-        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !== before[i])", arg=before
+        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !=="
+        " before[i])",
+        arg=before,
     )
     assert all(star(page, pane, 2) != places[pane] for pane in range(4))
     assert page.get_attribute(ROOT, "data-selected") == "0"
@@ -405,12 +431,16 @@ def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(
     page.keyboard.press("Escape")
     page.keyboard.press("0")
     page.wait_for_function(
-        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() === before[i])", arg=before
+        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() ==="
+        " before[i])",
+        arg=before,
     )
 
 
 def hover(page, pane, x, y):
-    """Move the pointer there, away first so that it is a new hover, and give the box of the tip that comes up."""
+    """Move the pointer there, away first so that it is a new hover, and give the box of the tip that comes
+    up.
+    """
     page.mouse.move(2, 2)
     page.wait_for_selector(".ls-tip", state="hidden")
     page.mouse.move(x, y)
@@ -430,7 +460,10 @@ def test_hover_shows_the_sentence_of_the_row(demo):
 
 def test_hover_shows_the_picture_of_the_row_from_a_sheet_that_is_loaded_once(page, serve):
     asked = []
-    page.on("request", lambda request: asked.append(request.url) if re.search(r"/media/\w+\.png", request.url) else None)
+    page.on(
+        "request",
+        lambda request: asked.append(request.url) if re.search(r"/media/\w+\.png", request.url) else None,
+    )
     page.goto(f"{serve(DEMO)}/?panes=2&sheet=8")
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     page.wait_for_load_state("networkidle")
@@ -461,7 +494,9 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page, demo, query, width):
     for pane in range(4):
         for number in (1, 17, 33, 40):
             x, y = star(page, pane, number)
-            if not page.evaluate("([x, y]) => !!document.elementFromPoint(x, y)?.closest('.ls-plot')", [x, y]):
+            if not page.evaluate(
+                "([x, y]) => !!document.elementFromPoint(x, y)?.closest('.ls-plot')", [x, y]
+            ):
                 continue  # out of sight
             tip, plot = hover(page, pane, x, y), page.locator(".ls-plot").nth(pane).bounding_box()
             seen += 1
@@ -529,7 +564,10 @@ def test_a_lasso_over_many_rows_is_linked_and_heard_once(demo, n):
     page.evaluate(f"void (window.timing = ({clock})())")
     lasso(page)
     times = page.evaluate("window.timing")
-    print(f"\n{n:,} rows × 4 panes: linked after {times['linked']:.0f} ms, known to Python after {times['python']:.0f} ms")
+    print(
+        f"\n{n:,} rows × 4 panes: linked after {times['linked']:.0f} ms, known to Python after"
+        f" {times['python']:.0f} ms"
+    )
     ((kind, count, _),) = heard(page)["events"]
     assert (kind, count) == ("select", int(page.get_attribute(ROOT, "data-selected")))
     assert 0 < count < n

@@ -1,4 +1,6 @@
-"""Several sessions on one app at once, each with rows of its own: nobody sees an error, nor a row of another."""
+"""Several sessions on one app at once, each with rows of its own: nobody sees an error, nor a row of
+another.
+"""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Panes of points drawn in software: a sample while the view moves, all points at rest, selections of all rows at any time."""
+"""Panes of points drawn in software: a sample while the view moves, all points at rest, selections of all
+rows at any time.
+"""
 
 import base64
 
@@ -10,25 +12,34 @@ from relcore.panes.page import script, style
 from relcore.panes.payload import ids_digest, payload_of
 from tests.browser.panes import ROOT, drag, pixels, zoom
 
-HOME = "{ send() {}, load: () => Promise.reject(), background: '#fff', scroller: () => null, content: () => null }"
+HOME = (
+    "{ send() {}, load: () => Promise.reject(), background: '#fff', scroller: () => null, content: () =>"
+    " null }"
+)
 
 
 @pytest.fixture
 def shown(page):
-    """``shown(n, dimensions)``: two panes of n rows; the page then has `scatter` and `again`, which draws them afresh."""
+    """``shown(n, dimensions)``: two panes of n rows; the page then has `scatter` and `again`, which draws
+    them afresh.
+    """
 
     def draw(n, dimensions=2):
         rng = np.random.default_rng(0)
-        panes = tuple(Pane(name, rng.normal(size=(n, dimensions)).astype(np.float32)) for name in ("first", "second"))
+        panes = tuple(
+            Pane(name, rng.normal(size=(n, dimensions)).astype(np.float32)) for name in ("first", "second")
+        )
         ids = np.array([f"r{row}" for row in range(n)], dtype=object)
         scene = Scene(panes, ids, rng.integers(-1, 4, n), ("a", "b", "c", "d"), anchors=np.array([3, 5]))
         settings = {"linkZoom": True, "height": 400, "fill": False, "dark": False, "tool": "lasso"}
-        content = base64.b64encode(payload_of(scene, version=ids_digest(scene), settings=settings).to_bytes()).decode()
+        content = base64.b64encode(
+            payload_of(scene, version=ids_digest(scene), settings=settings).to_bytes()
+        ).decode()
         page.set_content(
-            f"<style>{style()}</style><div id='host' style='width:900px'></div><script type='module'>{script('')}\n"
-            f"const bytes = Uint8Array.from(atob('{content}'), (letter) => letter.charCodeAt(0));\n"
-            f"window.again = () => {{ remove(host); window.scatter = render(host, unpack(bytes), {HOME}); }};\n"
-            "again();</script>"
+            f"<style>{style()}</style><div id='host' style='width:900px'></div><script"
+            f" type='module'>{script('')}\nconst bytes = Uint8Array.from(atob('{content}'), (letter) =>"
+            " letter.charCodeAt(0));\nwindow.again = () => { remove(host); window.scatter = render(host,"
+            f" unpack(bytes), {HOME}); }};\nagain();</script>"
         )
         shows(page, "points points")
         page.evaluate("scatter.setTool('lasso')")
@@ -47,7 +58,9 @@ def hold(page):
 
 
 def release(page):
-    page.evaluate("window.setTimeout = usual; for (const pane of scatter.panes) setTimeout(() => pane.redraw(), 200)")
+    page.evaluate(
+        "window.setTimeout = usual; for (const pane of scatter.panes) setTimeout(() => pane.redraw(), 200)"
+    )
 
 
 def selected(page):
@@ -99,7 +112,10 @@ def test_a_lasso_takes_rows_that_the_sample_leaves_out(page, shown):
 
 def test_of_a_large_solid_a_sample_is_drawn_and_every_row_can_be_selected(page, shown):
     shown(40_000, 3)
-    assert page.inner_text(".ls-density-key >> nth=0") == "30,000 of 40,000 rows drawn; every row can be selected"
+    assert (
+        page.inner_text(".ls-density-key >> nth=0")
+        == "30,000 of 40,000 rows drawn; every row can be selected"
+    )
     drag(page, 0, [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99)])
     page.wait_for_selector(f"{ROOT}[data-selected='40000']")
 
@@ -110,7 +126,9 @@ def test_a_smaller_solid_is_drawn_whole_and_says_nothing(page, shown):
 
 
 def test_a_sample_keeps_the_selected_rows_and_the_order_of_painting(page):
-    order = np.r_[np.arange(0, 1000, 2), np.arange(1, 1000, 2)].tolist()  # odd rows are selected and painted last
+    order = np.r_[
+        np.arange(0, 1000, 2), np.arange(1, 1000, 2)
+    ].tolist()  # odd rows are selected and painted last
     taken = "most.map((one) => [...thinned(order, order.map((_, row) => row % 2), one)])"
     few = page.evaluate(f"([order, most]) => {{ {script('')}\nreturn {taken}; }}", [order, [100, 900, 10]])
     for rows, most in zip(few, (100, 900, 10), strict=True):
@@ -120,7 +138,9 @@ def test_a_sample_keeps_the_selected_rows_and_the_order_of_painting(page):
         assert sum(row % 2 for row in rows) == most / 2 if most < 900 else 450
 
 
-FRAME = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"  # after what was asked for
+FRAME = (  # after what was asked for
+    "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"
+)
 
 
 def after_two_frames(page, first, second, told):
@@ -132,7 +152,11 @@ ZOOM = "for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: pane.
 
 
 @pytest.mark.parametrize(
-    "change", ["scatter.select(Uint32Array.of(1, 2))", "for (const pane of scatter.panes) pane.setPositions(other.slice(), 2)"]
+    "change",
+    [
+        "scatter.select(Uint32Array.of(1, 2))",
+        "for (const pane of scatter.panes) pane.setPositions(other.slice(), 2)",
+    ],
 )
 def test_no_picture_of_other_positions_or_another_selection_lies_under_a_sample(page, shown, change):
     shown(9000)
@@ -156,8 +180,8 @@ def test_a_density_that_comes_while_the_view_moves_is_seen_at_once(page, shown):
     shown(30_000)
     hold(page)
     dense = (
-        "{ const [pane] = scatter.panes; const places = Uint16Array.from(pane.units, (unit) => 32767 * (1 + unit));"
-        " pane.setPositions(places, 2); pane.setFlags(pane.flags, scatter.rows); pane.paint(); }"
+        "{ const [pane] = scatter.panes; const places = Uint16Array.from(pane.units, (unit) => 32767 * (1 +"
+        " unit)); pane.setPositions(places, 2); pane.setFlags(pane.flags, scatter.rows); pane.paint(); }"
     )
     told = "[scatter.panes[0].dense.asPoints, getComputedStyle(scatter.panes[0].density).visibility]"
     page.evaluate("for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: 0.9 })")
@@ -169,7 +193,8 @@ def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
     width = page.evaluate("scatter.panes[0].canvas.width")
     session = page.context.new_cdp_session(page)
     for ratio in (2, 1):
-        # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that does not draw them.
+        # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that
+        # does not draw them.
         metrics = {"width": 1360 + ratio, "height": 900, "deviceScaleFactor": ratio, "mobile": False}
         session.send("Emulation.setDeviceMetricsOverride", metrics)
         drawn = "width => scatter.panes.every((pane) => pane.canvas.width === width)"

@@ -12,7 +12,9 @@ from relcore.figures.style import LIGHT
 
 @pytest.fixture
 def folder(tmp_path):
-    """90 rows in 6 dimensions, and the same rotated, in two formats; both without ids, so their numbers pair them."""
+    """90 rows in 6 dimensions, and the same rotated, in two formats; both without ids, so their numbers
+    pair them.
+    """
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(90, 6)).astype(np.float32)
     rotation, _ = np.linalg.qr(rng.normal(size=(6, 6)))
@@ -25,7 +27,9 @@ def folder(tmp_path):
 
 
 def test_the_panes_show_the_two_files(page, serve, folder):
-    url = serve(env={"RELSCOPE_STORE": str(folder / "store")}, arguments=("a.npy", "b.parquet"), folder=folder)
+    url = serve(
+        env={"RELSCOPE_STORE": str(folder / "store")}, arguments=("a.npy", "b.parquet"), folder=folder
+    )
     page.goto(url)
     page.wait_for_selector(".ls-root[data-drawn]")
     assert len(json.loads(page.get_attribute(".ls-root", "data-views"))) == 4

@@ -1,4 +1,6 @@
-"""The exported page of the panes in a real Chromium, opened from the disk: no server answers, and nothing is asked."""
+"""The exported page of the panes in a real Chromium, opened from the disk: no server answers, and nothing
+is asked.
+"""
 
 import re
 from dataclasses import replace
@@ -25,7 +27,16 @@ def made_up():
     texts = np.array([f"The text of row {i}." for i in range(N)], dtype=object)
     notes = np.array([f"{i} times" for i in range(N)], dtype=object)
     classes = np.arange(N) % 3 - 1
-    return Scene(panes, ids, classes, ("even", "odd"), anchors=np.array([7, 9]), texts=texts, notes=notes, caption="Made up.")
+    return Scene(
+        panes,
+        ids,
+        classes,
+        ("even", "odd"),
+        anchors=np.array([7, 9]),
+        texts=texts,
+        notes=notes,
+        caption="Made up.",
+    )
 
 
 @pytest.fixture
@@ -117,7 +128,10 @@ def test_on_a_phone_every_tool_is_in_sight_whatever_is_selected(opened):
     drag(page, 0, [(0.002, 0.002), (0.998, 0.998)])
     selected(page, N)
     page.wait_for_function("document.querySelector('.ls-status').textContent === '400 of 400 selected'")
-    boxes = [one.bounding_box() for one in page.locator(".ls-toolbar > .ls-button, .ls-segments .ls-button, .ls-status").all()]
+    boxes = [
+        one.bounding_box()
+        for one in page.locator(".ls-toolbar > .ls-button, .ls-segments .ls-button, .ls-status").all()
+    ]
     shown = [box for box in boxes if box]
     assert len(shown) == 11
     assert min(box["x"] for box in shown) >= 0
@@ -159,7 +173,9 @@ def test_numbers_of_anchors_at_the_edges_stay_within_their_pane(opened):
 def test_the_name_of_a_class_of_one_row_does_not_cover_it(opened):
     cloud = np.array([[-1, -1], [1, 1], [-0.4, 0.3], [0.4, -0.3]])
     ids = np.array(["p", "q", "r", "s"], dtype=object)
-    page = opened(Scene((Pane("first", cloud),), ids, np.arange(4), ("one", "two", "three", "four"), named=True))
+    page = opened(
+        Scene((Pane("first", cloud),), ids, np.arange(4), ("one", "two", "three", "four"), named=True)
+    )
     plot = page.locator(".ls-plot").bounding_box()
     for row, name in ((2, "three"), (3, "four")):
         box = page.locator(".ls-name-group", has_text=name).bounding_box()

@@ -1,4 +1,6 @@
-"""A lasso in `relscope app --print-selection` comes out as one line of JSON, with the rows that the lasso holds."""
+"""A lasso in `relscope app --print-selection` comes out as one line of JSON, with the rows that the lasso
+holds.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""The parts of a pane of very many rows, run alone in the browser: its grid of rows, and its counts and colours."""
+"""The parts of a pane of very many rows, run alone in the browser: its grid of rows, and its counts and
+colours.
+"""
 
 import json
 
@@ -18,8 +20,13 @@ def run(page):
 
     def evaluate(expression, **values):
         parts = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in values.items()}
-        typed = [name for name, one in values.items() if isinstance(one, np.ndarray) and one.dtype == np.uint16]
-        names = "".join(f"const {name} = {'Uint16Array.from' if name in typed else ''}(given.{name});\n" for name in values)
+        typed = [
+            name for name, one in values.items() if isinstance(one, np.ndarray) and one.dtype == np.uint16
+        ]
+        names = "".join(
+            f"const {name} = {'Uint16Array.from' if name in typed else ''}(given.{name});\n"
+            for name in values
+        )
         return page.evaluate(f"given => {{ {script(names)}\nreturn ({expression}); }}", parts)
 
     return evaluate
@@ -40,7 +47,12 @@ POLYGONS = {
     "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
     "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
     "within one cell": [[30_000.1, 30_000.2], [30_090.3, 30_010.4], [30_050.5, 30_120.6]],
-    "beyond the picture": [[-30_000.5, -9.5], [40_000.5, -80_000.5], [99_000.5, 45_000.5], [20_000.5, 90_000.5]],
+    "beyond the picture": [
+        [-30_000.5, -9.5],
+        [40_000.5, -80_000.5],
+        [99_000.5, 45_000.5],
+        [20_000.5, 90_000.5],
+    ],
     "everything": [[-9.5, -9.5], [70_000.5, -9.5], [70_000.5, 70_000.5], [-9.5, 70_000.5]],
     "a box along cells": [[2_559.5, 2_559.5], [51_199.5, 2_559.5], [51_199.5, 51_199.5], [2_559.5, 51_199.5]],
     "a sliver": [[100.5, 100.5], [65_000.5, 65_100.5], [65_000.5, 65_099.5]],
@@ -84,12 +96,18 @@ SERVED = """(() => {
 
 
 def test_pictures_that_come_too_late_are_not_kept(run):
-    acts = "(async () => { serve('a'); serve('b'); loads[0].come(); loads[1].come(); await null; await null; return 0; })()"
+    acts = (
+        "(async () => { serve('a'); serve('b'); loads[0].come(); loads[1].come(); await null; await null;"
+        " return 0; })()"
+    )
     assert run(SERVED.replace("ACTS", acts)) == [0, ["a", "b"], 1]
 
 
 def test_pictures_that_could_not_be_had_are_asked_for_with_the_next_payload(run):
-    acts = "(async () => { serve('a'); loads[0].fail(); for (let i = 0; i < 9; i++) await null; serve('a'); return 0; })()"
+    acts = (
+        "(async () => { serve('a'); loads[0].fail(); for (let i = 0; i < 9; i++) await null; serve('a');"
+        " return 0; })()"
+    )
     assert run(SERVED.replace("ACTS", acts)) == [0, ["a", "a"], 0]
 
 
@@ -107,7 +125,9 @@ def even_odd(points, polygon):
 def test_a_lasso_leaves_out_rows_that_are_not_to_be_taken(run):
     steps = places()
     _, found = run(
-        "new RowGrid(steps).within(polygon, (row) => row % 3 === 0)", steps=steps.ravel(), polygon=POLYGONS["everything"]
+        "new RowGrid(steps).within(polygon, (row) => row % 3 === 0)",
+        steps=steps.ravel(),
+        polygon=POLYGONS["everything"],
     )
     assert found == len(range(0, len(steps), 3))
 
@@ -139,9 +159,18 @@ COUNTED = """((density) => {
 
 def counted(run, steps, looks, rectangle, brushed=False):
     found = run(
-        COUNTED, steps=steps.ravel(), looks=looks.astype(np.uint16), rectangle=rectangle, colors=COLORS, brushed=brushed
+        COUNTED,
+        steps=steps.ravel(),
+        looks=looks.astype(np.uint16),
+        rectangle=rectangle,
+        colors=COLORS,
+        brushed=brushed,
     )
-    return np.array(found["sums"]).reshape(17, 31, 2, 4), np.array(found["pixels"]).reshape(17, 31, 4), found["top"]
+    return (
+        np.array(found["sums"]).reshape(17, 31, 2, 4),
+        np.array(found["pixels"]).reshape(17, 31, 4),
+        found["top"],
+    )
 
 
 AWAY, LIT = 0x8000, 0x4000
@@ -207,6 +236,9 @@ def test_more_rows_are_stronger_and_rows_not_selected_are_pale_beside_selected_o
 def test_texts_are_found_one_by_one(run):
     texts = ["first", "", "an é and a 中", "last"]
     joined = list("\x1f".join(texts).encode())
-    assert run("[0, 1, 2, 3].map((row) => new TextColumn(Uint8Array.from(bytes)).at(row))", bytes=joined) == texts
+    assert (
+        run("[0, 1, 2, 3].map((row) => new TextColumn(Uint8Array.from(bytes)).at(row))", bytes=joined)
+        == texts
+    )
     assert run("new TextColumn(Uint8Array.from(bytes)).at(4) ?? null", bytes=joined) is None
     assert json.dumps(run("new TextColumn(new Uint8Array(0)).at(0)")) == '""'

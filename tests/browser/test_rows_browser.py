@@ -1,4 +1,6 @@
-"""Rows found while one types, and neighbours that are links: what is picked is selected, and the steps after it are undone."""
+"""Rows found while one types, and neighbours that are links: what is picked is selected, and the steps
+after it are undone.
+"""
 
 import re
 
@@ -41,19 +43,24 @@ def neighbour(page):
 
 def change_anchor_and_undo(page, identifier):
     """Make the inspected row an anchor, or no longer one, and take it back: the row stays selected."""
-    undo, change = page.locator(".st-key-history-undo button").first, page.locator(".st-key-inspector-anchor button").first
+    undo, change = (
+        page.locator(".st-key-history-undo button").first,
+        page.locator(".st-key-inspector-anchor button").first,
+    )
     assert undo.is_disabled()  # a selection is no step
     before = change.inner_text()
     change.click()
     page.wait_for_function(
-        "before => ![before, undefined].includes(document.querySelector('.st-key-inspector-anchor button')?.innerText)",
+        "before => ![before, undefined].includes(document.querySelector('.st-key-inspector-anchor"
+        " button')?.innerText)",
         arg=before,
     )
     settle(page)
     assert inspected(page) == identifier
     undo.click()
     page.wait_for_function(
-        "before => document.querySelector('.st-key-inspector-anchor button')?.innerText === before", arg=before
+        "before => document.querySelector('.st-key-inspector-anchor button')?.innerText === before",
+        arg=before,
     )
     settle(page)
     assert inspected(page) == identifier

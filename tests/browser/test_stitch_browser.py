@@ -1,4 +1,6 @@
-"""The Stitch page in a real Chromium: from the bundled words to a heat map, and from a cell to its confusion matrix."""
+"""The Stitch page in a real Chromium: from the bundled words to a heat map, and from a cell to its
+confusion matrix.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,26 @@ from tests.browser.panes import settle
 
 @pytest.fixture(scope="module")
 def url(serve, tmp_path_factory):
-    """An app whose store has the digits' four encodings: not trained, but turned and noisy pixels in their place."""
+    """An app whose store has the digits' four encodings: not trained, but turned and noisy pixels in their
+    place.
+    """
     folder = tmp_path_factory.mktemp("store")
     store, spec, rng = Store(folder), DatasetSpec("digits"), np.random.default_rng(0)
     dataset = load_dataset(spec)
-    pixels = np.array([np.asarray(item, dtype=np.float32).ravel() for item in dataset.items(0, len(dataset))]) / 16
+    pixels = (
+        np.array([np.asarray(item, dtype=np.float32).ravel() for item in dataset.items(0, len(dataset))]) / 16
+    )
     for number, name in enumerate(("mlp", "cnn", "residual", "vit")):
         encoder = SmallVision(name)
         turn = np.linalg.qr(rng.normal(size=(64, 64)))[0].astype(np.float32)
         rows = pixels @ turn + (0.1 + 0.5 * (number == 3)) * rng.normal(size=pixels.shape).astype(np.float32)
         title = f"{encoder.title} · {dataset.name}"
         space = LatentSpace(rows.astype(np.float32), dataset.ids, name=title, labels=dataset.labels)
-        facts = {"dataset_spec": spec.to_json(), "encoder": encoder_to_json(encoder), "output": encoder.outputs[0]}
+        facts = {
+            "dataset_spec": spec.to_json(),
+            "encoder": encoder_to_json(encoder),
+            "output": encoder.outputs[0],
+        }
         put_encoding(store, encoding_key(dataset.digest, encoder, encoder.outputs[0]), space, facts)
     return serve("app/main.py", env={"RELSCOPE_STORE": str(folder), "RELSCOPE_DATA": ""})
 
@@ -60,7 +70,11 @@ def chosen(page, label):
 def test_a_click_on_a_cell_shows_its_confusion_matrix(stitched):
     page = stitched
     page.locator(".js-plotly-plot").first.scroll_into_view_if_needed()
-    for row, column, encoder, head in ((3, 0, "ViT", "MLP"), (1, 2, "CNN", "Residual CNN"), (3, 0, "ViT", "MLP")):
+    for row, column, encoder, head in (
+        (3, 0, "ViT", "MLP"),
+        (1, 2, "CNN", "Residual CNN"),
+        (3, 0, "ViT", "MLP"),
+    ):
         page.mouse.click(*cell(page, 2, row, column))
         page.get_by_text(f"{encoder} → head of {head}", exact=True).wait_for()
         settle(page)

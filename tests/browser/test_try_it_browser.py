@@ -29,7 +29,11 @@ def made(serve, tmp_path_factory):
     specs, digests = [], {}
     for encoder in (TfidfSvd(20), TfidfSvd(30)):
         [space] = encode(dataset, encoder, store)
-        specs.append(encoding_spec(dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name))
+        specs.append(
+            encoding_spec(
+                dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name
+            )
+        )
         digests[specs[-1]] = space.digest
     file = folder / "session.json"
     file.write_text(to_session_file(Workspace(tuple(specs), *specs), digests), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The widget's script in a real Chromium with a model of our own in Jupyter's place; `tests/installed` has the real one."""
+"""The widget's script in a real Chromium with a model of our own in Jupyter's place; `tests/installed` has
+the real one.
+"""
 
 import base64
 from dataclasses import replace
@@ -49,13 +51,20 @@ def draw(anchors):
 
 @pytest.fixture
 def widget():
-    return PanesWidget(np.array([f"row {i}" for i in range(N)], dtype=object), draw, anchors=["row 0", "row 1"])
+    return PanesWidget(
+        np.array([f"row {i}" for i in range(N)], dtype=object), draw, anchors=["row 0", "row 1"]
+    )
 
 
 def state(widget):
     """What Python syncs, bytes as base64."""
-    traits = {name: getattr(widget, name) for name in set(widget.keys) if name.startswith(("_array", "_header"))}
-    return {name: base64.b64encode(one).decode() if isinstance(one, bytes) else one for name, one in traits.items()}
+    traits = {
+        name: getattr(widget, name) for name in set(widget.keys) if name.startswith(("_array", "_header"))
+    }
+    return {
+        name: base64.b64encode(one).decode() if isinstance(one, bytes) else one
+        for name, one in traits.items()
+    }
 
 
 def opened(page, widget, style=""):
@@ -98,11 +107,16 @@ def test_another_picture_shows_the_part_that_the_linked_panes_show(page, widget,
 
     def other(anchors):
         scene, rows = draw(anchors)
-        panes = [replace(pane, title="whitened") if i == changed else pane for i, pane in enumerate(scene.panes)]
+        panes = [
+            replace(pane, title="whitened") if i == changed else pane for i, pane in enumerate(scene.panes)
+        ]
         return replace(scene, panes=tuple(panes)), rows
 
     ids = np.array([f"row {i}" for i in range(N)], dtype=object)
-    page.evaluate("changed => window.change(changed)", state(PanesWidget(ids, other, anchors=["row 0", "row 1", "row 2"])))
+    page.evaluate(
+        "changed => window.change(changed)",
+        state(PanesWidget(ids, other, anchors=["row 0", "row 1", "row 2"])),
+    )
     page.wait_for_selector(f"{ROOT}[data-anchors='3']")
     assert page.get_by_text("whitened", exact=True).count() == 1
     assert views(page) == ([[0, 0, 1]] * 2 if changed == 0 else zoomed)
@@ -111,20 +125,29 @@ def test_another_picture_shows_the_part_that_the_linked_panes_show(page, widget,
 # Browsers compute colours in the notation of their source: marimo's are color(srgb …).
 @pytest.mark.parametrize(
     ("background", "theme"),
-    [("color(srgb 1 1 1)", "light"), ("color(srgb 0.07 0.07 0.07)", "dark"), ("oklch(0.98 0 0)", "light"), ("#111", "dark")],
+    [
+        ("color(srgb 1 1 1)", "light"),
+        ("color(srgb 0.07 0.07 0.07)", "dark"),
+        ("oklch(0.98 0 0)", "light"),
+        ("#111", "dark"),
+    ],
 )
 def test_the_theme_follows_the_page_in_any_notation_of_its_colour(page, widget, background, theme):
     style = f"html {{ background: {background} }} body {{ background: color(srgb .5 .5 .5 / 0) }}"
     opened(page, widget, style).wait_for_selector(f"{ROOT}[data-drawn][data-theme={theme}]", timeout=10_000)
 
 
-# VS Code names the kind of its theme on `body` and puts the colours on `html`; other homes leave all to the browser.
+# VS Code names the kind of its theme on `body` and puts the colours on `html`; other homes leave all to the
+# browser.
 @pytest.mark.parametrize(
     ("style", "change"),
     [
         (".night { background: #111 }", "document.documentElement.classList.add('night')"),
         ("[data-theme=night] body { background: #111 }", "document.documentElement.dataset.theme = 'night'"),
-        ("[data-vscode-theme-kind=vscode-dark] { background: #111 }", "document.body.dataset.vscodeThemeKind = 'vscode-dark'"),
+        (
+            "[data-vscode-theme-kind=vscode-dark] { background: #111 }",
+            "document.body.dataset.vscodeThemeKind = 'vscode-dark'",
+        ),
         ("html {}", "document.documentElement.style.setProperty('--vscode-editor-background', '#111')"),
         ("html { color-scheme: light dark }", None),
     ],
@@ -204,7 +227,9 @@ def test_a_click_or_a_hover_on_a_row_means_nothing_among_other_rows(page, widget
     box = page.locator(".ls-plot").nth(0).locator(".ls-star").nth(0).bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector(".ls-tip:not([hidden])")
-    page.locator(".ls-chip").nth(0).evaluate("chip => chip.dispatchEvent(new MouseEvent('click', { detail: 1 }))")
+    page.locator(".ls-chip").nth(0).evaluate(
+        "chip => chip.dispatchEvent(new MouseEvent('click', { detail: 1 }))"
+    )
     assert page.evaluate("window.held.size") == 2
     page.evaluate("changed => window.change(changed)", state(other_rows()))
     page.get_by_text("first", exact=True).first.wait_for()
@@ -235,7 +260,10 @@ def test_a_pane_that_the_browser_stops_drawing_says_so_until_it_is_back(page, wi
     page.add_init_script("window.relscopePoints = 'webgl'")
     opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
     before = pixels(page, 0)
-    lose = "window.taken = document.querySelector('.ls-points').getContext('webgl2').getExtension('WEBGL_lose_context')"
+    lose = (
+        "window.taken ="
+        " document.querySelector('.ls-points').getContext('webgl2').getExtension('WEBGL_lose_context')"
+    )
     page.evaluate(f"() => {{ {lose}; window.taken.loseContext(); }}")
     page.get_by_text("The browser has stopped drawing points").first.wait_for()
     page.evaluate("window.taken.restoreContext()")
@@ -253,23 +281,19 @@ def test_escape_in_a_list_gives_the_keys_back_to_the_panes(page, widget):
 
 
 def test_without_webgl_the_panes_are_drawn_too(page, widget):
-    page.add_init_script(
-        """const known = HTMLCanvasElement.prototype.getContext;
+    page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
         HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
           return kind === "webgl2" ? null : known.call(this, kind, ...rest);
-        };"""
-    )
+        };""")
     opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
     assert page.get_by_role("alert").count() == 0
 
 
 def test_a_cell_that_cannot_draw_says_so_until_it_can(page, widget):
-    page.add_init_script(
-        """const known = HTMLCanvasElement.prototype.getContext;
+    page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
         HTMLCanvasElement.prototype.getContext = function (...given) {
           return window.allowed ? known.apply(this, given) : null;
-        };"""
-    )
+        };""")
     opened(page, widget)
     page.get_by_role("alert").wait_for()
     assert page.locator(ROOT).count() == 0
@@ -280,5 +304,7 @@ def test_a_cell_that_cannot_draw_says_so_until_it_can(page, widget):
 
 def test_a_cell_without_its_data_says_what_to_do(page, widget):
     page.goto("about:blank")
-    page.evaluate(MODEL, [widget._esm, {name: one for name, one in state(widget).items() if name != "_array_pane1"}])
+    page.evaluate(
+        MODEL, [widget._esm, {name: one for name, one in state(widget).items() if name != "_array_pane1"}]
+    )
     page.get_by_role("alert").filter(has_text="run this cell again").wait_for(timeout=10_000)

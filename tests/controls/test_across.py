@@ -1,4 +1,6 @@
-"""A head of one space on another: labels at random are answered as chance would, whichever rows the two have in common."""
+"""A head of one space on another: labels at random are answered as chance would, whichever rows the two
+have in common.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ STATES = range(8)
 
 
 def spaces(rows, d, state, labels):
-    """The same things through two encoders that are turns of one another, each with its own part of the rows."""
+    """The same things through two encoders that are turns of one another, each with its own part of the
+    rows.
+    """
     rng = np.random.default_rng(state)
     n = len(labels)
     everything = rng.normal(size=(n, d))
@@ -40,14 +44,16 @@ def overlaps(labels):
 
 @pytest.mark.parametrize("shared", ["all", "one more", "half"])
 def test_random_labels_are_answered_as_often_as_chance(shared):
-    # d near n: a head learns its training rows by heart, so a test row that it was trained on would be answered rightly.
-    # Answers that know nothing of the labels are right with p = 1/2 each; over 8 states of about n/5 test rows the share has a
-    # standard error of sqrt(.25 / asked). Splits that depend on
-    # how many rows a space has leak up to four fifths of the test rows: .71 and .64.
+    # d near n: a head learns its training rows by heart, so a test row that it was trained on would be
+    # answered rightly. Answers that know nothing of the labels are right with p = 1/2 each; over 8 states of
+    # about n/5 test rows the share has a standard error of sqrt(.25 / asked). Splits that depend on how many
+    # rows a space has leak up to four fifths of the test rows: .71 and .64.
     n, right, asked = 240, dict.fromkeys(METHODS, 0.0), 0
     for state in STATES:
         labels = np.random.default_rng([state, 1]).permutation(np.arange(n) % 2).astype(str)
-        result = head_across(*spaces(overlaps(labels)[shared], 200, state, labels), StitchSpec(METHODS, random_states=(state,)))
+        result = head_across(
+            *spaces(overlaps(labels)[shared], 200, state, labels), StitchSpec(METHODS, random_states=(state,))
+        )
         asked += result.n
         for method in METHODS:
             right[method] += result.accuracy[method] * result.n
@@ -58,25 +64,30 @@ def test_random_labels_are_answered_as_often_as_chance(shared):
 
 @pytest.mark.parametrize("shared", ["all", "one more", "half"])
 def test_a_rare_class_gains_nothing(shared):
-    # One class of 5 %: answers that know nothing of the labels can at best be as good as always the other class.
+    # One class of 5 %: answers that know nothing of the labels can at best be as good as always the other
+    # class.
     n = 240
     for state in STATES:
         labels = np.where(np.random.default_rng([state, 2]).permutation(n) < 12, "rare", "usual")
-        result = head_across(*spaces(overlaps(labels)[shared], 60, state, labels), StitchSpec(METHODS, random_states=(state,)))
+        result = head_across(
+            *spaces(overlaps(labels)[shared], 60, state, labels), StitchSpec(METHODS, random_states=(state,))
+        )
         error = np.sqrt(0.05 * 0.95 / result.n)
         assert max(result.accuracy.values()) <= result.chance + 3.5 * error
         assert result.ceiling <= result.chance + 3.5 * error
 
 
 def test_anchors_that_are_rows_of_both_spaces_give_nothing_away():
-    # A third of the rows are anchors, paired, of unrelated spaces with the same random labels: least squares reproduces its
-    # anchors, so heads would answer those rightly if they were asked.
+    # A third of the rows are anchors, paired, of unrelated spaces with the same random labels: least squares
+    # reproduces its anchors, so heads would answer those rightly if they were asked.
     n, d, right, asked = 210, 40, dict.fromkeys(METHODS, 0.0), 0
     for state in STATES:
         rng = np.random.default_rng([state, 3])
         labels = rng.permutation(np.arange(n) % 2).astype(str)
         ids = [f"r{row}" for row in range(n)]
-        home, away = (LatentSpace(rng.normal(size=(n, d)), ids, name=name, labels=labels) for name in ("home", "away"))
+        home, away = (
+            LatentSpace(rng.normal(size=(n, d)), ids, name=name, labels=labels) for name in ("home", "away")
+        )
         spec = StitchSpec(METHODS, random_states=(state,))
         result = head_across(home, away, home.vectors[: n // 3], away.vectors[: n // 3], spec)
         asked += result.n

@@ -1,4 +1,6 @@
-"""Unrelated spaces never fit, related ones do, and scores of unrelated ones are at chance on held-out rows."""
+"""Unrelated spaces never fit, related ones do, and scores of unrelated ones are at chance on held-out
+rows.
+"""
 
 import numpy as np
 import pytest
@@ -16,20 +18,25 @@ SEEDED = [(107, 50, 4), (200, 50, 3), (438, 384, 1), (700, 200, 1)]  # rows, dim
 def noise(n, d, state):
     """Two spaces of unrelated Gaussian rows, and 15 pairs at random."""
     rng = np.random.default_rng((n, d, state))
-    spaces = (LatentSpace(rng.normal(size=(n, d)), [f"{name}{row}" for row in range(n)], name=name) for name in "st")
+    spaces = (
+        LatentSpace(rng.normal(size=(n, d)), [f"{name}{row}" for row in range(n)], name=name) for name in "st"
+    )
     return (*spaces, [(f"s{row}", f"t{row}") for row in range(15)])
 
 
 @pytest.mark.parametrize(("n", "d", "draws"), SEEDED)
 def test_noise_does_not_fit_from_seeds(n, d, draws):
-    """The verdict asks for four standard errors above all draws of the chance level: 1 in 10,000 a draw, so none of 9.
+    """The verdict asks for four standard errors above all draws of the chance level: 1 in 10,000 a draw, so
+    none of 9.
 
     The former verdict said "fit" in 12 of 12 at (107, 50), 8 of 12 at (200, 50) and 4 of 4 at the others.
     """
     verdicts = []
     for state in range(draws):
         source, target, seeds = noise(n, d, state)
-        verdicts.append(bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=state).verdict)
+        verdicts.append(
+            bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=state).verdict
+        )
     assert "fits" not in verdicts
 
 
@@ -44,9 +51,9 @@ def test_noise_does_not_fit_without_seeds_and_that_cannot_be_told():
 def test_held_out_rows_of_noise_are_at_the_chance_level():
     """The statistic itself: over 12 draws its mean lies within 4 standard errors of the chance level's mean.
 
-    One draw's mean CSLS over about 92 rows has a standard error of .009 and its four draws of the chance level as much each,
-    so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. The former statistic, of rows that the rotation
-    was fitted to, lay .2 above.
+    One draw's mean CSLS over about 92 rows has a standard error of .009 and its four draws of the chance
+    level as much each, so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. The former
+    statistic, of rows that the rotation was fitted to, lay .2 above.
     """
     differences = []
     for state in range(12):
@@ -67,14 +74,18 @@ def test_words_fit(n_seeds, limit):
 
 
 def test_true_anchors_of_unrelated_spaces_tell_nothing_about_held_out_rows():
-    """z = (score − chance level's mean) / its standard deviation has mean 0 and deviation 1, over 9 draws 0 ± 1 / 3.
+    """z = (score − chance level's mean) / its standard deviation has mean 0 and deviation 1, over 9 draws 0 ±
+    1 / 3.
 
-    Four standard errors are 4 / 3. Scored on all rows, the anchors among them, z is above 10: the former scores.
+    Four standard errors are 4 / 3. Scored on all rows, the anchors among them, z is above 10: the former
+    scores.
     """
     z, flattered = [], []
     for state in range(9):
         rng = np.random.default_rng((300, state))
-        source, target = (LatentSpace(rng.normal(size=(300, 60)), [f"r{row}" for row in range(300)]) for _ in range(2))
+        source, target = (
+            LatentSpace(rng.normal(size=(300, 60)), [f"r{row}" for row in range(300)]) for _ in range(2)
+        )
         ids = source.ids[rng.permutation(300)[:100]]
         found = np.r_[ids[:15], rng.permutation(ids[15:])]  # the seeds are right, the rest is found at random
         anchors = tuple(zip(ids.tolist(), found.tolist(), strict=True))
@@ -82,7 +93,9 @@ def test_true_anchors_of_unrelated_spaces_tell_nothing_about_held_out_rows():
         scores = relative_scores(source, target, result)
         z.append([_standardised(scores[form][metric]) for form in scores for metric in ("jaccard", "mrr")])
         assert {score.n for by_metric in scores.values() for score in by_metric.values()} == {200}
-        flattered.append(_standardised(relative_scores(source, target, result, as_published=True)["ground truth"]["mrr"]))
+        flattered.append(
+            _standardised(relative_scores(source, target, result, as_published=True)["ground truth"]["mrr"])
+        )
     assert np.shape(z) == (9, 6)
     assert np.abs(np.mean(z, axis=0)).max() < 4 / 3
     assert np.mean(flattered) > 10

@@ -1,4 +1,6 @@
-"""Notes beside scores: there where a few rows, or anchors in one place, decide them; nowhere in ordinary spaces."""
+"""Notes beside scores: there where a few rows, or anchors in one place, decide them; nowhere in ordinary
+spaces.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +9,15 @@ from relcore.base.numbers import short
 from relcore.encoders.words import load_words
 from relcore.represent.anchors import coinciding_anchors
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, cautions, held_out, represent, score_notes, score_pair
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    cautions,
+    held_out,
+    represent,
+    score_notes,
+    score_pair,
+)
 from relcore.spaces.space import LatentSpace, match
 
 N, D = 400, 20
@@ -19,7 +29,10 @@ def spaces(random_state, tail=None):
     rng = np.random.default_rng(random_state)
     hidden = rng.normal(size=(N, 8))
     lengths = 1 if tail is None else rng.lognormal(sigma=tail, size=(N, 1))
-    return [lengths * (hidden @ rng.normal(size=(8, D)) + 0.3 * rng.normal(size=(N, D)) + rng.normal(size=D)) for _ in range(2)]
+    return [
+        lengths * (hidden @ rng.normal(size=(8, D)) + 0.3 * rng.normal(size=(N, D)) + rng.normal(size=D))
+        for _ in range(2)
+    ]
 
 
 def told(X, Y, anchors=ANCHORS):
@@ -31,7 +44,9 @@ def told(X, Y, anchors=ANCHORS):
     return score_notes(scores) + cautions(pair, anchors)
 
 
-@pytest.mark.parametrize("tail", [None, 0.5])  # rows of similar lengths, and of lengths as unequal as those of words
+@pytest.mark.parametrize(
+    "tail", [None, 0.5]
+)  # rows of similar lengths, and of lengths as unequal as those of words
 def test_ordinary_spaces_have_no_note(tail):
     assert [told(*spaces(state, tail)) for state in range(8)] == [[]] * 8
 
@@ -50,7 +65,9 @@ def test_a_row_that_decides_cka_is_named_with_the_score_without_it():
     X[77] *= 1000
     assert linear_cka(X, Y) < 0.05 < 0.5 < without
     score = linear_cka(X, Y, ids=np.array(IDS))
-    assert score.note == f"One long row, 'w77', decides this score; CKA of the other rows is {short(without)}."
+    assert (
+        score.note == f"One long row, 'w77', decides this score; CKA of the other rows is {short(without)}."
+    )
     notes = told(X, Y)
     assert any(note.startswith("linear CKA (absolute)") and score.note in note for note in notes)
     assert any(note.startswith("One long row, 'w77', moves the mean of 'A'") for note in notes)
@@ -60,7 +77,9 @@ def test_some_rows_that_decide_cka_together_are_named():
     X, Y = spaces(1)
     X[[3, 50, 77, 99]] *= 1000
     note = linear_cka(X, Y, ids=np.array(IDS)).note
-    assert note.startswith("4 long rows, 'w3', 'w50', 'w77', …, decide this score; CKA of the other rows is .")
+    assert note.startswith(
+        "4 long rows, 'w3', 'w50', 'w77', …, decide this score; CKA of the other rows is ."
+    )
 
 
 def test_a_long_row_that_changes_nothing_has_no_note():

@@ -1,4 +1,6 @@
-"""Class agreement of unrelated spaces lies in its chance band: few rows, many anchors, d near n, one rare class."""
+"""Class agreement of unrelated spaces lies in its chance band: few rows, many anchors, d near n, one rare
+class.
+"""
 
 import numpy as np
 import pytest
@@ -8,8 +10,14 @@ from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, re
 from relcore.spaces.space import LatentSpace, match
 
 DRAWS = 25
-# (n, d, anchors, shares of the classes): a third of few rows anchors, d near n, one rare class, more classes than neighbours
-SETTINGS = [(60, 5, 20, [0.5, 0.5]), (90, 80, 30, [1 / 3] * 3), (90, 5, 30, [0.95, 0.05]), (90, 5, 30, [0.1] * 10)]
+# (n, d, anchors, shares of the classes): a third of few rows anchors, d near n, one rare class, more classes
+# than neighbours
+SETTINGS = [
+    (60, 5, 20, [0.5, 0.5]),
+    (90, 80, 30, [1 / 3] * 3),
+    (90, 5, 30, [0.95, 0.05]),
+    (90, 5, 30, [0.1] * 10),
+]
 
 
 @pytest.mark.parametrize("convention", ["paper", "mutual"])

@@ -5,12 +5,20 @@ import pytest
 
 from relcore.encoders.words import load_words
 from relcore.represent.anchors import select_anchors
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_differences, score_pair
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    held_out,
+    represent,
+    score_differences,
+    score_pair,
+)
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
 
 DRAWS = 25
-# (n, d, anchors): few rows of which a third are anchors, d near n, one dimension, in which most rows are equally near
+# (n, d, anchors): few rows of which a third are anchors, d near n, one dimension, in which most rows are
+# equally near
 SETTINGS = [(60, 5, 20), (90, 80, 30), (90, 1, 30)]
 
 
@@ -29,17 +37,22 @@ def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, conv
         anchors = select_anchors(pair.source, n_anchors, random_state=draw)
         split = held_out(pair, anchors)
         for form in REPRESENTATIONS if d > 1 else ("absolute", "relative"):
-            scores = score_pair(*represent(pair, form, anchors, ProjectionSpec()), split, k=5, convention=convention)
+            scores = score_pair(
+                *represent(pair, form, anchors, ProjectionSpec()), split, k=5, convention=convention
+            )
             for metric, score in scores.items():
                 above[form, metric] = above.get((form, metric), 0) + (score > score.null.high + 1e-9)
                 counted[form, metric] = counted.get((form, metric), 0) + 1
-    # 2.5 % of 25 draws is .6; 5 or more come once in 2,000 times. On rows with the anchors among them it is 25 of 25.
+    # 2.5 % of 25 draws is .6; 5 or more come once in 2,000 times. On rows with the anchors among them it is
+    # 25 of 25.
     assert set(counted.values()) == {DRAWS}
     assert {name: count for name, count in above.items() if count > 4} == {}
 
 
 def test_the_fault_that_this_is_about():
-    """n = 1,000, d = 100, 300 anchors: with the anchors among the scored rows relative MRR was .29, Procrustes cosine .144."""
+    """n = 1,000, d = 100, 300 anchors: with the anchors among the scored rows relative MRR was .29,
+    Procrustes cosine .144.
+    """
     pair = unrelated(1000, 100, 0)
     anchors = select_anchors(pair.source, 300)
     for form, metric, flattered in (("relative", "mrr", 0.2), ("procrustes", "cosine", 0.1)):
@@ -55,7 +68,9 @@ def test_as_noisy_a_space_as_before_shows_no_arrow():
         source = unrelated(120, 8, draw).source
         noise = np.random.default_rng(draw).normal(size=(2, 120, 8))
         before, now = ((source.vectors, source.vectors + one) for one in noise)
-        for metric, one in score_differences(before, now, Split.held_out(source.ids, np.arange(30)), k=5).items():
+        for metric, one in score_differences(
+            before, now, Split.held_out(source.ids, np.arange(30)), k=5
+        ).items():
             clear[metric] += one.is_clear
     assert max(clear.values()) <= 5  # 5 % of 25 is 1.25; more than 5 come once in 800 times
 

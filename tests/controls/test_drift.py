@@ -1,7 +1,9 @@
-"""Negative controls of the drift gate: numeric noise and rotations raise no alarm that they should not, at several sizes.
+"""Negative controls of the drift gate: numeric noise and rotations raise no alarm that they should not, at
+several sizes.
 
-Each alarm has a chance of .5 % per quantity by thresholds of zero, and a situation has two, and two again for its classes: 2 %.
-With 40 draws of two situations 1.6 alarms are expected; 8 or more have a probability below .001.
+Each alarm has a chance of .5 % per quantity by thresholds of zero, and a situation has two, and two again for
+its classes: 2 %. With 40 draws of two situations 1.6 alarms are expected; 8 or more have a probability below
+.001.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ def drift_of(n, d, draw, change=lambda X, rng: X, repeated=False):
     labels[labels == "d"] = np.where(rng.random(np.count_nonzero(labels == "d")) < 0.3, "d", "a")
     pair = [
         LatentSpace(one, [str(row) for row in range(n)], labels=labels, name=name)
-        for name, one in (("old", jittered(base, JITTER, rng)), ("new", change(jittered(base, JITTER, rng), rng)))
+        for name, one in (
+            ("old", jittered(base, JITTER, rng)),
+            ("new", change(jittered(base, JITTER, rng), rng)),
+        )
     ]
     return DriftCheck(random_state=draw).run(pair)
 
@@ -64,7 +69,9 @@ def test_unrelated_versions_always_alarm_and_say_so():
 
 def test_related_versions_are_not_called_unrelated():
     for draw in range(12):
-        assert not drift_of(*SIZES[draw % 3], draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)).unrelated
+        assert not drift_of(
+            *SIZES[draw % 3], draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)
+        ).unrelated
 
 
 def int8(X, rng):
@@ -73,9 +80,13 @@ def int8(X, rng):
 
 
 def test_what_is_planted_is_found():
-    """Noise of a third of a row; int8, by thresholds of zero alone: every draw, at sizes that leave a margin."""
+    """Noise of a third of a row; int8, by thresholds of zero alone: every draw, at sizes that leave a
+    margin.
+    """
     for draw in range(1, 12, 3):
-        assert alarms(drift_of(200, 12, draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)), Thresholds())[0]
+        assert alarms(
+            drift_of(200, 12, draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)), Thresholds()
+        )[0]
         coarse = drift_of(400, 30, draw, int8)
         assert alarms(coarse, STRICT)[0]
         assert not alarms(coarse, Thresholds()).any()

@@ -1,4 +1,6 @@
-"""Inversion between unrelated spaces: every method, the δ × ω grid and its best cell lie where chance puts them."""
+"""Inversion between unrelated spaces: every method, the δ × ω grid and its best cell lie where chance puts
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,9 @@ def deviations(score: Score) -> float:
 @pytest.mark.parametrize("tuned", [False, True], ids=["given", "auto"])
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
 def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
-    # Given the anchors, the held-out rows of the target can be permuted at will: the band is exact, so over 6 states the mean
-    # deviation is normal with variance 1/6, and each is normal. Scored on the anchors, too, least squares is 20 of them off.
+    # Given the anchors, the held-out rows of the target can be permuted at will: the band is exact, so over 6
+    # states the mean deviation is normal with variance 1/6, and each is normal. Scored on the anchors, too,
+    # least squares is 20 of them off.
     found: dict[str, list[float]] = {}
     for state in STATES:
         pair = unrelated(n, d, state)
@@ -52,26 +55,33 @@ def test_the_best_cell_of_the_grid_lies_in_the_band_of_the_best(n, d, k):
     outside, grids = 0, []
     for state in STATES:
         pair = unrelated(n, d, 100 + state)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:k]), SweepSpec(deltas=(0.0, 0.5, 0.7), omegas=(1, 4), random_state=state))
+        sweep = inversion_sweep(
+            pair, tuple(pair.ids[:k]), SweepSpec(deltas=(0.0, 0.5, 0.7), omegas=(1, 4), random_state=state)
+        )
         best = sweep.table()["cosine"].max()
         outside += not sweep.best_chance.low <= best <= sweep.best_chance.high
         split = Split.held_out(pair.ids, np.arange(k), state)
-        grids.append(inversion_grid(pair.source.vectors, pair.target.vectors, split, (0.5,), (4,))["cosine"].item())
+        grids.append(
+            inversion_grid(pair.source.vectors, pair.target.vectors, split, (0.5,), (4,))["cosine"].item()
+        )
         assert sweep.n_rows == n - k
     assert outside <= 2
-    # The mean cosine of m unrelated unit rows of width d has a standard error of 1/sqrt(m d), √d at least the rank of what is
-    # recovered: 3.5 of them, and as much again for what the mean row leaves.
+    # The mean cosine of m unrelated unit rows of width d has a standard error of 1/sqrt(m d), √d at least the
+    # rank of what is recovered: 3.5 of them, and as much again for what the mean row leaves.
     rank = min(k, d) / 2  # the recovered rows are not spread over all directions alike
     assert abs(np.mean(grids)) < 3.5 / np.sqrt(len(grids) * (n - k) * rank) + 1 / (n - k)
 
 
 def test_random_labels_are_read_as_often_as_chance():
-    # Answers that know nothing of the labels are right in a share p = 1/4 of n_test; seven grids, their cells share the rows.
+    # Answers that know nothing of the labels are right in a share p = 1/4 of n_test; seven grids, their cells
+    # share the rows.
     right = asked = 0
     for state in range(7):
         labels = np.random.default_rng([state, 1]).permutation(np.arange(400) % 4).astype(str)
         pair = unrelated(400, 12, state, labels)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:130]), SweepSpec(deltas=(0.5,), omegas=(4,), random_state=state))
+        sweep = inversion_sweep(
+            pair, tuple(pair.ids[:130]), SweepSpec(deltas=(0.5,), omegas=(4,), random_state=state)
+        )
         right, asked = right + sweep.table()["accuracy"].item() * sweep.n_test, asked + sweep.n_test
         right, asked = right + sweep.not_stitched * sweep.n_test, asked + sweep.n_test
     # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
@@ -79,11 +89,14 @@ def test_random_labels_are_read_as_often_as_chance():
 
 
 def test_a_rare_class_of_random_labels_gains_nothing():
-    # One class of 3 %: always answering the other is right in 97 %, and answers that know nothing can only do worse.
+    # One class of 3 %: always answering the other is right in 97 %, and answers that know nothing can only do
+    # worse.
     for state in range(5):
         rng = np.random.default_rng([state, 2])
         labels = np.where(rng.permutation(300) < 9, "rare", "usual")
         pair = unrelated(300, 30, state, labels)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:100]), SweepSpec(deltas=(0.5,), omegas=(2,), random_state=state))
+        sweep = inversion_sweep(
+            pair, tuple(pair.ids[:100]), SweepSpec(deltas=(0.5,), omegas=(2,), random_state=state)
+        )
         error = np.sqrt(0.03 * 0.97 / sweep.n_test)
         assert sweep.table()["accuracy"].item() <= sweep.chance + 3.5 * error

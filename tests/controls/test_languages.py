@@ -1,4 +1,6 @@
-"""Partners among unrelated rows and classes by captions that mean nothing: as many are found as chance finds."""
+"""Partners among unrelated rows and classes by captions that mean nothing: as many are found as chance
+finds.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ STATES = range(8)
 
 @pytest.mark.parametrize(("n", "d", "k"), [(200, 30, 66), (180, 150, 60)])
 def test_no_partner_is_found_among_unrelated_rows(n, d, k):
-    # Given the anchors, the other rows of one space can be permuted at will: each of the n − k rows finds its partner with
-    # probability 1 / (n − k), so over 8 draws about 8 do (Poisson). 20 or more have probability 2e-4.
+    # Given the anchors, the other rows of one space can be permuted at will: each of the n − k rows finds its
+    # partner with probability 1 / (n − k), so over 8 draws about 8 do (Poisson). 20 or more have probability
+    # 2e-4.
     found, above = dict.fromkeys(METHODS, 0.0), 0
     for state in STATES:
         rng = np.random.default_rng([state, n])
@@ -27,16 +30,18 @@ def test_no_partner_is_found_among_unrelated_rows(n, d, k):
         for method in METHODS:
             found[method] += result.scores[method]["first"] * (n - k)
             above += sum(
-                float(result.scores[method][metric]) > result.scores[method][metric].null.high for metric in ("mrr", "jaccard")
+                float(result.scores[method][metric]) > result.scores[method][metric].null.high
+                for metric in ("mrr", "jaccard")
             )
     assert max(found.values()) < 20, found
-    # Above the band with probability .025 to .05 (the distribution of MRR leans to the right): 80 scores, whose methods share
-    # their rows; 16 of them would be a fifth.
+    # Above the band with probability .025 to .05 (the distribution of MRR leans to the right): 80 scores,
+    # whose methods share their rows; 16 of them would be a fifth.
     assert above < 16
 
 
 def test_captions_that_mean_nothing_name_as_many_as_chance():
-    # The pictures are noise, so nothing tells their classes: p = 1/4. The spread over 60 draws gives the standard error.
+    # The pictures are noise, so nothing tells their classes: p = 1/4. The spread over 60 draws gives the
+    # standard error.
     accuracies = []
     for state in range(60):
         rng = np.random.default_rng([state, 21])

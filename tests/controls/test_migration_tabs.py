@@ -1,4 +1,6 @@
-"""The tabs of a migration between unrelated models: no threshold is restored, no residual predicted, no order better."""
+"""The tabs of a migration between unrelated models: no threshold is restored, no residual predicted, no
+order better.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def unrelated(state, n=120):
 def outcomes_of(kind, **settings):
     """Of one task on each draw."""
     for state in range(DRAWS):
-        yield kind(migration=Migration(n_pairs=60, random_state=state), **SETTINGS, **settings).run(unrelated(state))
+        yield kind(migration=Migration(n_pairs=60, random_state=state), **SETTINGS, **settings).run(
+            unrelated(state)
+        )
 
 
 @pytest.mark.parametrize("system", ["bridge", "re-embed"])
@@ -37,7 +41,9 @@ def test_no_residual_is_predicted_and_no_order_is_better():
     outcomes = list(outcomes_of(PartialReembedding))
     skills = np.array([outcome.skill for outcome in outcomes])
     assert skills.mean() < 0  # a mean of ten unrelated values: −.1 and below
-    gains = np.array([one.curve("residual").quality.mean() - one.curve("random").quality.mean() for one in outcomes])
+    gains = np.array(
+        [one.curve("residual").quality.mean() - one.curve("random").quality.mean() for one in outcomes]
+    )
     assert abs(gains.mean()) < 3 * gains.std(ddof=1) / np.sqrt(DRAWS)
 
 

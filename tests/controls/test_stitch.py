@@ -10,7 +10,16 @@ import pytest
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
-METHODS = ("relative", "whitened", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares", "affine")
+METHODS = (
+    "relative",
+    "whitened",
+    "irp-pruned",
+    "irp-ridge",
+    "irp-whitened",
+    "procrustes",
+    "least-squares",
+    "affine",
+)
 STATES = range(6)
 # Rows, widths, anchors: few rows with a third of them anchors, and widths near the number of rows.
 SHAPES = [(240, 20, 80), (180, 160, 60)]
@@ -21,7 +30,9 @@ def made(vectors, labels, name):
 
 
 def share_right(results, method, cells):
-    """Share of right answers over all results and these (encoder, head) cells, and how many rows were asked about."""
+    """Share of right answers over all results and these (encoder, head) cells, and how many rows were
+    asked about.
+    """
     right = asked = 0
     for result in results:
         for cell in cells:
@@ -33,8 +44,8 @@ def share_right(results, method, cells):
 @pytest.mark.parametrize(("n", "d", "k"), SHAPES)
 @pytest.mark.parametrize("named", [False, True], ids=["chosen anchors", "anchors of the session"])
 def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
-    # Answers that know nothing of the labels are right with p = 1/3. The four cells of a row are not independent: the standard
-    # error is at most that of one of them.
+    # Answers that know nothing of the labels are right with p = 1/3. The four cells of a row are not
+    # independent: the standard error is at most that of one of them.
     results = []
     for state in STATES:
         rng = np.random.default_rng([state, n])
@@ -49,11 +60,13 @@ def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
             assert share == pytest.approx(1 / 3, abs=3.5 * np.sqrt(2 / 9 / asked)), (method, cells)
 
 
-@pytest.mark.parametrize("method", ["least-squares", "affine", "procrustes", "irp-ridge", "relative", "whitened"])
+@pytest.mark.parametrize(
+    "method", ["least-squares", "affine", "procrustes", "irp-ridge", "relative", "whitened"]
+)
 def test_rows_of_noise_are_answered_as_often_as_chance_though_anchors_are_carried_over_exactly(method):
-    # The encoder knows nothing of the classes, the head's own space all of them. A map fitted on fewer anchors than dimensions
-    # takes each anchor to its own target row, which the head answers rightly: scored, anchors are a third of the test rows and
-    # the share is .5. Held out, p = 1/4.
+    # The encoder knows nothing of the classes, the head's own space all of them. A map fitted on fewer
+    # anchors than dimensions takes each anchor to its own target row, which the head answers rightly: scored,
+    # anchors are a third of the test rows and the share is .5. Held out, p = 1/4.
     results = []
     for state in STATES:
         rng = np.random.default_rng([state, 7])
@@ -61,18 +74,21 @@ def test_rows_of_noise_are_answered_as_often_as_chance_though_anchors_are_carrie
         numbers = rng.permutation(np.arange(n) % 4)
         classes = 6 * rng.normal(size=(4, d))[numbers] / np.sqrt(d) * 4 + rng.normal(size=(n, d))
         spaces = [
-            made(vectors, numbers.astype(str), name) for name, vectors in (("noise", rng.normal(size=(n, d))), ("b", classes))
+            made(vectors, numbers.astype(str), name)
+            for name, vectors in (("noise", rng.normal(size=(n, d))), ("b", classes))
         ]
         spec = StitchSpec((method,), random_states=(state,), anchors=tuple(f"r{row}" for row in range(k)))
         results.append(stitch_matrix(spaces, spec))
     share, asked = share_right(results, method, [(0, 1)])
-    # The head may answer one class more often than others, but rows of noise not by their class: still p = 1/4.
+    # The head may answer one class more often than others, but rows of noise not by their class: still p =
+    # 1/4.
     assert share == pytest.approx(0.25, abs=3.5 * np.sqrt(0.25 * 0.75 / asked))
     assert share_right(results, method, [(1, 1)])[0] > 0.9
 
 
 def test_a_rare_class_of_random_labels_gains_nothing():
-    # One class of 4 %: answers that know nothing of the labels can at best be as good as always the other class.
+    # One class of 4 %: answers that know nothing of the labels can at best be as good as always the other
+    # class.
     for state in STATES:
         rng = np.random.default_rng([state, 9])
         labels = np.where(rng.permutation(250) < 10, "rare", "usual")
@@ -83,10 +99,13 @@ def test_a_rare_class_of_random_labels_gains_nothing():
             assert np.nanmax(result.matrix(method)[0]) <= result.chance() + 3.5 * error
 
 
-@pytest.mark.parametrize("case", ["all labels", "half of the labels", "a class of one row", "unequal classes"])
+@pytest.mark.parametrize(
+    "case", ["all labels", "half of the labels", "a class of one row", "unequal classes"]
+)
 def test_every_measure_of_random_labels_is_that_of_permuted_ones(case):
-    # Always the most frequent class has a weighted F1 of .09 for five equal classes, but answers of all classes have .2 by
-    # chance. Its level is therefore that of the same answers for permuted labels, whose mean is known exactly.
+    # Always the most frequent class has a weighted F1 of .09 for five equal classes, but answers of all
+    # classes have .2 by chance. Its level is therefore that of the same answers for permuted labels, whose
+    # mean is known exactly.
     methods, differences = ("relative", "procrustes"), {}
     for state in range(20):
         rng = np.random.default_rng([state, 11])

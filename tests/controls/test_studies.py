@@ -1,4 +1,6 @@
-"""Studies of unrelated spaces and of random labels: every number lies where chance puts it, and no sentence says more."""
+"""Studies of unrelated spaces and of random labels: every number lies where chance puts it, and no
+sentence says more.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from relcore.studies.study import StudySpec, study_of
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
 N, D = 330, 90
 CLASSES = np.repeat(np.arange(4), [120, 110, 90, 10])
-# The mean reciprocal rank of a random order of n rows, cut at k = 10, is H / n a query, its second moment Q / n.
+# The mean reciprocal rank of a random order of n rows, cut at k = 10, is H / n a query, its second moment Q /
+# n.
 H, Q = (float(np.sum(1 / np.arange(1, 11) ** power)) for power in (1, 2))
 
 
@@ -45,13 +48,17 @@ def measured(kind, keep=lambda one: True, n_states=3, **options):
     study = study_of(kind)
     settings = StudySpec.of(study, options).settings
     runs = [one for one in study.runs(settings) if keep(one) and one["random_state"] < n_states]
-    rows = [{**one, **study.measure(one, None, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32} for one in runs]
+    rows = [
+        {**one, **study.measure(one, None, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32}
+        for one in runs
+    ]
     return study, settings, pd.DataFrame(rows)
 
 
 def near_chance_of_accuracy(scores, m):
-    # With random labels the answers are right with the probability p of the class that they name, at most 120 / 330 and on
-    # average near Σ p² = .33 or below: a share of m has a standard error of at most √(.25 / m), and a mean of such is no wider.
+    # With random labels the answers are right with the probability p of the class that they name, at most 120
+    # / 330 and on average near Σ p² = .33 or below: a share of m has a standard error of at most √(.25 / m),
+    # and a mean of such is no wider.
     return (scores < 0.37 + 4 * np.sqrt(0.25 / m)).all()
 
 
@@ -83,10 +90,12 @@ def test_common_mean_of_unrelated_spaces_is_all_that_a_raw_cosine_has(monkeypatc
 
 
 def test_quantising_unrelated_spaces_brings_no_row_nearer_to_its_own_than_to_others(spaces):
-    study, settings, table = measured("quantisation", lambda one: one["t"] in (0, 1, 1.5), data=["digits"], n_anchors=100)
+    study, settings, table = measured(
+        "quantisation", lambda one: one["t"] in (0, 1, 1.5), data=["digits"], n_anchors=100
+    )
     m = table["test rows"].min()
-    # Relative rows of 90 dimensions share few of them: the cosines of pairs vary by at most .2, so the mean distance of m pairs
-    # by .2 / √m, against a distance of about 1.
+    # Relative rows of 90 dimensions share few of them: the cosines of pairs vary by at most .2, so the mean
+    # distance of m pairs by .2 / √m, against a distance of about 1.
     assert (table.ratio - 1).abs().max() < 4 * 0.2 / np.sqrt(m)
     # Two directions of m queries that are not independent: as wide as one.
     assert (table.mrr - H / m).abs().max() < 4 * np.sqrt(Q / m / m)
@@ -100,13 +109,15 @@ def test_trainings_that_share_nothing_are_no_isometry(random_state):
     source, target = unrelated(random_state)
     order = np.random.default_rng(random_state).permutation(N)
     known, test = np.sort(order[:220]), np.sort(order[220:])
-    # A rotation fitted to noise with d = 90 on 220 rows still scales by s ≈ .85 √(d / n) = .54 and so errs by 1 + s²; the
-    # mean alone gives 1. The spread over 110 × 90 squares is √(2 / 9900) = .014.
+    # A rotation fitted to noise with d = 90 on 220 rows still scales by s ≈ .85 √(d / n) = .54 and so errs by
+    # 1 + s²; the mean alone gives 1. The spread over 110 × 90 squares is √(2 / 9900) = .014.
     found = disparity(source.vectors, target.vectors, known, test)
     assert 1 - 4 * 0.014 < found < 1 + 0.54**2 + 4 * 0.02
     values = compared(source, target, test, random_state)
     assert values["disparity"] > 1 - 4 * 0.014
-    assert near_chance_of_accuracy(np.array([values["accuracy"] - values["procrustes loss"], values["accuracy"]]), len(test))
+    assert near_chance_of_accuracy(
+        np.array([values["accuracy"] - values["procrustes loss"], values["accuracy"]]), len(test)
+    )
 
 
 def test_unrelated_spaces_have_no_plateau(spaces):
@@ -121,14 +132,18 @@ def test_unrelated_spaces_have_no_plateau(spaces):
 
 def test_no_harm_and_no_choice_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     _, _, harmed = measured("robustness", lambda one: one["amount"] in (0, 0.5), n_anchors=100, harm="wrong")
-    _, _, chosen = measured("anchor-choice", lambda one: one["choice"] != "picked", 2, data="words", n_anchors=100)
+    _, _, chosen = measured(
+        "anchor-choice", lambda one: one["choice"] != "picked", 2, data="words", n_anchors=100
+    )
     for table, columns in ((harmed, ["relative mrr", "whitened mrr"]), (chosen, ["mrr", "whitened mrr"])):
         m = table["rows"].min()
         assert np.abs(table[columns].to_numpy() - H / N).max() < 4 * np.sqrt(Q / N / m) + H / m - H / N
 
 
 def test_no_cell_of_the_inverse_recovers_unrelated_rows(spaces):
-    study, settings, table = measured("inversion-sensitivity", lambda one: one["delta"] in (0, 0.7, 0.9), n_anchors=100)
+    study, settings, table = measured(
+        "inversion-sensitivity", lambda one: one["delta"] in (0, 0.7, 0.9), n_anchors=100
+    )
     cosines = table[[name for name in table if name.startswith("cosine, ω")]].to_numpy(dtype=float)
     error = 1 / np.sqrt(table["rows"].min() * D)
     assert np.nanmax(np.abs(cosines)) < 4.5 * error, "the largest of 45 that are much alike"
@@ -138,7 +153,11 @@ def test_no_cell_of_the_inverse_recovers_unrelated_rows(spaces):
 def test_random_labels_are_not_learned_by_heads(spaces):
     _, _, counted = measured("anchor-count", lambda one: one["n_anchors"] in (10, 100), 3)
     _, _, choices = measured(
-        "anchor-choice", lambda one: one["choice"] in ("random", "class-balanced"), 2, n_anchors=30, data="digits"
+        "anchor-choice",
+        lambda one: one["choice"] in ("random", "class-balanced"),
+        2,
+        n_anchors=30,
+        data="digits",
     )
     _, _, trained = measured("training", n_states=3, n_anchors=100)
     for table in (counted, choices):
@@ -158,7 +177,9 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     monkeypatch.setattr(trained, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
-    best = similarity_performance._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]
+    best = similarity_performance._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values[
+        "accuracy"
+    ]
     found = [best, *table[["absolute", "relative, same space", "relative, stitched"]].iloc[0]]
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))

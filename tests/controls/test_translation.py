@@ -1,4 +1,6 @@
-"""Translation between unrelated spaces, and heads across domains with labels at random: nothing beats its chance level."""
+"""Translation between unrelated spaces, and heads across domains with labels at random: nothing beats its
+chance level.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,14 @@ def random_labels(state, n_classes=2):
 
 
 def test_translated_rows_are_as_near_as_chance():
-    # The deviation from the chance level has mean 0 over draws; its own spread over 8 draws gives the standard error. Student's
-    # t with 7 degrees of freedom exceeds 5.4 with probability .001.
+    # The deviation from the chance level has mean 0 over draws; its own spread over 8 draws gives the
+    # standard error. Student's t with 7 degrees of freedom exceeds 5.4 with probability .001.
     found = {}
     for state in STATES:
         spaces, anchors = unrelated(state, random_labels(state))
-        result = translate_all(spaces, anchors, TranslationSpec(METHODS, k=5, n_queries=None, random_state=state))
+        result = translate_all(
+            spaces, anchors, TranslationSpec(METHODS, k=5, n_queries=None, random_state=state)
+        )
         assert (result.n, result.n_anchors) == (N - K, K)
         for method, metric in product(METHODS, ("cosine", "jaccard", "mrr")):
             others = result.scores[method][metric][~np.eye(len(result.names), dtype=bool)]

@@ -1,4 +1,6 @@
-"""Work that leaves a line for every block that it computes, so that tests can count what was computed twice."""
+"""Work that leaves a line for every block that it computes, so that tests can count what was computed
+twice.
+"""
 
 import os
 import time
@@ -20,7 +22,9 @@ N_BLOCKS = 25
 
 @dataclass(frozen=True)
 class Pixels(Encoder):
-    """Pixels; writes its process id and what tells the block, and takes its time: from the fifth on until `gate` is there."""
+    """Pixels; writes its process id and what tells the block, and takes its time: from the fifth on until
+    `gate` is there.
+    """
 
     log: str
     pause: float = 0.0

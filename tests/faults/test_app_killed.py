@@ -1,4 +1,6 @@
-"""kill -9 of a real Streamlit process in the middle of a job; its workers end, and the next process resumes the job."""
+"""kill -9 of a real Streamlit process in the middle of a job; its workers end, and the next process
+resumes the job.
+"""
 
 import os
 import random
@@ -37,7 +39,13 @@ def served(folder: Path, log: str) -> tuple[subprocess.Popen, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = ["streamlit", "run", "tests/faults/app_of_one_job.py", f"--server.port={port}", "--server.headless=true"]
+    command = [
+        "streamlit",
+        "run",
+        "tests/faults/app_of_one_job.py",
+        f"--server.port={port}",
+        "--server.headless=true",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", *command, "--server.fileWatcherType=none", "--", log],
         cwd=ROOT,
@@ -77,5 +85,7 @@ def test_a_streamlit_process(tmp_path):
     (space,) = encode(DIGITS, Pixels(log, 0.02), Store(folder), block_rows=2)
     assert len(lines(log)) - computed_twice(log) == 250
     assert computed_twice(log) <= KILLS
-    (undisturbed,) = encode(DIGITS, Pixels(str(tmp_path / "undisturbed")), Store(tmp_path / "undisturbed-store"))
+    (undisturbed,) = encode(
+        DIGITS, Pixels(str(tmp_path / "undisturbed")), Store(tmp_path / "undisturbed-store")
+    )
     assert space.digest == undisturbed.digest

@@ -31,7 +31,9 @@ class Pixels(Encoder):
     title: ClassVar = "Pixels"
 
     def prepare(self, dataset, report):
-        return lambda images: {"": np.stack([np.asarray(image, dtype=np.float32).ravel() for image in images])}
+        return lambda images: {
+            "": np.stack([np.asarray(image, dtype=np.float32).ravel() for image in images])
+        }
 
 
 @pytest.fixture
@@ -90,7 +92,9 @@ def test_a_flipped_bit_anywhere_is_no_data(store, caplog):
 def test_a_damaged_entry_is_named_in_the_log(store, caplog, place):
     put(store)
     path, whole = file_of(store), file_of(store).read_bytes()
-    path.write_bytes(whole[:-9] + b"x" + whole[-8:] if place == "arrays" else whole.replace(b"values", b"valves"))
+    path.write_bytes(
+        whole[:-9] + b"x" + whole[-8:] if place == "arrays" else whole.replace(b"values", b"valves")
+    )
     with caplog.at_level(logging.WARNING, logger="relscope"):
         assert store.get(KEY) is None
     (record,) = caplog.records
@@ -103,7 +107,9 @@ def test_files_of_versions_without_checksums_are_read(store):
     rows = np.arange(12, dtype=np.float32).reshape(3, 4)
     path = file_of(store)
     path.parent.mkdir()
-    save_file({"rows": rows, "few": np.arange(3, dtype=np.int8)}, path, metadata={"relscope": '{"name": "old"}'})
+    save_file(
+        {"rows": rows, "few": np.arange(3, dtype=np.int8)}, path, metadata={"relscope": '{"name": "old"}'}
+    )
     entry = store.get(KEY)
     same(entry, {"rows": rows, "few": np.arange(3, dtype=np.int8)}, {"name": "old"})
     assert store.summary(KEY).shapes == {"rows": (3, 4), "few": (3,)}

@@ -1,7 +1,8 @@
-"""A disk that is read-only, full, deleted, gone for a while, or slow to say so: a StoreError with a remedy, and nothing lost.
+"""A disk that is read-only, full, deleted, gone for a while, or slow to say so: a StoreError with a remedy,
+and nothing lost.
 
-Full and read-only disks are real where the tests may mount one (a tmpfs, by root); else a limit on the size of files and
-permissions stand in for them.
+Full and read-only disks are real where the tests may mount one (a tmpfs, by root); else a limit on the size
+of files and permissions stand in for them.
 """
 
 import os
@@ -28,7 +29,9 @@ def disk(tmp_path):
     """A small disk of its own, with ``remount(option)``."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, check=False)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, check=False
+    )
     if mount.returncode:
         pytest.skip("may not mount a disk")
     yield place
@@ -44,11 +47,15 @@ def megabyte(number):
 
 
 def test_a_full_disk_keeps_what_is_there(disk, monkeypatch):
-    monkeypatch.setattr(folder, "HEADROOM", -(10**9))  # so that not the check before, but the write itself meets the end
+    monkeypatch.setattr(
+        folder, "HEADROOM", -(10**9)
+    )  # so that not the check before, but the write itself meets the end
     store, kept = Store(disk), KEYS[:4]
     for number, key in enumerate(kept):
         store.put(key, megabyte(number))
-    with pytest.raises(StoreError, match=r"could not be written, .*No space left.*; free some space, or set RELSCOPE_STORE"):
+    with pytest.raises(
+        StoreError, match=r"could not be written, .*No space left.*; free some space, or set RELSCOPE_STORE"
+    ):
         store.put(KEYS[4], megabyte(4))
     assert set(Store(disk).entries()) == set(kept)
     for number, key in enumerate(kept):
@@ -147,7 +154,9 @@ def test_a_disk_that_is_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
         put(store, *entry)
 
     monkeypatch.setattr(Store, "put", put_ten)
-    with pytest.raises(StoreError, match=r"could not be written, Not a directory; free some space, or set RELSCOPE_STORE"):
+    with pytest.raises(
+        StoreError, match=r"could not be written, Not a directory; free some space, or set RELSCOPE_STORE"
+    ):
         encode(DIGITS, encoder, store, block_rows=ROWS)
     monkeypatch.undo()
     with pytest.raises(StoreError, match="cannot be read, Not a directory"):
@@ -167,7 +176,9 @@ def test_a_disk_that_fails_while_it_is_read_loses_nothing(tmp_path, monkeypatch)
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(entries, "read", failing)
-    with pytest.raises(StoreError, match="cannot be read, Input/output error; check the disk, or set RELSCOPE_STORE"):
+    with pytest.raises(
+        StoreError, match="cannot be read, Input/output error; check the disk, or set RELSCOPE_STORE"
+    ):
         store.get(KEYS[0])
     monkeypatch.undo()
     assert store.get(KEYS[0]) is not None

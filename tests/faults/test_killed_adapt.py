@@ -1,4 +1,6 @@
-"""relscope adapt, killed with SIGKILL while it maps: the same command continues, and the target is whole and right."""
+"""relscope adapt, killed with SIGKILL while it maps: the same command continues, and the target is whole
+and right.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""Scores of every row, killed with SIGKILL while neighbours are searched: the next start searches what is missing."""
+"""Scores of every row, killed with SIGKILL while neighbours are searched: the next start searches what is
+missing.
+"""
 
 import subprocess
 import sys
@@ -29,7 +31,10 @@ def spaces():
     rng = np.random.default_rng(0)
     first = rng.standard_normal((N, 8))
     ids = [f"r{i}" for i in range(N)]
-    return [LatentSpace(X, ids, name=name) for name, X in (("first", first), ("second", first + rng.standard_normal((N, 8))))]
+    return [
+        LatentSpace(X, ids, name=name)
+        for name, X in (("first", first), ("second", first + rng.standard_normal((N, 8))))
+    ]
 
 
 def task():
@@ -46,7 +51,9 @@ def test_a_killed_run_resumes_after_its_last_block(tmp_path, monkeypatch):
     kept, searched, nearest = len(store.entries()), [], ExactSearch.nearest
     assert kept >= KEPT
     monkeypatch.setattr(lists, "QUERIES_PER_BLOCK", BLOCK)
-    monkeypatch.setattr(ExactSearch, "nearest", lambda self, *given: searched.append(1) or nearest(self, *given))
+    monkeypatch.setattr(
+        ExactSearch, "nearest", lambda self, *given: searched.append(1) or nearest(self, *given)
+    )
     found = task().run(spaces(), store).scores
     assert len(searched) == 2 * N // BLOCK - kept
     assert found == whole

@@ -1,7 +1,9 @@
-"""kill -9 at random moments: what was acknowledged is there, what is there is whole, and at most one block is computed twice.
+"""kill -9 at random moments: what was acknowledged is there, what is there is whole, and at most one block is
+computed twice.
 
-At moments drawn from one seed: 6 kills each of a process that works by itself, 20 in the long forms. Those also kill a worker,
-and the process that owns the engine, as the app does: six times, as it takes seconds to start, or RELSCOPE_TEST_KILLS times.
+At moments drawn from one seed: 6 kills each of a process that works by itself, 20 in the long forms. Those
+also kill a worker, and the process that owns the engine, as the app does: six times, as it takes seconds to
+start, or RELSCOPE_TEST_KILLS times.
 """
 
 import os
@@ -29,7 +31,9 @@ def log(tmp_path):
 
 
 def kill_often(work, *arguments, log, most_seconds, n):
-    """Kill it so many times; partial files that were found after a kill. Each start of the store sweeps them."""
+    """Kill it so many times; partial files that were found after a kill. Each start of the store sweeps
+    them.
+    """
     draw, left = random.Random(SEED), 0
     for number in range(n):
         found = victims.killed(work, *arguments, log=log, draw=draw, most_seconds=most_seconds)

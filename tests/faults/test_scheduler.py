@@ -1,4 +1,6 @@
-"""The scheduler of a running job is killed, or hangs: the job says so, and resumes from its last finished block."""
+"""The scheduler of a running job is killed, or hangs: the job says so, and resumes from its last finished
+block.
+"""
 
 import os
 import signal
@@ -32,7 +34,10 @@ class Cluster:
 
     def start(self):
         place = [self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", self._folder]
-        for command in (["scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"], ["worker", *place]):
+        for command in (
+            ["scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"],
+            ["worker", *place],
+        ):
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "dask", *command],
@@ -76,7 +81,10 @@ def finished(job, encoder, tmp_path, n_losses=1):
     assert computed_twice(encoder.log) <= n_losses
     assert len({pid for pid, _ in lines(encoder.log)}) == n_losses + 1
     stored = job.result().metadata["digest"]
-    assert encode(DIGITS, Pixels(str(tmp_path / "undisturbed")), Store(tmp_path / "undisturbed-store"))[0].digest == stored
+    assert (
+        encode(DIGITS, Pixels(str(tmp_path / "undisturbed")), Store(tmp_path / "undisturbed-store"))[0].digest
+        == stored
+    )
 
 
 def test_our_own_scheduler_is_started_again(tmp_path):
@@ -105,7 +113,9 @@ def test_a_scheduler_that_is_killed(tmp_path, cluster, how):
         job, encoder = started(engine, tmp_path)
         cluster.stop()
         until(lambda: job.status().lost)
-        assert job.status().lost.startswith(f"{cluster.address}: the scheduler does not answer; the job resumes")
+        assert job.status().lost.startswith(
+            f"{cluster.address}: the scheduler does not answer; the job resumes"
+        )
         assert job.status().state == "queued"
         later = engine.submit("b" * 32, encode_job, title="later", dataset=DIGITS, encoder=encoder)
         assert later.status().lost  # at once: a page does not wait for a dead scheduler

@@ -28,7 +28,9 @@ def content(number):
 
 
 def busy_app(root, seed):
-    """Work in turns: whatever is found or put in a turn stays to its end. The limit leaves room for four entries of twelve."""
+    """Work in turns: whatever is found or put in a turn stays to its end. The limit leaves room for four
+    entries of twelve.
+    """
     store, draw = Store(root, limit_bytes=4 * SIZE), random.Random(seed)
     for _ in range(TURNS):
         with in_use():
@@ -89,7 +91,10 @@ def test_another_process_keeps_an_entry_as_long_as_it_lives(tmp_path, how):
     store = Store(tmp_path, limit_bytes=2 * SIZE)
     store.put(KEYS[0], {"x": content(0)})
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, tmp_path, KEYS[0]], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLDER, tmp_path, KEYS[0]],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert holder.stdout.readline() == b"holds\n"
     for number in range(1, 6):
@@ -146,7 +151,9 @@ def sum_of(context, *, inputs, gate):
 def test_a_worker_with_another_folder_of_that_name_does_not_begin(one_worker, tmp_path, monkeypatch):
     """As on a machine that does not mount the store: found before the work, not after it."""
     monkeypatch.setattr(one_worker.store, "identity", lambda: "that of a folder elsewhere")
-    job = one_worker.submit(digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path / "never"))
+    job = one_worker.submit(
+        digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path / "never")
+    )
     status = job.wait(120)
     assert status.state == "failed"
     assert "expected a folder that all workers share, but the worker on" in status.error

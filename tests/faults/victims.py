@@ -25,11 +25,16 @@ from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([__name__, "sklearn.datasets", "PIL.Image"])  # so that each victim starts in milliseconds
+_processes.set_forkserver_preload(
+    [__name__, "sklearn.datasets", "PIL.Image"]
+)  # so that each victim starts in milliseconds
 
 
-def killed(work: Callable[..., None], *arguments: str, log: str, draw: random.Random, most_seconds: float) -> int | None:
-    """Have a process do the work, kill it at most so long after it has left one more line; what it left, in partial files.
+def killed(
+    work: Callable[..., None], *arguments: str, log: str, draw: random.Random, most_seconds: float
+) -> int | None:
+    """Have a process do the work, kill it at most so long after it has left one more line; what it left, in
+    partial files.
 
     None where the work was done before. All its children must end, too.
     """
@@ -50,7 +55,9 @@ def killed(work: Callable[..., None], *arguments: str, log: str, draw: random.Ra
 
 
 def start(process: multiprocessing.process.BaseProcess) -> None:
-    """Start a process that does not import the main module again: after a test of a page that is the whole app."""
+    """Start a process that does not import the main module again: after a test of a page that is the whole
+    app.
+    """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -130,7 +137,9 @@ def study(root: str, log: str, n_runs: int) -> None:
 def submit(engine: Engine, log: str, block_rows: int):
     encoder = Pixels(log, 0.02)
     key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
-    return engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=block_rows)
+    return engine.submit(
+        key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=block_rows
+    )
 
 
 def encode_by_engine(root: str, log: str, block_rows: int) -> None:

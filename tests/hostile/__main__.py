@@ -24,7 +24,9 @@ from tests.hostile.judge import OUTCOMES, Verdict  # noqa: E402
 
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hostile", description=__doc__, formatter_class=about
+    )
     parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--long", type=int, default=0, metavar="N")
     parser.add_argument("--state", type=int, metavar="S")
@@ -52,8 +54,16 @@ def table(every: dict[str, list[Verdict]]) -> str:
     lines = [heads, tuple("---" if not at else "--:" for at in range(len(heads)))]
     for name, found in (every | {"**all**": [one for several in every.values() for one in several]}).items():
         counted = Counter(one.outcome for one in found)
-        most = (max((one.seconds for one in found), default=0), max((one.size for one in found), default=0) / 1e6)
-        numbers = (f"{len(found):,}", *(f"{counted[outcome]:,}" for outcome in OUTCOMES), f"{most[0]:.1f}", f"{most[1]:.0f}")
+        most = (
+            max((one.seconds for one in found), default=0),
+            max((one.size for one in found), default=0) / 1e6,
+        )
+        numbers = (
+            f"{len(found):,}",
+            *(f"{counted[outcome]:,}" for outcome in OUTCOMES),
+            f"{most[0]:.1f}",
+            f"{most[1]:.0f}",
+        )
         lines.append((name, *numbers))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

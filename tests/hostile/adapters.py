@@ -38,14 +38,20 @@ TENSORS = {
 }
 
 
-def packed(plan: Any = PLAN, tensors: dict[str, np.ndarray] = TENSORS, *, text: str | None = None, **parts: dict) -> bytes:
+def packed(
+    plan: Any = PLAN, tensors: dict[str, np.ndarray] = TENSORS, *, text: str | None = None, **parts: dict
+) -> bytes:
     """A file of this plan and these tensors; `parts` changes a tensor's entry in the header."""
     header: dict[str, Any] = {"__metadata__": {KEY: json.dumps(plan) if text is None else text}}
     body = b""
     for name, array in tensors.items():
         content = array.tobytes()
         dtype = {"<f4": "F32", "<f8": "F64"}[array.dtype.str]
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(body), len(body) + len(content)]}
+        header[name] = {
+            "dtype": dtype,
+            "shape": list(array.shape),
+            "data_offsets": [len(body), len(body) + len(content)],
+        }
         header[name] |= parts.get(name.rpartition(".")[2], {})
         body += content
     return raw(json.dumps(header).encode(), body)
@@ -60,7 +66,10 @@ def read(folder: Path) -> dict:
     from relcore.migrate.adapter_file import load
 
     found = load(folder / FILE)
-    return {"card": to_json(found.card), "tensors": [found.query_steps_[1].matrix, found.query_steps_[1].offset]}
+    return {
+        "card": to_json(found.card),
+        "tensors": [found.query_steps_[1].matrix, found.query_steps_[1].offset],
+    }
 
 
 def truth(content: bytes) -> dict | None:
@@ -74,18 +83,32 @@ def truth(content: bytes) -> dict | None:
         plan = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][KEY])
         steps = {name: plan.pop(name) for name in ("layout", "queries", "corpus")}
         card = plan.pop("card")
-        alike = steps == {name: PLAN[name] for name in steps} and not plan and _typed(card, CARD) and card["n_pairs"] >= 2
+        alike = (
+            steps == {name: PLAN[name] for name in steps}
+            and not plan
+            and _typed(card, CARD)
+            and card["n_pairs"] >= 2
+        )
         alike &= all(card[name] == CARD[name] for name in CARD if name.endswith("width"))
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         return None
     found = [tensors.pop(name, None) for name in TENSORS]
-    same = [one is not None and (one.shape, one.dtype) == (two.shape, two.dtype) for one, two in zip(found, TENSORS.values())]  # noqa: B905
-    return {"card": card, "tensors": found} if alike and all(same) and not tensors and _finite(found) else None
+    same = [
+        one is not None and (one.shape, one.dtype) == (two.shape, two.dtype)
+        for one, two in zip(found, TENSORS.values(), strict=False)
+    ]
+    return (
+        {"card": card, "tensors": found} if alike and all(same) and not tensors and _finite(found) else None
+    )
 
 
 def _typed(got: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
-        return isinstance(got, dict) and got.keys() == expected.keys() and all(_typed(got[one], expected[one]) for one in got)
+        return (
+            isinstance(got, dict)
+            and got.keys() == expected.keys()
+            and all(_typed(got[one], expected[one]) for one in got)
+        )
     if isinstance(expected, list):
         return isinstance(got, list) and len(got) == len(expected) and all(map(_typed, got, expected))
     return type(got) is type(expected)

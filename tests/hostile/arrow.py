@@ -1,4 +1,6 @@
-"""Hostile .arrow tables and folders of saved datasets; the independent reading is pyarrow's whole table, column by column."""
+"""Hostile .arrow tables and folders of saved datasets; the independent reading is pyarrow's whole table,
+column by column.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def full(**change: Any) -> dict[str, Any]:
 
 
 def truth(content: bytes) -> dict | None:
-    """Of a table of ids, labels and vectors, in this order; what pyarrow reads but cannot validate is damaged."""
+    """Of a table of ids, labels and vectors, in this order; what pyarrow reads but cannot validate is
+    damaged.
+    """
     try:
         begin = 8 if content[:8] == b"ARROW1\0\0" else 0
         with pa.ipc.open_stream(content[begin:]) as reader:
@@ -44,7 +48,9 @@ def truth(content: bytes) -> dict | None:
             for name, column in zip(table.column_names, table, strict=True)
         }
         vectors = np.array(table.column(2).to_pylist(), np.float32)
-        ids = named.get("id", table.column(0).to_pylist())  # by another name it is still the first column of texts
+        ids = named.get(
+            "id", table.column(0).to_pylist()
+        )  # by another name it is still the first column of texts
         found = good(rows(vectors, ids, named.get("label")))  # of a label by another name nothing is known
     except Exception:
         return None
@@ -79,7 +85,9 @@ def cases() -> Iterator[Case]:
         "ids as views": {"id": pa.array(IDS, pa.string_view())},
     }.items():
         yield Case(name, read, {FILE: arrow(full(**change))})
-    yield Case("no rows", read, {FILE: arrow({name: pa.array(column)[:0] for name, column in full().items()})})
+    yield Case(
+        "no rows", read, {FILE: arrow({name: pa.array(column)[:0] for name, column in full().items()})}
+    )
     yield Case("no batches", read, {FILE: arrow(full())[: _first_batch(whole)] + b"\xff\xff\xff\xff\0\0\0\0"})
     yield Case("no columns", read, {FILE: arrow({})})
     for method in ("zstd", "lz4"):
@@ -93,13 +101,25 @@ def cases() -> Iterator[Case]:
     yield Case("some kB that unpack to 80 MB", read, {FILE: bomb})
     million = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**5, np.int32)), pa.array(["x" * 10**6]))
     numbers = np.zeros(10**5, np.int8)
-    yield Case("one id of 1 MB for 10⁵ rows", read, {FILE: arrow({"id": million, "x": numbers, "y": numbers}, rows=10**6)})
-    yield Case("a header of 2 GB", read, {FILE: hole(2 * 10**9, b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8))})
-    yield Case("a header beyond the file", read, {FILE: b"\xff\xff\xff\xff" + struct.pack("<I", 10**6) + bytes(50)})
+    yield Case(
+        "one id of 1 MB for 10⁵ rows",
+        read,
+        {FILE: arrow({"id": million, "x": numbers, "y": numbers}, rows=10**6)},
+    )
+    yield Case(
+        "a header of 2 GB",
+        read,
+        {FILE: hole(2 * 10**9, b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8))},
+    )
+    yield Case(
+        "a header beyond the file", read, {FILE: b"\xff\xff\xff\xff" + struct.pack("<I", 10**6) + bytes(50)}
+    )
     yield Case("parquet", read, {FILE: b"PAR1" * 50})
     yield Case("a pickle", read, {FILE: b"cos\nsystem\n(S'touch executed'\ntR."})
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(4, 8, _first_batch(whole), _first_batch(whole) + 8), n_flips=40):
+    for name, content in spoiled(
+        whole, points=(4, 8, _first_batch(whole), _first_batch(whole) + 8), n_flips=40
+    ):
         yield Case(name, read, {FILE: content}, truth(content))
     yield from _folders(whole)
 
@@ -109,7 +129,10 @@ def _folders(whole: bytes) -> Iterator[Case]:
     state = {"_data_files": [{"filename": PART}]}
 
     def case(name: str, state: Any, part: Any = whole, **more: Any) -> Case:
-        files = {f"{FOLDER}/{PART}": part, f"{FOLDER}/state.json": state if callable(state) else json.dumps(state).encode()}
+        files = {
+            f"{FOLDER}/{PART}": part,
+            f"{FOLDER}/state.json": state if callable(state) else json.dumps(state).encode(),
+        }
         return Case(f"folder: {name}", read, files, names=(FOLDER, PART, "state.json"), **more)
 
     yield case("control", state, truth=everything, accept=True)
@@ -140,4 +163,6 @@ def _first_batch(whole: bytes) -> int:
 
 
 def drawn():
-    return changes(arrow(full()), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))
+    return changes(
+        arrow(full()), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content))
+    )

@@ -1,4 +1,6 @@
-"""A hostile input: its files, how Relscope reads it, and what an independent reading of the same bytes gives."""
+"""A hostile input: its files, how Relscope reads it, and what an independent reading of the same bytes
+gives.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,12 @@ class Case:
     allowed: tuple[str, ...] = ()
 
 
-def rows(vectors: Any, ids: list[str] | None = None, labels: list[str] | None = None, counts: list[int] | None = None) -> dict:
+def rows(
+    vectors: Any,
+    ids: list[str] | None = None,
+    labels: list[str] | None = None,
+    counts: list[int] | None = None,
+) -> dict:
     """A space as plain values, to be compared."""
     with np.errstate(over="ignore"):
         vectors = np.asarray(vectors, np.float32)
@@ -54,7 +61,9 @@ def rows(vectors: Any, ids: list[str] | None = None, labels: list[str] | None = 
 
 
 def good(reading: dict | None) -> dict | None:
-    """The reading if it can be a space: finite numbers, one distinct id per row that is not empty, counts from 0."""
+    """The reading if it can be a space: finite numbers, one distinct id per row that is not empty, counts
+    from 0.
+    """
     if reading is None or reading["vectors"].ndim != 2 or 0 in reading["vectors"].shape:
         return None
     n, ids, counts = len(reading["vectors"]), reading["ids"], reading["counts"]
@@ -77,7 +86,9 @@ def space(name: str, **options: Any) -> Callable[[Path], dict]:
 
 def of_space(found: Any) -> dict:
     columns = {what: getattr(found, what) for what in ("ids", "labels", "counts")}
-    return {"vectors": found.vectors} | {what: None if one is None else one.tolist() for what, one in columns.items()}
+    return {"vectors": found.vectors} | {
+        what: None if one is None else one.tolist() for what, one in columns.items()
+    }
 
 
 def same(got: Any, truth: Any) -> bool:
@@ -86,7 +97,11 @@ def same(got: Any, truth: Any) -> bool:
         got = np.asarray(got)
         return got.shape == truth.shape and np.allclose(got, truth, rtol=2e-7, atol=1e-44, equal_nan=True)
     if isinstance(truth, Mapping):
-        return isinstance(got, Mapping) and got.keys() == truth.keys() and all(same(got[key], truth[key]) for key in truth)
+        return (
+            isinstance(got, Mapping)
+            and got.keys() == truth.keys()
+            and all(same(got[key], truth[key]) for key in truth)
+        )
     if isinstance(truth, list | tuple):
         return isinstance(got, list | tuple) and len(got) == len(truth) and all(map(same, got, truth))
     return type(got) is type(truth) and got == truth
@@ -95,11 +110,16 @@ def same(got: Any, truth: Any) -> bool:
 def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> Iterator[tuple[str, bytes]]:
     """The content cut at `points` and evenly, with bytes flipped, and wrapped as other programs would."""
     size = len(content)
-    for at in sorted({0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}):
+    for at in sorted(
+        {0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}
+    ):
         yield f"cut at {at}", content[:at]
     for number in range(n_flips):
         at = (2 * number + 1) * size // (2 * n_flips)
-        yield f"byte {at} flipped", content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :]
+        yield (
+            f"byte {at} flipped",
+            content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :],
+        )
     yield "only zeros", bytes(size)
     yield "reversed", content[::-1]
     yield "shifted by a byte", b"\0" + content

@@ -12,10 +12,31 @@ from tests.hostile.cases import Case, pipe
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS, npz
 
-FILES = {"a.npz": npz(vectors=TABLE, ids=IDS, labels=LABELS), "b.npz": npz(vectors=2 * TABLE, ids=IDS, labels=LABELS)}
+FILES = {
+    "a.npz": npz(vectors=TABLE, ids=IDS, labels=LABELS),
+    "b.npz": npz(vectors=2 * TABLE, ids=IDS, labels=LABELS),
+}
 PAIR = ["a.npz", "b.npz"]
-_ALLOWED = ("pickle.find_class", "socket.connect")  # the compiler's cache, and the scheduler that a case names
-NUMBERS = ("", "x", "-1", "1.5", "nan", "inf", "-inf", "1e400", "9" * 30, "9" * 5000, "0x10", "1_0", "٣", "\x1b[31m")
+_ALLOWED = (
+    "pickle.find_class",
+    "socket.connect",
+)  # the compiler's cache, and the scheduler that a case names
+NUMBERS = (
+    "",
+    "x",
+    "-1",
+    "1.5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "9" * 30,
+    "9" * 5000,
+    "0x10",
+    "1_0",
+    "٣",
+    "\x1b[31m",
+)
 
 
 def run(arguments: list[str]):
@@ -42,11 +63,17 @@ def run(arguments: list[str]):
 
 
 def case(
-    name: str, *arguments: str, files: dict[str, Any] | None = None, right: Any = None, names: tuple[str, ...] = ()
+    name: str,
+    *arguments: str,
+    files: dict[str, Any] | None = None,
+    right: Any = None,
+    names: tuple[str, ...] = (),
 ) -> Case:
     given = tuple(one for one in arguments if one.startswith("-")) + names
     files = FILES | (files or {})
-    return Case(name, run(list(arguments)), files, right, names=(*given, "argument"), remedy=False, allowed=_ALLOWED)
+    return Case(
+        name, run(list(arguments)), files, right, names=(*given, "argument"), remedy=False, allowed=_ALLOWED
+    )
 
 
 def cases() -> Iterator[Case]:
@@ -59,19 +86,38 @@ def cases() -> Iterator[Case]:
         allowed=_ALLOWED,
     )
     yield Case(
-        "control: project", run(["project", "a.npz", "--anchors", "4", "-o", "c.npz"]), FILES, 0, accept=True, allowed=_ALLOWED
+        "control: project",
+        run(["project", "a.npz", "--anchors", "4", "-o", "c.npz"]),
+        FILES,
+        0,
+        accept=True,
+        allowed=_ALLOWED,
     )
     for command, option in (
         *(("compare", option) for option in ("--anchors", "--random-state", "--ridge", "--threshold", "-k")),
-        *(("invert", option) for option in ("--anchors", "--random-state", "--delta", "--omega", "--ridge", "--pruning-state")),
-        *(("bootstrap", option) for option in ("--anchors", "--rows", "-k", "--seeds", "--steps", "--learning-rate")),
-        *(("stitch", option) for option in ("--states", "--test-fraction", "--ridge", "--omega", "--anchors")),
+        *(
+            ("invert", option)
+            for option in ("--anchors", "--random-state", "--delta", "--omega", "--ridge", "--pruning-state")
+        ),
+        *(
+            ("bootstrap", option)
+            for option in ("--anchors", "--rows", "-k", "--seeds", "--steps", "--learning-rate")
+        ),
+        *(
+            ("stitch", option)
+            for option in ("--states", "--test-fraction", "--ridge", "--omega", "--anchors")
+        ),
         *(("project", option) for option in ("--ridge", "--threshold")),
     ):
         for value in NUMBERS:
             more = {"project": ["-o", "c.npz"], "bootstrap": ["--real"]}.get(command, [])
             spaces = PAIR[:1] if command == "project" else PAIR
-            known = {"--ridge": "ridge", "--threshold": "threshold", "--anchors": "anchors", "--seeds": "seeds"}
+            known = {
+                "--ridge": "ridge",
+                "--threshold": "threshold",
+                "--anchors": "anchors",
+                "--seeds": "seeds",
+            }
             names = (
                 known.get(option, option.strip("-").replace("-", "_")),
                 option.strip("-"),
@@ -84,7 +130,14 @@ def cases() -> Iterator[Case]:
             if (command, option, value) in _FINE or (option == "--anchors" and value == "0x10"):
                 continue
             given = [f"{option}={value}" if option[1] == "-" else option + value]
-            yield case(f"{command} {option} {value[:20]!r} {len(value)}", command, *spaces, *given, *more, names=names)
+            yield case(
+                f"{command} {option} {value[:20]!r} {len(value)}",
+                command,
+                *spaces,
+                *given,
+                *more,
+                names=names,
+            )
     for option in ("--similarity", "--strategy", "--convention"):
         for value in ("", "x", "relcore.store:Store", "Cosine", "../x", "x" * 10_000):
             yield case(
@@ -109,8 +162,12 @@ _FINE = {
     ("project", "--threshold", "1.5"),
     ("project", "--ridge", "1.5"),
 }
-_FINE |= {("project", option, value) for option in ("--ridge", "--threshold") for value in ("1_0", "٣", "9" * 30)}
-_FINE |= {("compare", option, value) for option in ("--ridge", "--threshold") for value in ("1_0", "٣", "9" * 30)}
+_FINE |= {
+    ("project", option, value) for option in ("--ridge", "--threshold") for value in ("1_0", "٣", "9" * 30)
+}
+_FINE |= {
+    ("compare", option, value) for option in ("--ridge", "--threshold") for value in ("1_0", "٣", "9" * 30)
+}
 
 
 def _spaces() -> Iterator[Case]:
@@ -149,7 +206,9 @@ def _spaces() -> Iterator[Case]:
         )
     yield case("a named pipe", "compare", "pipe.npz", "b.npz", files={"pipe.npz": pipe}, names=("pipe.npz",))
     yield case("one space", "stitch", "a.npz", names=("encoders",))
-    yield case("no ids in common", "compare", "a.npz", "c.npz", files={"c.npz": npz(vectors=TABLE)}, names=("'a'",))
+    yield case(
+        "no ids in common", "compare", "a.npz", "c.npz", files={"c.npz": npz(vectors=TABLE)}, names=("'a'",)
+    )
     yield case("an unknown command", "destroy")
     yield case("an unknown option", "compare", *PAIR, "--destroy")
     for anchors in ("word0,word0", "word0,nobody", "nobody", ",", "missing.txt", "a.npz", ".", "/dev/zero"):
@@ -171,9 +230,27 @@ def _files() -> Iterator[Case]:
         "a device": "/dev/null/c.npz",
         "a zero byte": "a\0.npz",
     }.items():
-        yield case(f"output: {name}", "project", "a.npz", "--anchors", "4", "-o", output, names=(output[:5], "output", "path"))
-    for name, content in {"binary": bytes(range(256)), "a list": b"[]", "deep": b"[" * 10**5, "empty": b"{}"}.items():
-        for command in (["study", "--spec", "s.json"], ["stitch", *PAIR, "--spec", "s.json"], ["figure", "s.json"]):
+        yield case(
+            f"output: {name}",
+            "project",
+            "a.npz",
+            "--anchors",
+            "4",
+            "-o",
+            output,
+            names=(output[:5], "output", "path"),
+        )
+    for name, content in {
+        "binary": bytes(range(256)),
+        "a list": b"[]",
+        "deep": b"[" * 10**5,
+        "empty": b"{}",
+    }.items():
+        for command in (
+            ["study", "--spec", "s.json"],
+            ["stitch", *PAIR, "--spec", "s.json"],
+            ["figure", "s.json"],
+        ):
             yield case(
                 f"{command[0]} of a spec: {name}",
                 *command,
@@ -196,10 +273,24 @@ def _files() -> Iterator[Case]:
         "x" * 5000,
     ):
         yield case(
-            f"dataset {dataset[:20]!r}", "encode", dataset, "--encoder", "mlp", names=(dataset[:20], "dataset", "path", "limit")
+            f"dataset {dataset[:20]!r}",
+            "encode",
+            dataset,
+            "--encoder",
+            "mlp",
+            names=(dataset[:20], "dataset", "path", "limit"),
         )
     for encoder in ("", "x", "mlp,x", "os:system", "MLP"):
-        yield case(f"encoder {encoder!r}", "encode", "digits", "--limit", "20", "--encoder", encoder, names=("encoder",))
+        yield case(
+            f"encoder {encoder!r}",
+            "encode",
+            "digits",
+            "--limit",
+            "20",
+            "--encoder",
+            encoder,
+            names=("encoder",),
+        )
     for limit in ("0", "-1", "x", "9" * 30, "1.5"):
         yield case(
             f"limit {limit[:20]}",
@@ -225,4 +316,11 @@ def _files() -> Iterator[Case]:
             names=("scheduler",),
         )
     for store in ("/dev/null", "a.npz", "/proc/nothing", "a\0b", "~nosuchuser/store"):
-        yield case(f"store {store!r}", "compare", "nothing", "b.npz", f"--store={store}", names=("store", store[:9], "path"))
+        yield case(
+            f"store {store!r}",
+            "compare",
+            "nothing",
+            "b.npz",
+            f"--store={store}",
+            names=("store", store[:9], "path"),
+        )

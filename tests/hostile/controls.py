@@ -18,9 +18,23 @@ def cases() -> Iterator[Case]:
     yield Case("refused", _refuse("words.npy, line 3: expected a number, got 'x'; mend the line"), whole)
     yield Case("unclear: no remedy", _refuse("words.npy: expected a number, got 'x'"), whole)
     yield Case("unclear: no name", _refuse("expected a number, got 'x'; mend the line"), whole)
-    yield Case("unclear: a whole file", _refuse(f"words.npy: expected a number, got {'x' * 1000}; mend the line"), whole)
-    yield Case("unclear: a control character", _refuse("words.npy: expected a number, got \x1b[31m; mend the line"), whole)
-    yield Case("wrongly refused", _refuse("words.npy: expected a number, got 'x'; mend the line"), whole, right, accept=True)
+    yield Case(
+        "unclear: a whole file",
+        _refuse(f"words.npy: expected a number, got {'x' * 1000}; mend the line"),
+        whole,
+    )
+    yield Case(
+        "unclear: a control character",
+        _refuse("words.npy: expected a number, got \x1b[31m; mend the line"),
+        whole,
+    )
+    yield Case(
+        "wrongly refused",
+        _refuse("words.npy: expected a number, got 'x'; mend the line"),
+        whole,
+        right,
+        accept=True,
+    )
     yield Case("wrongly accepted", space(FILE), whole)
     yield Case("wrongly accepted: others", space(FILE), whole, rows(TABLE + 1))
     yield Case("wrongly accepted: other ids", space(FILE), whole, rows(TABLE, list("abcdefghijkl")))

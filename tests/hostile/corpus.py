@@ -14,7 +14,17 @@ from tests.hostile.cases import Case
 from tests.hostile.judge import Verdict, judged
 
 FORMATS = (
-    *("npy", "npz", "safetensors", "parquet", "delimited", "word2vec_text", "word2vec_binary", "kv_pickles", "side_files"),
+    *(
+        "npy",
+        "npz",
+        "safetensors",
+        "parquet",
+        "delimited",
+        "word2vec_text",
+        "word2vec_binary",
+        "kv_pickles",
+        "side_files",
+    ),
     *("item_tables", "picture_bytes", "picture_folders", "session_files", "recipes", "specs", "lists_of_ids"),
     *("command_lines", "damaged_stores", "model_folders", "faiss_index", "arrow", "h5ad", "torch_file"),
     "adapters",
@@ -27,7 +37,15 @@ def preload() -> None:
     import gc
 
     for module in (
-        *("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "safetensors.numpy", "PIL.Image", "PIL.ImageOps", "msgspec"),
+        *(
+            "pyarrow.parquet",
+            "pyarrow.csv",
+            "pyarrow.compute",
+            "safetensors.numpy",
+            "PIL.Image",
+            "PIL.ImageOps",
+            "msgspec",
+        ),
         *(
             "relcore.files.reading",
             "relcore.encoders.datasets",
@@ -44,7 +62,9 @@ def preload() -> None:
 
 
 def verdicts(name: str, n_drawn: int = 0, state: int | None = None) -> list[Verdict]:
-    """Of a format's cases and a few drawn ones, the same each time; or of `n_drawn` cases, by this state or others."""
+    """Of a format's cases and a few drawn ones, the same each time; or of `n_drawn` cases, by this state
+    or others.
+    """
     module = import_module(f"tests.hostile.{name}")
     found = [] if n_drawn else judged(module.cases())
     if hasattr(module, "drawn"):
@@ -72,11 +92,20 @@ def _judged(cases: st.SearchStrategy[Case], n: int, state: int) -> list[Verdict]
     return [one for one in found if one.right] + (wrong[-1:] or [one for one in found if not one.right])
 
 
-def _draw(cases: st.SearchStrategy[Case], n: int, state: int, phases: tuple[Phase, ...], use: Callable[[Case], None]) -> None:
+def _draw(
+    cases: st.SearchStrategy[Case], n: int, state: int, phases: tuple[Phase, ...], use: Callable[[Case], None]
+) -> None:
     health = list(HealthCheck)
 
     @seed(state)
-    @settings(max_examples=n, deadline=None, database=None, phases=phases, suppress_health_check=health, print_blob=False)
+    @settings(
+        max_examples=n,
+        deadline=None,
+        database=None,
+        phases=phases,
+        suppress_health_check=health,
+        print_blob=False,
+    )
     @given(cases)
     def run(case: Case) -> None:
         use(case)
@@ -88,7 +117,9 @@ def changes(content: bytes, make: Callable[[str, bytes], Case], most: int = 3) -
     """Cases of a file in which hypothesis cuts, flips, inserts, repeats and overwrites bytes."""
     size = len(content)
     at = st.integers(0, size - 1)
-    telling = st.sampled_from([b"\0", b"\xff" * 4, b"\xff" * 8, b"\x7f", b"\n", b" ", b"9", b"-", b"\xef\xbb\xbf", b"\x80"])
+    telling = st.sampled_from(
+        [b"\0", b"\xff" * 4, b"\xff" * 8, b"\x7f", b"\n", b" ", b"9", b"-", b"\xef\xbb\xbf", b"\x80"]
+    )
     step = st.one_of(
         st.tuples(st.just("flip"), at, st.integers(1, 255)),
         st.tuples(st.just("cut"), at, st.just(0)),
@@ -97,7 +128,9 @@ def changes(content: bytes, make: Callable[[str, bytes], Case], most: int = 3) -
         st.tuples(st.just("remove"), at, st.integers(1, 16)),
         st.tuples(st.just("repeat"), at, st.integers(1, 64)),
     )
-    return st.lists(step, min_size=1, max_size=most).map(lambda steps: make(f"drawn: {steps}", _changed(content, steps)))
+    return st.lists(step, min_size=1, max_size=most).map(
+        lambda steps: make(f"drawn: {steps}", _changed(content, steps))
+    )
 
 
 def _changed(content: bytes, steps: list[tuple]) -> bytes:

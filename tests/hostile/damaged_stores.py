@@ -26,7 +26,9 @@ def entry(arrays: dict[str, Any] | None = None, metadata: Any = None) -> tuple[s
     from relcore.runs.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
-        Store(folder).put(KEY, ARRAYS if arrays is None else arrays, METADATA if metadata is None else metadata)
+        Store(folder).put(
+            KEY, ARRAYS if arrays is None else arrays, METADATA if metadata is None else metadata
+        )
         path = next(Path(folder).glob(f"**/*{KEY}*"))
         return str(path.relative_to(folder)), path.read_bytes()
 
@@ -42,7 +44,11 @@ def got(folder: Path) -> str:
         store.put(KEY, ARRAYS, METADATA)  # which damage must not prevent
         return "absent" if store.get(KEY) is not None else "cannot be written again"
     whole = same(dict(found.arrays), ARRAYS) and found.metadata == METADATA
-    return "whole" if whole and (summary is None or summary.metadata == METADATA) else "other than what was written"
+    return (
+        "whole"
+        if whole and (summary is None or summary.metadata == METADATA)
+        else "other than what was written"
+    )
 
 
 def absent(folder: Path) -> bool:
@@ -102,11 +108,17 @@ def _encodings(path: str) -> Iterator[Case]:
         "negative counts": (ARRAYS | {"counts": np.arange(12) - 5}, METADATA),
     }.items():
         yield Case(
-            f"encoding: {name}", load, {path: entry(arrays, metadata)[1]}, names=(KEY[:8], "words", "encoding"), remedy=False
+            f"encoding: {name}",
+            load,
+            {path: entry(arrays, metadata)[1]},
+            names=(KEY[:8], "words", "encoding"),
+            remedy=False,
         )
     yield Case("encoding: absent", load, {}, names=(KEY[:8],))
 
 
 def drawn():
     path, whole = entry()
-    return changes(whole, lambda name, content: Case(name, absent, {f"store/{path}": content}, True, accept=True))
+    return changes(
+        whole, lambda name, content: Case(name, absent, {f"store/{path}": content}, True, accept=True)
+    )

@@ -1,4 +1,6 @@
-"""Hostile .csv and .tsv files of vectors; the independent reading is Python's csv, which looks at every cell first."""
+"""Hostile .csv and .tsv files of vectors; the independent reading is Python's csv, which looks at every
+cell first.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
     try:
         text = content.decode("utf-8-sig")
         csv.field_size_limit(1 << 30)
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line]
+        lines = [
+            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
+        ]
     except (UnicodeDecodeError, csv.Error):
         return None
     names, body = (lines[0], lines[1:]) if lines else ([], [])
@@ -56,9 +60,15 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
             if name.strip().lower() in (role, f"{role}s"):
                 roles.setdefault(role, at)
     numbered = all(is_number(cell) or cell.lower() in MISSING for cell in columns[0]) and any(columns[0])
-    index = names[0] in ("", "Unnamed: 0", "__index_level_0__") and 0 not in roles.values() and (numbered or "id" in roles)
+    index = (
+        names[0] in ("", "Unnamed: 0", "__index_level_0__")
+        and 0 not in roles.values()
+        and (numbered or "id" in roles)
+    )
     for at, column in enumerate(columns):
-        unnamed = not names[at].strip() and not any(cell.strip() for cell in column)  # a comma at the end of each line
+        unnamed = not names[at].strip() and not any(
+            cell.strip() for cell in column
+        )  # a comma at the end of each line
         if at in roles.values() or (index and not at) or unnamed:
             continue
         if all(map(is_number, column)):
@@ -69,12 +79,18 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
             texts.append(at)
     ids = roles.get("id", texts[0] if texts else 0 if index else None)
     counts = columns[roles["count"]] if "count" in roles else None
-    if not vectors or (counts is not None and not all(re.fullmatch(r"[0-9]{1,19}(\.0*)?", cell.strip()) for cell in counts)):
+    if not vectors or (
+        counts is not None and not all(re.fullmatch(r"[0-9]{1,19}(\.0*)?", cell.strip()) for cell in counts)
+    ):
         return None
     found = rows(
         list(zip(*vectors, strict=True)),
         None if ids is None else list(columns[ids]),
-        ["" if cell.lower() in MISSING else cell for cell in columns[roles["label"]]] if "label" in roles else None,
+        (
+            ["" if cell.lower() in MISSING else cell for cell in columns[roles["label"]]]
+            if "label" in roles
+            else None
+        ),
         None if counts is None else [int(cell.partition(".")[0]) for cell in counts],
     )
     return good(found)
@@ -92,12 +108,22 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
     read, right = space(file), rows(VALUES, IDS)
     whole = table(CELLS, comma=comma)
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
-    yield Case(f"{file}: control: limit", space(file, limit=5), {file: whole}, rows(VALUES[:5], IDS[:5]), accept=True)
+    yield Case(
+        f"{file}: control: limit", space(file, limit=5), {file: whole}, rows(VALUES[:5], IDS[:5]), accept=True
+    )
     full = [[*line, label, str(count)] for line, label, count in zip(CELLS, LABELS, COUNTS, strict=True)]
     content = table(full, [*NAMES, "label", "count"], comma)
-    yield Case(f"{file}: control: labels and counts", read, {file: content}, rows(VALUES, IDS, LABELS, COUNTS), accept=True)
+    yield Case(
+        f"{file}: control: labels and counts",
+        read,
+        {file: content},
+        rows(VALUES, IDS, LABELS, COUNTS),
+        accept=True,
+    )
     quoted = whole.replace(b"word1", b'"wo""rd\n1"', 1)
-    yield Case(f"{file}: control: a line end in quotes", read, {file: quoted}, truth(quoted, comma), accept=True)
+    yield Case(
+        f"{file}: control: a line end in quotes", read, {file: quoted}, truth(quoted, comma), accept=True
+    )
     for name, made in {
         "BOM": b"\xef\xbb\xbf" + whole,
         "CR LF": table(CELLS, comma=comma, end="\r\n"),
@@ -105,7 +131,9 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
         "UTF-16": whole.decode().encode("utf-16"),
         "UTF-16 without its mark": whole.decode().encode("utf-16-le"),
         "Latin-1": whole.decode().replace("word1", "wörd1", 1).encode("latin-1"),
-        "Latin-1 in row 2,000": table(CELLS * 200, comma=comma).decode().replace("word", "w\xf6rd").encode("latin-1"),
+        "Latin-1 in row 2,000": (
+            table(CELLS * 200, comma=comma).decode().replace("word", "w\xf6rd").encode("latin-1")
+        ),
         "zero bytes": bytes(300),
         "a zero byte in an id": whole.replace(b"word3", b"wo\0d3"),
         "a zero byte in a number": whole.replace(b"0.12573", b"0.12\x0073"),
@@ -159,14 +187,18 @@ def _columns(file: str) -> Iterator[Case]:
     }.items():
         for names in (["id", "a", "b", "c"], ["name", "a", "b", "c"]):
             lines = [
-                [cell if row in rows_ and at == first else one for at, one in enumerate(line)] for row, line in enumerate(long)
+                [cell if row in rows_ and at == first else one for at, one in enumerate(line)]
+                for row, line in enumerate(long)
             ]
             content = table(lines, names)
             yield Case(f"{'/'.join(names)}: {name}", read, {file: content}, truth(content))
     for name, (names, line) in {
         "all text": (["id", "a", "b"], lambda row: [f"w{row}", "x", "y"]),
         "numbers as ids": (["id", "a", "b"], lambda row: [str(row), "1", "2"]),
-        "numbers as ids and another text": (["id", "a", "b", "text"], lambda row: [str(row), "1", "2", f"t{row}"]),
+        "numbers as ids and another text": (
+            ["id", "a", "b", "text"],
+            lambda row: [str(row), "1", "2", f"t{row}"],
+        ),
         "two texts": (["word", "class", "a", "b"], lambda row: [f"w{row}", "c", "1", "2"]),
         "an index without a name": (["", "a", "b"], lambda row: [str(row), "1", "2"]),
         "two columns of one name": (["id", "a", "a"], lambda row: [f"w{row}", "1", "2"]),
@@ -174,7 +206,10 @@ def _columns(file: str) -> Iterator[Case]:
         "names of digits": (["id", "0", "1"], lambda row: [f"w{row}", "1", "2"]),
         "names in capitals": (["ID", "LABEL", "a", "b"], lambda row: [f"w{row}", "c", "1", "2"]),
         "labels as numbers": (["id", "label", "a", "b"], lambda row: [f"w{row}", str(row % 3), "1", "2"]),
-        "a label empty": (["id", "label", "a", "b"], lambda row: [f"w{row}", "" if row == 3 else "c", "1", "2"]),
+        "a label empty": (
+            ["id", "label", "a", "b"],
+            lambda row: [f"w{row}", "" if row == 3 else "c", "1", "2"],
+        ),
         "counts with a fraction": (["id", "count", "a"], lambda row: [f"w{row}", "2.5", "1"]),
         "counts that are whole, with a point": (["id", "count", "a"], lambda row: [f"w{row}", "2.0", "1"]),
         "counts negative": (["id", "count", "a"], lambda row: [f"w{row}", "-2", "1"]),
@@ -189,7 +224,9 @@ def _columns(file: str) -> Iterator[Case]:
         content = table([line(row) for row in range(20)], names)
         yield Case(name, read, {file: content}, truth(content))
     yield Case("a column of ids that is not there", space(file, id_column="word"), {file: table(CELLS)})
-    yield Case("a column of labels that is not there", space(file, label_column="class"), {file: table(CELLS)})
+    yield Case(
+        "a column of labels that is not there", space(file, label_column="class"), {file: table(CELLS)}
+    )
     by_number = space(file, id_column="x")
     yield Case(
         "ids of a number column",
@@ -208,7 +245,9 @@ def _large(file: str) -> Iterator[Case]:
     yield Case("a million names", read, {file: names + b"\nw," + b",".join(repeat(b"1", 10**6))})
     yield Case("a quote of 2 GB", read, {file: hole(2 * 10**9, b'id,a\n"w')})
     yield Case("a line of 2 GB", read, {file: hole(2 * 10**9, b"id,a\nw0,1\nw1,")})
-    yield Case("30 MB of line ends", read, {file: b"id,a\nw0,1\n" + b"\n" * 30_000_000}, rows([[1.0]], ["w0"]))
+    yield Case(
+        "30 MB of line ends", read, {file: b"id,a\nw0,1\n" + b"\n" * 30_000_000}, rows([[1.0]], ["w0"])
+    )
 
 
 def drawn():
@@ -216,12 +255,32 @@ def drawn():
         return Case(name, space("words.csv"), {"words.csv": content}, truth(content))
 
     cell = st.sampled_from(
-        ["1", "-2.5", "nan", "", "x", "y z", '"', "1,5", "NA", "1e3", " 2", "٣", "1_0", "inf", "\n", "\r", "é"]
+        [
+            "1",
+            "-2.5",
+            "nan",
+            "",
+            "x",
+            "y z",
+            '"',
+            "1,5",
+            "NA",
+            "1e3",
+            " 2",
+            "٣",
+            "1_0",
+            "inf",
+            "\n",
+            "\r",
+            "é",
+        ]
     )
-    names = st.lists(st.sampled_from(["id", "label", "count", "a", "b", "", "0", "a"]), min_size=2, max_size=4)
+    names = st.lists(
+        st.sampled_from(["id", "label", "count", "a", "b", "", "0", "a"]), min_size=2, max_size=4
+    )
     body = names.flatmap(
-        lambda heads: st.lists(st.lists(cell, min_size=len(heads), max_size=len(heads)), min_size=1, max_size=4).map(
-            lambda lines: table(lines, heads)
-        )
+        lambda heads: st.lists(
+            st.lists(cell, min_size=len(heads), max_size=len(heads)), min_size=1, max_size=4
+        ).map(lambda lines: table(lines, heads))
     )
     return changes(table(CELLS), make) | body.map(lambda content: make(f"drawn: {content!r}", content))

@@ -1,4 +1,6 @@
-"""Hostile faiss indexes; the truth is what faiss itself was given, or an independent reading of a flat index's bytes."""
+"""Hostile faiss indexes; the truth is what faiss itself was given, or an independent reading of a flat
+index's bytes.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,17 @@ def cases() -> Iterator[Case]:
     read, named = space(FILE), [str(one) for one in NUMBERS]
     yield Case("control: flat", read, {FILE: flat()}, rows(TABLE), accept=True)
     yield Case("control: flat, as faiss writes it", read, {FILE: _by_faiss("Flat")}, rows(TABLE), accept=True)
-    yield Case("control: HNSW, as faiss writes it", read, {FILE: _by_faiss("HNSW4,Flat")}, rows(TABLE), accept=True)
+    yield Case(
+        "control: HNSW, as faiss writes it", read, {FILE: _by_faiss("HNSW4,Flat")}, rows(TABLE), accept=True
+    )
     yield Case("control: ids", read, {FILE: with_ids(flat())}, rows(TABLE, named), accept=True)
-    yield Case("control: limit", space(FILE, limit=5), {FILE: with_ids(flat())}, rows(TABLE[:5], named[:5]), accept=True)
+    yield Case(
+        "control: limit",
+        space(FILE, limit=5),
+        {FILE: with_ids(flat())},
+        rows(TABLE[:5], named[:5]),
+        accept=True,
+    )
     for name, content in {
         "NaN": flat(TABLE * np.float32(np.nan)),
         "infinity": flat(TABLE * np.float32(np.inf)),
@@ -85,7 +95,9 @@ def cases() -> Iterator[Case]:
     }.items():
         yield Case(name, read, {FILE: content})
     yield Case(
-        "12 GB of zeros", read, {FILE: hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9))}
+        "12 GB of zeros",
+        read,
+        {FILE: hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9))},
     )
     yield from places(FILE, read)
     whole = flat()

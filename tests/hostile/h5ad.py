@@ -1,4 +1,6 @@
-"""Hostile AnnData files: the truth is what they were made of; a flipped byte may change numbers, never end this process."""
+"""Hostile AnnData files: the truth is what they were made of; a flipped byte may change numbers, never end
+this process.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,16 @@ def cases() -> Iterator[Case]:
     whole, everything = made(), rows(VECTORS, CELLS, TYPES)
     yield case("control: obsm", whole, everything, accept=True)
     yield case("control: X", whole, rows(COUNTS, CELLS, TYPES), space(FILE, matrix="X"), accept=True)
-    yield case("control: a sparse layer", whole, rows(COUNTS, CELLS, TYPES), space(FILE, matrix="counts"), accept=True)
-    yield case("control: limit", whole, rows(VECTORS[:4], CELLS[:4], TYPES[:4]), space(FILE, limit=4), accept=True)
+    yield case(
+        "control: a sparse layer",
+        whole,
+        rows(COUNTS, CELLS, TYPES),
+        space(FILE, matrix="counts"),
+        accept=True,
+    )
+    yield case(
+        "control: limit", whole, rows(VECTORS[:4], CELLS[:4], TYPES[:4]), space(FILE, limit=4), accept=True
+    )
     matrix, names = "obsm/X_pca", "obs/_index"
     texts = h5py.string_dtype()
     for name, change in {
@@ -51,7 +61,9 @@ def cases() -> Iterator[Case]:
         "another number of rows than ids": instead(matrix, data=VECTORS[:-1]),
         "10¹² rows": instead(matrix, shape=(10**12, 3), dtype="f4", chunks=(1000, 3)),
         "10¹⁵ numbers": instead(matrix, shape=(20, 10**15 // 20), dtype="f4", chunks=(1, 1000)),
-        "chunks of 3 GB": instead(matrix, shape=(20, 10**6), maxshape=(None, None), dtype="f4", chunks=(800, 10**6)),
+        "chunks of 3 GB": instead(
+            matrix, shape=(20, 10**6), maxshape=(None, None), dtype="f4", chunks=(800, 10**6)
+        ),
         "an id twice": instead(names, data=np.array([*CELLS[:-1], CELLS[0]], object), dtype=texts),
         "an empty id": instead(names, data=np.array(["", *CELLS[1:]], object), dtype=texts),
         "fractions as ids": instead(names, data=np.arange(20) / 3),
@@ -79,7 +91,10 @@ def cases() -> Iterator[Case]:
         yield case(f"sparse: {name}", made(_set(where, value)), read=space(FILE, matrix="counts"))
     yield case("sparse: 10¹² columns", made(_shape([20, 10**12])), read=space(FILE, matrix="counts"))
     yield case("sparse: a shape of text", made(_shape("many")), read=space(FILE, matrix="counts"))
-    yield case("some kB that unpack to 16 GB", made(instead(matrix, shape=(4 * 10**6, 1000), dtype="f4", compression="gzip")))
+    yield case(
+        "some kB that unpack to 16 GB",
+        made(instead(matrix, shape=(4 * 10**6, 1000), dtype="f4", compression="gzip")),
+    )
     yield case("a pickle", b"cos\nsystem\n(S'touch executed'\ntR.")
     yield case("4 GB of zeros", hole(4 * 10**9, b"\x89HDF\r\n\x1a\n"))
     for one in places(FILE, space(FILE)):

@@ -1,4 +1,6 @@
-"""Hostile tables of texts and pictures; the independent reading is Python's csv, pyarrow's whole table, and Pillow."""
+"""Hostile tables of texts and pictures; the independent reading is Python's csv, pyarrow's whole table,
+and Pillow.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ from tests.hostile.corpus import changes
 from tests.hostile.parquet import parquet
 from tests.hostile.picture_bytes import picture, pixels
 
-TEXTS = ["one, two", 'he said "no"', "ü 水", "two\nlines", "  blanks  ", "=1+1", "![x](http://e.x/y.png)", "<b>", "$x$", "NA"]
+TEXTS = [
+    "one, two",
+    'he said "no"',
+    "ü 水",
+    "two\nlines",
+    "  blanks  ",
+    "=1+1",
+    "![x](http://e.x/y.png)",
+    "<b>",
+    "$x$",
+    "NA",
+]
 LABELS = ["a", "b"] * 5
 LINES = [["text", "label"], *map(list, zip(TEXTS, LABELS, strict=True))]
 
@@ -40,7 +53,10 @@ def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
         items = found.items(0, len(found))
         found.digest  # noqa: B018, reads all bytes
         labels = None if found.labels is None else found.labels.tolist()
-        return {"items": items if found.kind == "texts" else [pixels(item) for item in items], "labels": labels}
+        return {
+            "items": items if found.kind == "texts" else [pixels(item) for item in items],
+            "labels": labels,
+        }
 
     return read
 
@@ -49,7 +65,9 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
     """The column "text", else the first that is not the labels, of a table without empty texts."""
     try:
         text = content.decode("utf-8-sig")
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line]
+        lines = [
+            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
+        ]
     except (UnicodeDecodeError, csv.Error):
         return None
     names, body = (lines[0], lines[1:]) if lines else ([], [])
@@ -80,7 +98,13 @@ def _texts(file: str, comma: str) -> Iterator[Case]:
         accept=True,
     )
     many = [LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]]
-    yield Case(f"{file}: control: 5,000 rows", read, {file: table(many, comma)}, truth(table(many, comma), comma), accept=True)
+    yield Case(
+        f"{file}: control: 5,000 rows",
+        read,
+        {file: table(many, comma)},
+        truth(table(many, comma), comma),
+        accept=True,
+    )
     for name, content in {
         "BOM": b"\xef\xbb\xbf" + whole,
         "CR LF": table(comma=comma, end="\r\n"),
@@ -122,7 +146,13 @@ def _texts(file: str, comma: str) -> Iterator[Case]:
         "an unknown option": {"options": (("speed", "fast"),)},
         "an unknown value": {"options": (("empty", "maybe"),)},
     }.items():
-        yield Case(f"{file}: {name}", dataset(file, **spec), {file: whole}, names=(file, "options", "empty"), remedy=False)
+        yield Case(
+            f"{file}: {name}",
+            dataset(file, **spec),
+            {file: whole},
+            names=(file, "options", "empty"),
+            remedy=False,
+        )
     for one in places(file, dataset(file)):
         yield Case(f"{file}: {one.name}", one.read, one.files, names=(file,))
     for name, content in spoiled(whole, points=(3, 4, 9, 10)):
@@ -132,11 +162,18 @@ def _texts(file: str, comma: str) -> Iterator[Case]:
 def _of_parquet(content: bytes) -> dict | None:
     try:
         found = pq.read_table(io.BytesIO(content), use_threads=False)
-        texts, labels = found["text"].to_pylist(), found["label"].to_pylist() if "label" in found.column_names else None
+        texts, labels = (
+            found["text"].to_pylist(),
+            (found["label"].to_pylist() if "label" in found.column_names else None),
+        )
     except Exception:
         return None
     sound = texts and all(isinstance(one, str) and one.strip() for one in texts)
-    return {"items": texts, "labels": labels and ["" if one is None else str(one) for one in labels]} if sound else None
+    return (
+        {"items": texts, "labels": labels and ["" if one is None else str(one) for one in labels]}
+        if sound
+        else None
+    )
 
 
 def _parquet(file: str) -> Iterator[Case]:
@@ -151,7 +188,9 @@ def _parquet(file: str) -> Iterator[Case]:
         "labels as a dictionary": ({"label": pa.array(LABELS).dictionary_encode()}, LABELS),
         "texts as a dictionary": ({"text": pa.array(TEXTS).dictionary_encode()}, LABELS),
     }.items():
-        yield Case(f"parquet: {name}", read, {file: parquet(columns | change)}, {"items": TEXTS, "labels": right})
+        yield Case(
+            f"parquet: {name}", read, {file: parquet(columns | change)}, {"items": TEXTS, "labels": right}
+        )
     for name, change in {
         "a text missing": {"text": [None, *TEXTS[1:]]},
         "texts of no type": {"text": pa.nulls(10)},
@@ -161,7 +200,10 @@ def _parquet(file: str) -> Iterator[Case]:
     }.items():
         content = parquet(columns | change)
         yield Case(
-            f"parquet: {name}", read, {file: content}, None if name != "texts as numbers" else {"items": LABELS, "labels": None}
+            f"parquet: {name}",
+            read,
+            {file: content},
+            None if name != "texts as numbers" else {"items": LABELS, "labels": None},
         )
     for name, content in spoiled(whole, points=(4, 30, len(whole) - 8), n_flips=16):
         yield Case(f"parquet: {name}", read, {file: content}, _of_parquet(content))
@@ -176,8 +218,16 @@ def _pictures(file: str) -> Iterator[Case]:
     def stored(**value: Any) -> bytes:
         return parquet({"image": pa.array([value], struct)})
 
-    yield Case("pictures: control: with a path", read, {file: stored(bytes=png, path="x.png")}, right, accept=True)
-    yield Case("pictures: control: a path beside it", read, {file: stored(path="x.png"), "x.png": png}, right, accept=True)
+    yield Case(
+        "pictures: control: with a path", read, {file: stored(bytes=png, path="x.png")}, right, accept=True
+    )
+    yield Case(
+        "pictures: control: a path beside it",
+        read,
+        {file: stored(path="x.png"), "x.png": png},
+        right,
+        accept=True,
+    )
     for name, path in {
         "missing": "missing.png",
         "a folder": ".",
@@ -191,12 +241,27 @@ def _pictures(file: str) -> Iterator[Case]:
         "an address": "http://127.0.0.1:1/x.png",
     }.items():
         yield Case(f"pictures: path: {name}", read, {file: stored(path=path)}, names=(file, "items"))
-    yield Case("pictures: path: a named pipe", read, {file: stored(path="x.png"), "x.png": pipe}, names=(file,))
     yield Case(
-        "pictures: path: a link to a device", read, {file: stored(path="x.png"), "x.png": link("/dev/zero")}, names=(file,)
+        "pictures: path: a named pipe", read, {file: stored(path="x.png"), "x.png": pipe}, names=(file,)
     )
-    yield Case("pictures: path: 3 GB", read, {file: stored(path="x.png"), "x.png": hole(3 * 10**9, png)}, names=(file,))
-    for name, content in {"nothing": b"", "text": b"hello", "half": png[: len(png) // 2], "zeros": bytes(500)}.items():
+    yield Case(
+        "pictures: path: a link to a device",
+        read,
+        {file: stored(path="x.png"), "x.png": link("/dev/zero")},
+        names=(file,),
+    )
+    yield Case(
+        "pictures: path: 3 GB",
+        read,
+        {file: stored(path="x.png"), "x.png": hole(3 * 10**9, png)},
+        names=(file,),
+    )
+    for name, content in {
+        "nothing": b"",
+        "text": b"hello",
+        "half": png[: len(png) // 2],
+        "zeros": bytes(500),
+    }.items():
         yield Case(f"pictures: {name}", read, {file: parquet({"image": [content]})})
     yield Case("pictures: missing", read, {file: parquet({"image": pa.array([None, png], pa.binary())})})
 

@@ -1,4 +1,6 @@
-"""Changes of a JSON value that a file may have: each setting in turn becomes something else, goes, or gets a neighbour."""
+"""Changes of a JSON value that a file may have: each setting in turn becomes something else, goes, or gets
+a neighbour.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,24 @@ from hypothesis import strategies as st
 
 EARLIER = "tests/data/earlier/v0.1.0"
 ODD = (
-    *(None, True, False, 0, -1, 1, 7, 2**31, 2**63, 10**400, -0.0, 0.5, 1e-320, 1e308, float("nan"), float("inf")),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        7,
+        2**31,
+        2**63,
+        10**400,
+        -0.0,
+        0.5,
+        1e-320,
+        1e308,
+        float("nan"),
+        float("inf"),
+    ),
     *(
         "",
         "x",
@@ -28,14 +47,27 @@ ODD = (
         "<b>",
         "\x1b[31m",
     ),
-    *([], [[]], [None], [1, 2], ["x"] * 3, {}, {"": None}, {"array": "x"}, {"__class__": "os"}, [[[[[[[[[[1]]]]]]]]]]),
+    *(
+        [],
+        [[]],
+        [None],
+        [1, 2],
+        ["x"] * 3,
+        {},
+        {"": None},
+        {"array": "x"},
+        {"__class__": "os"},
+        [[[[[[[[[[1]]]]]]]]]],
+    ),
 )
 
 
 def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
     """Where something stands in a JSON value, the whole included."""
     yield at
-    inner = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    inner = (
+        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    )
     for name, one in inner:
         yield from places(one, (*at, name))
 
@@ -53,7 +85,9 @@ def put(value: Any, at: tuple, new: Any) -> Any:
 
 
 def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
-    """At every place some of `ODD`, others at the next one; every name left out once; a name added to every object."""
+    """At every place some of `ODD`, others at the next one; every name left out once; a name added to
+    every object.
+    """
     number = 0
     for at in places(value):
         label = ".".join(map(str, at)) or "all"
@@ -67,14 +101,18 @@ def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
         if isinstance(holder, dict):
             yield f"{label} has one more", put(value, at, {**holder, "unheard_of": 1})
             for name in holder:
-                yield f"{label} lacks {name}", put(value, at, {key: one for key, one in holder.items() if key != name})
+                yield (
+                    f"{label} lacks {name}",
+                    put(value, at, {key: one for key, one in holder.items() if key != name}),
+                )
 
 
 def drawn_changes(value: Any) -> st.SearchStrategy[Any]:
     """JSON with up to three places changed to anything."""
     leaf = st.sampled_from(ODD) | st.integers() | st.floats() | st.text(max_size=5) | st.booleans()
     anything = st.recursive(
-        leaf, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        leaf,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     )
     step = st.tuples(st.sampled_from([at for at in places(value) if at]), anything)
 
@@ -91,9 +129,13 @@ def drawn_changes(value: Any) -> st.SearchStrategy[Any]:
 
 
 def differences(given: Any, written: Any, at: str = "") -> list[str]:
-    """Where what was given is not what Relscope writes of it; numbers may become fractions, and what is missing its default."""
+    """Where what was given is not what Relscope writes of it; numbers may become fractions, and what is
+    missing its default.
+    """
     if isinstance(given, Mapping) and isinstance(written, Mapping):
-        every = [differences(one, written.get(name, "nothing"), f"{at}.{name}") for name, one in given.items()]
+        every = [
+            differences(one, written.get(name, "nothing"), f"{at}.{name}") for name, one in given.items()
+        ]
         return [place for found in every for place in found]
     if isinstance(given, list) and isinstance(written, list) and len(given) == len(written):
         return [

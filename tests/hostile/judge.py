@@ -1,4 +1,6 @@
-"""The judge: reads cases in processes of their own, ends what takes ten seconds or a gigabyte, and names the outcomes."""
+"""The judge: reads cases in processes of their own, ends what takes ten seconds or a gigabyte, and names
+the outcomes.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,22 @@ from pathlib import Path
 from tests.hostile.cases import Case, same
 
 CPU_SECONDS = 10
-WALL_SECONDS = 60  # for what waits for ever, as on a pipe; processor time does not depend on what else the machine does
+WALL_SECONDS = (
+    60  # for what waits for ever, as on a pipe; processor time does not depend on what else the machine does
+)
 MOST_BYTES = 10**9
 LONGEST_MESSAGE = 900
 RIGHT = ("refused", "accepted")
-OUTCOMES = (*RIGHT, "unclear", "wrongly refused", "wrongly accepted", "traceback", "too long", "too large", "executed")
+OUTCOMES = (
+    *RIGHT,
+    "unclear",
+    "wrongly refused",
+    "wrongly accepted",
+    "traceback",
+    "too long",
+    "too large",
+    "executed",
+)
 _EXECUTES = {
     "os.system",
     "os.exec",
@@ -43,7 +56,9 @@ _LARGE = 10**8  # a process that took more memory reads no further case, which c
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case: one of `OUTCOMES`, what was said, seconds of the processor, bytes over those at the start."""
+    """What became of a case: one of `OUTCOMES`, what was said, seconds of the processor, bytes over those
+    at the start.
+    """
 
     case: str
     outcome: str
@@ -61,7 +76,9 @@ def judged(cases: Iterable[Case]) -> list[Verdict]:
     waiting, found = iter(cases), []
     while batch := list(islice(waiting, _BATCH)):
         while batch:
-            folder = Path(tempfile.mkdtemp(prefix="hostile-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+            folder = Path(
+                tempfile.mkdtemp(prefix="hostile-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+            )
             try:
                 done = _watched(batch, folder)
             finally:
@@ -72,7 +89,9 @@ def judged(cases: Iterable[Case]) -> list[Verdict]:
 
 
 def _watched(batch: list[Case], folder: Path) -> list[Verdict]:
-    """Verdicts of the first cases of a batch, one or more: those that a single process reads until it ends."""
+    """Verdicts of the first cases of a batch, one or more: those that a single process reads until it
+    ends.
+    """
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
@@ -103,7 +122,9 @@ def _watched(batch: list[Case], folder: Path) -> list[Verdict]:
         limited = os.WIFSIGNALED(code) and os.WTERMSIG(code) in (signal.SIGXCPU, signal.SIGKILL)
         outcome = ended or ("too long" if limited else "traceback")
         seconds = used.ru_utime + used.ru_stime - sum(one.seconds for one in done)
-        done.append(Verdict(batch[len(done)].name, outcome, f"the process ended with status {code}", seconds, size))
+        done.append(
+            Verdict(batch[len(done)].name, outcome, f"the process ended with status {code}", seconds, size)
+        )
     return done
 
 
@@ -177,7 +198,10 @@ def _outcome(case: Case, folder: Path) -> tuple[str, str]:
         if case.accept:
             return "wrongly refused", said
         files = [Path(name).name for name in case.files]
-        names = case.names or (*files, *(name.split(".")[0] for name in files))  # a space has its file's name without suffix
+        names = case.names or (
+            *files,
+            *(name.split(".")[0] for name in files),
+        )  # a space has its file's name without suffix
         return ("refused" if clear(said, names, case.remedy) else "unclear"), said
     except BaseException as error:
         return "traceback", f"{type(error).__name__}: {error!s:.200} at {_place(error)}"
@@ -193,15 +217,21 @@ def _outcome(case: Case, folder: Path) -> tuple[str, str]:
 
 
 def clear(message: str, names: tuple[str, ...], remedy: bool = True) -> bool:
-    """Whether an error names what was given, says what was wrong with it, and how to mend it, in one line of fair length."""
+    """Whether an error names what was given, says what was wrong with it, and how to mend it, in one line
+    of fair length.
+    """
     said = re.search(
-        "expected|got|promises|refused|damaged|more than|must be|hold|is missing|invalid|cannot|not be|share no|unrec", message
+        "expected|got|promises|refused|damaged|more than|must be|hold|is missing|invalid|cannot|not be|share"
+        " no|unrec",
+        message,
     )
     mend = re.search(r"; \S+ \S+", message)
     if not remedy:  # of a setting: the place first, and what it expects is the remedy
         mend = mend or "is missing" in message or ("expected" in message and "got" in message)
         names = (*names, "") if re.match(r"-?[\w '\[\].-]+: ", message) else names
-    plain = len(message) <= LONGEST_MESSAGE and not re.search(r"[\x00-\x08\x0b-\x1f\x7f]|Traceback|at 0x[0-9a-f]{8}", message)
+    plain = len(message) <= LONGEST_MESSAGE and not re.search(
+        r"[\x00-\x08\x0b-\x1f\x7f]|Traceback|at 0x[0-9a-f]{8}", message
+    )
     return bool(any(name in message for name in names) and said and mend and plain)
 
 

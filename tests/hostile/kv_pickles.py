@@ -43,7 +43,12 @@ def pickled(state: Any, protocol: int = 4, module: str = "gensim.models.keyedvec
 
 def state(**change: Any) -> dict:
     usual = {"vectors": TABLE, "index_to_key": IDS, "key_to_index": dict(zip(IDS, range(12), strict=True))}
-    usual |= {"vector_size": 4, "expandos": {"count": np.array(COUNTS)}, "__numpys": [], "__ignoreds": ["vectors_norm"]}
+    usual |= {
+        "vector_size": 4,
+        "expandos": {"count": np.array(COUNTS)},
+        "__numpys": [],
+        "__ignoreds": ["vectors_norm"],
+    }
     return {name: value for name, value in (usual | change).items() if value is not None}
 
 
@@ -65,14 +70,24 @@ def _unpickled(content: bytes) -> dict | None:
         def find_class(self, module: str, name: str) -> Any:
             if module.startswith("gensim."):
                 return KeyedVectors
-            if module.split(".")[0] == "numpy" and name in ("_reconstruct", "_frombuffer", "ndarray", "dtype", "scalar"):
+            if module.split(".")[0] == "numpy" and name in (
+                "_reconstruct",
+                "_frombuffer",
+                "ndarray",
+                "dtype",
+                "scalar",
+            ):
                 return super().find_class(module, name)
             raise pickle.UnpicklingError(name)
 
     try:
         found = Loader(io.BytesIO(content)).load().__dict__
         vectors, counts = np.asarray(found["vectors"]), found.get("expandos", {}).get("count")
-        counts = counts.tolist() if isinstance(counts, np.ndarray) and counts.dtype.kind in "iu" and counts.ndim == 1 else None
+        counts = (
+            counts.tolist()
+            if isinstance(counts, np.ndarray) and counts.dtype.kind in "iu" and counts.ndim == 1
+            else None
+        )
         if vectors.dtype.kind not in "fiu":
             return None
         with np.errstate(over="ignore"):
@@ -105,9 +120,16 @@ def cases() -> Iterator[Case]:
         "bytearray of 10 GB": _Calls(bytearray, 10**10),
     }.items():
         yield Case(f"calls {name}", read, {FILE: pickle.dumps(call)})
-        yield Case(f"calls {name} among the words", read, {FILE: pickled(state(index_to_key=[call, *IDS[1:]]))})
+        yield Case(
+            f"calls {name} among the words", read, {FILE: pickled(state(index_to_key=[call, *IDS[1:]]))}
+        )
         yield Case(f"calls {name} as vectors", read, {FILE: pickled(state(vectors=call))})
-        yield Case(f"calls {name} as counts", read, {FILE: pickled(state(expandos={"count": call}))}, rows(TABLE, IDS))
+        yield Case(
+            f"calls {name} as counts",
+            read,
+            {FILE: pickled(state(expandos={"count": call}))},
+            rows(TABLE, IDS),
+        )
     for name, change in {
         "a word missing": {"index_to_key": IDS[:-1]},
         "a word twice": {"index_to_key": [*IDS[:-1], IDS[0]]},
@@ -130,10 +152,24 @@ def cases() -> Iterator[Case]:
         yield Case(name, read, {FILE: pickled(state(**change))})
     short = pickled(state(expandos={"count": np.array(COUNTS[:5])}))
     yield Case("counts of five words", read, {FILE: short}, rows(TABLE, IDS))
-    yield Case("counts beyond int64", read, {FILE: pickled(state(expandos={"count": np.arange(12).astype(np.uint64) + 2**63}))})
-    for module in ("gensim.models.word2vec", "gensim.models.fasttext", "gensimx", "gensim_models", "numpyx.core", "builtinsx"):
+    yield Case(
+        "counts beyond int64",
+        read,
+        {FILE: pickled(state(expandos={"count": np.arange(12).astype(np.uint64) + 2**63}))},
+    )
+    for module in (
+        "gensim.models.word2vec",
+        "gensim.models.fasttext",
+        "gensimx",
+        "gensim_models",
+        "numpyx.core",
+        "builtinsx",
+    ):
         yield Case(
-            f"a class of {module}", read, {FILE: pickled(state(), module=module)}, right if "fasttext" in module else None
+            f"a class of {module}",
+            read,
+            {FILE: pickled(state(), module=module)},
+            right if "fasttext" in module else None,
         )
     yield from _programs(read)
     yield from places(FILE, read)
@@ -182,4 +218,6 @@ def drawn():
     def make(name: str, content: bytes) -> Case:
         return Case(name, space(FILE), {FILE: content}, _unpickled(content) or right)
 
-    return changes(whole, make, most=1)  # of two, one could keep Python from reading what the other did to a number
+    return changes(
+        whole, make, most=1
+    )  # of two, one could keep Python from reading what the other did to a number

@@ -1,4 +1,6 @@
-"""Hostile lists of anchors, seeds and pairs; the independent reading takes one line, or row of a table, after the other."""
+"""Hostile lists of anchors, seeds and pairs; the independent reading takes one line, or row of a table,
+after the other.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def seeds_in(content: bytes) -> list[list[str]] | None:
 def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
     try:
         text = content.decode("utf-8-sig")
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line]
+        lines = [
+            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
+        ]
     except (UnicodeDecodeError, csv.Error):
         return None
     if (
@@ -119,7 +123,12 @@ def cases() -> Iterator[Case]:
         yield Case(f"upload: {name}", uploaded(content), {}, right, accept=accept, names=("list",))
         distinct = right and list(dict.fromkeys(right))
         yield Case(
-            f"--anchors: {name}", from_file, {"list.txt": content}, distinct, accept=accept, names=("list.txt", "--anchors")
+            f"--anchors: {name}",
+            from_file,
+            {"list.txt": content},
+            distinct,
+            accept=accept,
+            names=("list.txt", "--anchors"),
         )
     for name, made in {
         "a folder": lambda path: path.mkdir(),
@@ -205,7 +214,13 @@ def drawn():
     content = st.lists(piece, min_size=1, max_size=12).map(lambda parts: "".join(parts).encode())
 
     def make(content: bytes) -> Case:
-        return Case(f"drawn: {content!r}", seeds, {"seeds.txt": content}, seeds_in(content), names=("seeds.txt", "--seeds"))
+        return Case(
+            f"drawn: {content!r}",
+            seeds,
+            {"seeds.txt": content},
+            seeds_in(content),
+            names=("seeds.txt", "--seeds"),
+        )
 
     def listed(content: bytes) -> Case:
         return Case(f"drawn: {content!r}", uploaded(content), {}, ids_in(content), names=("list",))

@@ -1,4 +1,6 @@
-"""Hostile folders of transformers models: safetensors only, nothing executed; the truth is what the model was made of."""
+"""Hostile folders of transformers models: safetensors only, nothing executed; the truth is what the model
+was made of.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ def made() -> dict[str, bytes]:
     from transformers import BertConfig, BertModel, BertTokenizer
 
     torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8, "vocab_size": 10}
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "intermediate_size": 8,
+        "vocab_size": 10,
+    }
     with tempfile.TemporaryDirectory() as folder:
         BertModel(BertConfig(**sizes, max_position_embeddings=16)).save_pretrained(folder)
         words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e"]
@@ -56,13 +64,16 @@ def truth() -> bytes:
         model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
         with torch.inference_mode():
             rows = [
-                model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy() for text in ("a b", "c d e")
+                model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy()
+                for text in ("a b", "c d e")
             ]
     return np.round(np.stack(rows), 4).tobytes()
 
 
 def case(name: str, change: dict[str, Any], right: bool = False, accept: bool = False) -> Case:
-    files = {f"{FOLDER}/{file}": content for file, content in (made() | change).items() if content is not None}
+    files = {
+        f"{FOLDER}/{file}": content for file, content in (made() | change).items() if content is not None
+    }
 
     def read(folder: Path) -> bytes:
         return np.round(encoded(folder), 4).tobytes()
@@ -79,7 +90,11 @@ def cases() -> Iterator[Case]:
     yield case("a pickle called safetensors", {"model.safetensors": harmful})
     code = "import os\nos.system('touch executed')\nclass A: pass\n"
     own = {"auto_map": {"AutoModel": "code.A", "AutoConfig": "code.A", "AutoTokenizer": "code.A"}}
-    yield case("code of its own", {"config.json": json.dumps(config | own).encode(), "code.py": code.encode()}, right=True)
+    yield case(
+        "code of its own",
+        {"config.json": json.dumps(config | own).encode(), "code.py": code.encode()},
+        right=True,
+    )
     only = own | {"model_type": "unheard-of"}
     yield case("only code of its own", {"config.json": json.dumps(only).encode(), "code.py": code.encode()})
     for name, content in {
@@ -117,5 +132,10 @@ def cases() -> Iterator[Case]:
             yield case(f"weights: {name}", {"model.safetensors": content})
     tokenizer = {name: None for name in made() if "token" in name or "vocab" in name}
     yield case("no tokenizer", tokenizer)
-    for name, content in {"empty": b"", "not JSON": b"hello", "an object": b"{}", "zeros": bytes(100)}.items():
+    for name, content in {
+        "empty": b"",
+        "not JSON": b"hello",
+        "an object": b"{}",
+        "zeros": bytes(100),
+    }.items():
         yield case(f"tokenizer.json: {name}", {"tokenizer.json": content})

@@ -25,7 +25,9 @@ def headed(header: str | bytes, body: bytes = b"", version: int = 1, length: int
     """A .npy with this header, right or wrong."""
     text = header.encode("latin-1") if isinstance(header, str) else header
     told = len(text) if length is None else length
-    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", told) + text + body
+    return (
+        b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", told) + text + body
+    )
 
 
 def shaped(shape: str, descr: str = "'<f4'", fortran: str = "False") -> str:
@@ -62,7 +64,12 @@ def cases() -> Iterator[Case]:
     yield Case("control: version 2", read, {FILE: npy(TABLE, (2, 0))}, rows(TABLE), accept=True)
     yield Case("control: version 3", read, {FILE: npy(TABLE, (3, 0))}, rows(TABLE))
     yield Case("control: limit", space(FILE, limit=5), {FILE: whole}, rows(TABLE[:5]), accept=True)
-    yield Case("control: limit, Fortran order", space(FILE, limit=5), {FILE: npy(np.asfortranarray(TABLE))}, rows(TABLE[:5]))
+    yield Case(
+        "control: limit, Fortran order",
+        space(FILE, limit=5),
+        {FILE: npy(np.asfortranarray(TABLE))},
+        rows(TABLE[:5]),
+    )
     for name, array in {
         "no rows": TABLE[:0],
         "no columns": TABLE[:, :0],
@@ -90,7 +97,9 @@ def cases() -> Iterator[Case]:
         rows(TABLE[kept], [str(row) for row in kept]),
         accept=True,
     )
-    yield Case("only NaN, dropped", space(FILE, invalid="drop"), {FILE: npy(TABLE * np.nan)}, names=("words",))
+    yield Case(
+        "only NaN, dropped", space(FILE, invalid="drop"), {FILE: npy(TABLE * np.nan)}, names=("words",)
+    )
     yield from _headers(read)
     yield from places(FILE, read)
     for name, content in spoiled(whole, points=(5, 6, 8, 9, 10, 40, 127, 128, 129)):
@@ -136,7 +145,9 @@ def _headers(read) -> Iterator[Case]:
     }.items():
         yield Case(f"header: {name}", read, {FILE: headed(header, body)})
     yield Case("header: longer than the file", read, {FILE: headed(shaped("(12, 4)"), body, length=65535)})
-    yield Case("header: promises 4 GB", read, {FILE: headed(shaped("(12, 4)"), body, version=2, length=2**32 - 1)})
+    yield Case(
+        "header: promises 4 GB", read, {FILE: headed(shaped("(12, 4)"), body, version=2, length=2**32 - 1)}
+    )
     yield Case("header: of 3 GB", read, {FILE: hole(3 * 10**9, headed("", version=2, length=2 * 10**9))})
     yield Case("header: version 9", read, {FILE: headed(shaped("(12, 4)"), body, version=9)})
     yield Case("header: no length", read, {FILE: b"\x93NUMPY\x01\x00"})

@@ -35,7 +35,9 @@ def zipped(**members: bytes) -> bytes:
 
 
 def bomb(head: bytes, size: int) -> bytes:
-    """An archive whose `vectors.npy` is `head` and then `size` blanks, in some kilobytes: one compressed block, repeated."""
+    """An archive whose `vectors.npy` is `head` and then `size` blanks, in some kilobytes: one compressed
+    block, repeated.
+    """
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("vectors.npy", head)
@@ -68,7 +70,9 @@ def truth(content: bytes) -> dict | None:
         }
     except Exception:
         return None
-    if vectors.dtype.kind not in "fiu" or (counts is not None and (counts.dtype.kind not in "iu" or counts.ndim != 1)):
+    if vectors.dtype.kind not in "fiu" or (
+        counts is not None and (counts.dtype.kind not in "iu" or counts.ndim != 1)
+    ):
         return None
     return good(rows(vectors, **texts, counts=None if counts is None else counts.tolist()))
 
@@ -78,12 +82,28 @@ def cases() -> Iterator[Case]:
     whole = npz(**all_of_it)
     yield Case("control: all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
     yield Case(
-        "control: compressed", read, {FILE: npz(compress=True, **all_of_it)}, rows(TABLE, IDS, LABELS, COUNTS), accept=True
+        "control: compressed",
+        read,
+        {FILE: npz(compress=True, **all_of_it)},
+        rows(TABLE, IDS, LABELS, COUNTS),
+        accept=True,
     )
-    yield Case("control: a matrix of another name", read, {FILE: npz(x=TABLE, ids=IDS)}, rows(TABLE, IDS), accept=True)
+    yield Case(
+        "control: a matrix of another name",
+        read,
+        {FILE: npz(x=TABLE, ids=IDS)},
+        rows(TABLE, IDS),
+        accept=True,
+    )
     yield Case("control: whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=np.arange(12) + 5)},
                rows(TABLE, [str(row + 5) for row in range(12)]), accept=True)  # fmt: skip
-    yield Case("control: bytes as ids", read, {FILE: npz(vectors=TABLE, ids=np.array(IDS, "S"))}, rows(TABLE, IDS), accept=True)
+    yield Case(
+        "control: bytes as ids",
+        read,
+        {FILE: npz(vectors=TABLE, ids=np.array(IDS, "S"))},
+        rows(TABLE, IDS),
+        accept=True,
+    )
     limited = rows(TABLE[:3], IDS[:3], LABELS[:3], COUNTS[:3])
     yield Case("control: limit", space(FILE, limit=3), {FILE: whole}, limited, accept=True)
     for name, change in {
@@ -115,7 +135,9 @@ def cases() -> Iterator[Case]:
     }.items():
         content = npz(**(all_of_it | change))
         found = (
-            rows(TABLE, IDS, [str(one) for one in change["labels"].tolist()], COUNTS) if name == "labels as fractions" else None
+            rows(TABLE, IDS, [str(one) for one in change["labels"].tolist()], COUNTS)
+            if name == "labels as fractions"
+            else None
         )
         yield Case(name, read, {FILE: content}, found)
     yield Case("two matrices", read, {FILE: npz(a=TABLE, b=TABLE)})
@@ -123,7 +145,9 @@ def cases() -> Iterator[Case]:
     yield Case("no arrays", read, {FILE: npz()})
     yield from _archives(read, whole)
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))):
+    for name, content in spoiled(
+        whole, points=(4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))
+    ):
         yield Case(name, read, {FILE: content}, truth(content))
 
 
@@ -154,16 +178,29 @@ def _archives(read, whole: bytes) -> Iterator[Case]:
     yield Case("a .npy called .npz", read, {FILE: npy(TABLE)}, rows(TABLE))
     yield Case("not arrays", read, {FILE: zipped(vectors=b"hello")})
     yield Case("10¹² rows of nothing", read, {FILE: zipped(vectors=headed(shaped("(1000000000000, 0)")))})
-    yield Case("promises 10¹² numbers", read, {FILE: zipped(vectors=headed(shaped("(250000000000, 4)"), TABLE.tobytes()))})
     yield Case(
-        "10¹² ids without bytes", read, {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1000000000000,)", "'|S0'")))}
+        "promises 10¹² numbers",
+        read,
+        {FILE: zipped(vectors=headed(shaped("(250000000000, 4)"), TABLE.tobytes()))},
+    )
+    yield Case(
+        "10¹² ids without bytes",
+        read,
+        {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1000000000000,)", "'|S0'")))},
     )
     yield Case("a header of 2 GB", read, {FILE: bomb(headed("", version=2, length=2 * 10**9), 2 * 10**9)})
-    yield Case("16 MB that become 3 GB", read, {FILE: bomb(headed(shaped("(3000000000, 1)", "'|i1'")), 3 * 10**9)})
+    yield Case(
+        "16 MB that become 3 GB", read, {FILE: bomb(headed(shaped("(3000000000, 1)", "'|i1'")), 3 * 10**9)}
+    )
     yield Case(
         "pickled ids",
         read,
-        {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1,)", "'|O'"), b"cos\nsystem\n(S'touch executed'\ntR."))},
+        {
+            FILE: zipped(
+                vectors=npy(TABLE),
+                ids=headed(shaped("(1,)", "'|O'"), b"cos\nsystem\n(S'touch executed'\ntR."),
+            )
+        },
     )
 
 

@@ -23,7 +23,10 @@ N = range(12)
 def parquet(columns: dict[str, Any], **options: Any) -> bytes:
     stream = io.BytesIO()
     names = list(columns)
-    arrays = [column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column) for column in columns.values()]
+    arrays = [
+        column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+        for column in columns.values()
+    ]
     pq.write_table(pa.Table.from_arrays(arrays, names=names), stream, **options)
     return stream.getvalue()
 
@@ -33,7 +36,9 @@ def dims() -> dict[str, Any]:
 
 
 def truth(content: bytes) -> dict | None:
-    """Number columns without gaps are the dimensions; ids, labels and counts go by name, else the first text is the ids."""
+    """Number columns without gaps are the dimensions; ids, labels and counts go by name, else the first
+    text is the ids.
+    """
     try:
         table = pq.read_table(io.BytesIO(content), use_threads=False)
         names, vectors, roles = table.column_names, [], {}
@@ -84,10 +89,20 @@ def cases() -> Iterator[Case]:
     limited = rows(TABLE[:5], IDS[:5], LABELS[:5], COUNTS[:5])
     yield Case("control: limit", space(FILE, limit=5), {FILE: whole}, limited, accept=True)
     yield Case(
-        "control: one column of lists", read, {FILE: parquet({"id": IDS, "v": TABLE.tolist()})}, rows(TABLE, IDS), accept=True
+        "control: one column of lists",
+        read,
+        {FILE: parquet({"id": IDS, "v": TABLE.tolist()})},
+        rows(TABLE, IDS),
+        accept=True,
     )
     fixed = pa.FixedSizeListArray.from_arrays(pa.array(TABLE.ravel()), 4)
-    yield Case("control: lists of fixed length", read, {FILE: parquet({"id": IDS, "v": fixed})}, rows(TABLE, IDS), accept=True)
+    yield Case(
+        "control: lists of fixed length",
+        read,
+        {FILE: parquet({"id": IDS, "v": fixed})},
+        rows(TABLE, IDS),
+        accept=True,
+    )
     grouped = parquet(full, row_group_size=5, compression="gzip")
     yield Case("control: row groups", read, {FILE: grouped}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
     yield Case(
@@ -132,9 +147,15 @@ def _columns(read) -> Iterator[Case]:
             rows(np.column_stack([TABLE[:, 0], [row % 3 for row in N]]), IDS),
         ),
         "ids: fractions": ({"id": [row + 0.5 for row in N], **dims()}, None),
-        "ids: whole numbers as floats": ({"id": [float(row) for row in N], **dims()}, rows(TABLE, [str(row) for row in N])),
+        "ids: whole numbers as floats": (
+            {"id": [float(row) for row in N], **dims()},
+            rows(TABLE, [str(row) for row in N]),
+        ),
         "ids: bytes of UTF-8": ({"id": [one.encode() for one in IDS], **dims()}, rows(TABLE, IDS)),
-        "ids: bytes of UTF-8, of another name": ({"word": [one.encode() for one in IDS], **dims()}, rows(TABLE, IDS)),
+        "ids: bytes of UTF-8, of another name": (
+            {"word": [one.encode() for one in IDS], **dims()},
+            rows(TABLE, IDS),
+        ),
         "ids: bytes of nothing": ({"id": [bytes([255, row]) for row in N], **dims()}, None),
         "ids: truth values": ({"id": [row > 5 for row in N], **dims()}, None),
         "ids: dates": (
@@ -154,20 +175,38 @@ def _columns(read) -> Iterator[Case]:
         ),
         "ids: large strings": ({"id": pa.array(IDS, pa.large_string()), **dims()}, rows(TABLE, IDS)),
         "ids: views": (
-            {"id": pa.array(IDS).cast(pa.string_view()) if hasattr(pa, "string_view") else pa.array(IDS), **dims()},
+            {
+                "id": pa.array(IDS).cast(pa.string_view()) if hasattr(pa, "string_view") else pa.array(IDS),
+                **dims(),
+            },
             rows(TABLE, IDS),
         ),
-        "labels: NaN": ({"id": IDS, **dims(), "label": [np.nan, *([1.0] * 11)]}, rows(TABLE, IDS, ["", *["1"] * 11])),
-        "labels: whole numbers as floats": ({"id": IDS, **dims(), "label": [1.0] * 12}, rows(TABLE, IDS, ["1"] * 12)),
+        "labels: NaN": (
+            {"id": IDS, **dims(), "label": [np.nan, *([1.0] * 11)]},
+            rows(TABLE, IDS, ["", *["1"] * 11]),
+        ),
+        "labels: whole numbers as floats": (
+            {"id": IDS, **dims(), "label": [1.0] * 12},
+            rows(TABLE, IDS, ["1"] * 12),
+        ),
         "labels: whole numbers": ({"id": IDS, **dims(), "label": [1] * 12}, rows(TABLE, IDS, ["1"] * 12)),
         "labels: fractions": ({"id": IDS, **dims(), "label": [0.5] * 12}, rows(TABLE, IDS, ["0.5"] * 12)),
-        "labels: truth values": ({"id": IDS, **dims(), "label": [True] * 12}, rows(TABLE, IDS, ["True"] * 12)),
+        "labels: truth values": (
+            {"id": IDS, **dims(), "label": [True] * 12},
+            rows(TABLE, IDS, ["True"] * 12),
+        ),
         "labels: bytes": ({"id": IDS, **dims(), "label": [b"a"] * 12}, rows(TABLE, IDS, ["a"] * 12)),
         "labels: lists": ({"id": IDS, **dims(), "label": [["a"]] * 12}, None),
-        "labels: missing": ({"id": IDS, **dims(), "label": pa.nulls(12, pa.string())}, rows(TABLE, IDS, [""] * 12)),
+        "labels: missing": (
+            {"id": IDS, **dims(), "label": pa.nulls(12, pa.string())},
+            rows(TABLE, IDS, [""] * 12),
+        ),
         "labels: of no type": ({"id": IDS, **dims(), "label": pa.nulls(12)}, rows(TABLE, IDS, [""] * 12)),
         "counts: fractions": ({"id": IDS, **dims(), "count": [2.5] * 12}, None),
-        "counts: whole numbers as floats": ({"id": IDS, **dims(), "count": [2.0] * 12}, rows(TABLE, IDS, counts=[2] * 12)),
+        "counts: whole numbers as floats": (
+            {"id": IDS, **dims(), "count": [2.0] * 12},
+            rows(TABLE, IDS, counts=[2] * 12),
+        ),
         "counts: negative": ({"id": IDS, **dims(), "count": [-2] * 12}, None),
         "counts: beyond int64": ({"id": IDS, **dims(), "count": pa.array([2**63] * 12, pa.uint64())}, None),
         "counts: NaN": ({"id": IDS, **dims(), "count": [np.nan] * 12}, None),
@@ -185,7 +224,10 @@ def _columns(read) -> Iterator[Case]:
             {"id": IDS, "a": TABLE[:, 0].astype(np.float16), "b": TABLE[:, 1]},
             rows(np.column_stack([TABLE[:, 0].astype(np.float16), TABLE[:, 1]]), IDS),
         ),
-        "numbers as text beside floats": ({"id": IDS, "a": TABLE[:, 0], "b": [str(value) for value in TABLE[:, 1]]}, None),
+        "numbers as text beside floats": (
+            {"id": IDS, "a": TABLE[:, 0], "b": [str(value) for value in TABLE[:, 1]]},
+            None,
+        ),
         "no numbers": ({"id": IDS, "text": IDS}, None),
         "no columns of a name that fits": ({"": IDS, " ": TABLE[:, 0]}, rows(TABLE[:, :1], IDS)),
         "one name twice, with capitals": ({"id": IDS, "ID": IDS[::-1], **dims()}, rows(TABLE, IDS)),
@@ -198,7 +240,10 @@ def _columns(read) -> Iterator[Case]:
         yield Case(name, read, {FILE: parquet(columns)}, right)
     stream = io.BytesIO()
     pq.write_table(
-        pa.Table.from_arrays([pa.array(IDS), pa.array(TABLE[:, 0]), pa.array(TABLE[:, 1])], names=["id", "a", "a"]), stream
+        pa.Table.from_arrays(
+            [pa.array(IDS), pa.array(TABLE[:, 0]), pa.array(TABLE[:, 1])], names=["id", "a", "a"]
+        ),
+        stream,
     )
     yield Case("one name twice", read, {FILE: stream.getvalue()})
     stream = io.BytesIO()

@@ -28,7 +28,10 @@ def cases() -> Iterator[Case]:
     yield case("control: splits", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG},
                {"items": [pixels(JPEG)], "labels": ["dog"]}, accept=True, split="test")  # fmt: skip
     yield case(
-        "control: a table", {"train.csv": table([["text"], ["a"], ["b"]])}, {"items": ["a", "b"], "labels": None}, accept=True
+        "control: a table",
+        {"train.csv": table([["text"], ["a"], ["b"]])},
+        {"items": ["a", "b"], "labels": None},
+        accept=True,
     )
     yield case("a split is not chosen", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG})
     yield case("no split of this name", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG}, split="valid")
@@ -44,7 +47,9 @@ def cases() -> Iterator[Case]:
     yield case("a link to a device", {"cat/1.png": PNG, "dog/2.png": link("/dev/zero")}, files)
     yield case("a link to nothing", {"cat/1.png": PNG, "dog/2.png": link("missing")}, files)
     yield case("a link to itself", {"cat/1.png": PNG, "dog/2.png": link("2.png")}, files)
-    yield case("a folder that contains itself", {"cat/1.png": PNG, "dog/2.jpg": JPEG, "dog/loop": link("..")}, two)
+    yield case(
+        "a folder that contains itself", {"cat/1.png": PNG, "dog/2.jpg": JPEG, "dog/loop": link("..")}, two
+    )
     yield case("a picture of 3 GB", {"cat/1.png": PNG, "dog/2.png": hole(3 * 10**9)})
     yield case("a picture of 3 GB that begins well", {"cat/1.png": PNG, "dog/2.png": hole(3 * 10**9, PNG)})
     odd = {"c\nt/1.png": PNG, "d\x1b[31mg/2.jpg": JPEG}
@@ -57,7 +62,12 @@ def cases() -> Iterator[Case]:
     deep = {"/".join(["d"] * 100) + "/1.png": PNG}
     yield case("100 folders deep", deep, {"items": [pixels(PNG)], "labels": ["d"]})
     many = {f"c{number}/1.png": PNG for number in range(1000)}
-    yield case("1,000 classes", many, {"items": [pixels(PNG)] * 5, "labels": ["c0", "c1", "c10", "c100", "c101"]}, limit=5)
+    yield case(
+        "1,000 classes",
+        many,
+        {"items": [pixels(PNG)] * 5, "labels": ["c0", "c1", "c10", "c100", "c101"]},
+        limit=5,
+    )
     yield case("capitals in the suffix", {"cat/1.PNG": PNG, "dog/2.JPEG": JPEG}, two)
     yield case("a JPEG called .png", {"cat/1.png": PNG, "dog/2.png": JPEG}, two)
     yield case("a limit of 0", {"cat/1.png": PNG}, limit=0)
@@ -65,7 +75,9 @@ def cases() -> Iterator[Case]:
     yield case("a split as a device", {"train.csv": link("/dev/zero")})
     yield case("a split as a named pipe", {"train.csv": pipe})
     for name in ("missing", f"{FOLDER}/1.png"):
-        yield Case(f"not a folder: {name}", dataset(name, source="folder"), {f"{FOLDER}/1.png": PNG}, names=(name,))
+        yield Case(
+            f"not a folder: {name}", dataset(name, source="folder"), {f"{FOLDER}/1.png": PNG}, names=(name,)
+        )
     for name in ("~nosuchuser/pictures", "a\0b", "x" * 5000):
         yield Case(
             f"a path of {name[:20]!r}",

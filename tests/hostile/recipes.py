@@ -1,4 +1,6 @@
-"""Hostile recipes, alone and inside PNG, PDF, SVG and HTML; what is accepted is written again as it was given."""
+"""Hostile recipes, alone and inside PNG, PDF, SVG and HTML; what is accepted is written again as it was
+given.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,22 @@ def of(file: str, given: bytes | None = None):
     return read
 
 
-def case(name: str, file: str, content: Any, given: bytes | None = None, accept: bool = False, refused: bool = False) -> Case:
+def case(
+    name: str,
+    file: str,
+    content: Any,
+    given: bytes | None = None,
+    accept: bool = False,
+    refused: bool = False,
+) -> Case:
     return Case(
-        name, of(file, given), {file: content}, None if refused else [], accept=accept, names=(file, *NAMES), remedy=False
+        name,
+        of(file, given),
+        {file: content},
+        None if refused else [],
+        accept=accept,
+        names=(file, *NAMES),
+        remedy=False,
     )
 
 
@@ -53,7 +68,9 @@ def in_pdf(recipe: bytes) -> bytes:
 
 def in_svg(recipe: bytes) -> bytes:
     return (
-        b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">' + escape(recipe.decode()).encode() + b"</metadata></svg>"
+        b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">'
+        + escape(recipe.decode()).encode()
+        + b"</metadata></svg>"
     )
 
 
@@ -84,11 +101,18 @@ def cases() -> Iterator[Case]:
         yield case(f"{file}: not JSON", file, pack(b"hello"), refused=True)
         yield case(f"{file}: a list", file, pack(b"[1, 2]"), refused=True)
         yield case(f"{file}: an empty recipe", file, pack(b""), refused=True)
-        yield case(f"{file}: nested 100,000 deep", file, pack(b'{"figure":' * 100_000 + b"1" + b"}" * 100_000), refused=True)
+        yield case(
+            f"{file}: nested 100,000 deep",
+            file,
+            pack(b'{"figure":' * 100_000 + b"1" + b"}" * 100_000),
+            refused=True,
+        )
         yield case(f"{file}: a figure of another class", file, pack(b'{"figure": "os:system"}'), refused=True)
         yield case(f"{file}: a figure that is a list", file, pack(b'{"figure": ["scores"]}'), refused=True)
         for name, damaged in spoiled(content, n_flips=10):
-            yield Case(f"{file}: {name}", _readable(file), {file: damaged}, True, names=(file, *NAMES), remedy=False)
+            yield Case(
+                f"{file}: {name}", _readable(file), {file: damaged}, True, names=(file, *NAMES), remedy=False
+            )
         yield case(f"{file}: 2 GB", file, hole(2 * 10**9, content[:200]), refused=True)
     yield from _made_to_harm(whole)
     for one in places("recipe.json", of("recipe.json")):
@@ -109,17 +133,28 @@ def _readable(file: str):
 
 def _made_to_harm(whole: bytes) -> Iterator[Case]:
     told = chunk(b"tEXt", b"relscope-recipe\0" + whole)
-    yield case("PNG of 100,000 × 100,000", "figure.png", png(100_000, 100_000, b"", told), whole)  # no pixel is decoded
+    yield case(
+        "PNG of 100,000 × 100,000", "figure.png", png(100_000, 100_000, b"", told), whole
+    )  # no pixel is decoded
     for name, (file, content) in {
         "PDF of 20 MB of openings": ("figure.pdf", b"%PDF-1.4\n" + b"/Keywords (" * 2_000_000),
         "PDF of a keyword that never ends": ("figure.pdf", b"%PDF-1.4\n/Keywords (" + b"\\(" * 10_000_000),
-        "PDF of 100 keywords that never end": ("figure.pdf", b"%PDF-1.4\n" + (b"/Keywords (" + b"x" * 200_000) * 100),
+        "PDF of 100 keywords that never end": (
+            "figure.pdf",
+            b"%PDF-1.4\n" + (b"/Keywords (" + b"x" * 200_000) * 100,
+        ),
         "SVG of a million openings": ("figure.svg", b"<svg>" + b'<metadata id="relscope-recipe">' * 10**6),
         "SVG of a million identities": ("figure.svg", b"<svg><metadata " + b'id="relscope-recipe" ' * 10**6),
         "HTML of 30 MB without an end": ("figure.html", b'<script id="relscope-recipe">' + b"x" * 30_000_000),
         "HTML of 30 MB of letters in an element": ("figure.html", b"<script " + b"a" * 30_000_000),
-        "PNG whose text unpacks to 1 GB": ("figure.png", in_png(b" " * 10**6, zipped=True).replace(b"zTXt", b"zTXt")),
-        "PNG of 200,000 texts": ("figure.png", png(4, 4, b"", *[chunk(b"tEXt", b"relscope-recipe\0{}")] * 200_000)),
+        "PNG whose text unpacks to 1 GB": (
+            "figure.png",
+            in_png(b" " * 10**6, zipped=True).replace(b"zTXt", b"zTXt"),
+        ),
+        "PNG of 200,000 texts": (
+            "figure.png",
+            png(4, 4, b"", *[chunk(b"tEXt", b"relscope-recipe\0{}")] * 200_000),
+        ),
         "SVG of entities": (
             "figure.svg",
             b'<!DOCTYPE svg [<!ENTITY a "aaaa">]><svg><metadata id="relscope-recipe">&a;</metadata></svg>',
@@ -130,4 +165,6 @@ def _made_to_harm(whole: bytes) -> Iterator[Case]:
 
 def drawn():
     whole = json.loads(Path(EARLIER, "recipes", "scores.json").read_text(encoding="utf-8"))
-    return drawn_changes(whole).map(lambda value: case(f"drawn: {text(value)[-300:]!r}", "recipe.json", text(value)))
+    return drawn_changes(whole).map(
+        lambda value: case(f"drawn: {text(value)[-300:]!r}", "recipe.json", text(value))
+    )

@@ -1,4 +1,6 @@
-"""Hostile .safetensors files; the independent reading follows the format's description: eight bytes, JSON, numbers."""
+"""Hostile .safetensors files; the independent reading follows the format's description: eight bytes, JSON,
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def lines(texts: list[str]) -> np.ndarray:
     return np.frombuffer("\n".join(texts).encode(), np.uint8)
 
 
-def packed(arrays: dict[str, np.ndarray], metadata: Any = None, change: dict | None = None, length: int | None = None) -> bytes:
+def packed(
+    arrays: dict[str, np.ndarray], metadata: Any = None, change: dict | None = None, length: int | None = None
+) -> bytes:
     """A .safetensors file of these arrays; `change` replaces entries of its header."""
     header, body = {} if metadata is None else {"__metadata__": metadata}, b""
     for name, array in arrays.items():
@@ -71,7 +75,11 @@ def truth(content: bytes) -> dict | None:
         counts = arrays.get("counts")
     except Exception:
         return None
-    if main is None or arrays[main].dtype.kind not in "fiu" or (counts is not None and counts.dtype.kind not in "iu"):
+    if (
+        main is None
+        or arrays[main].dtype.kind not in "fiu"
+        or (counts is not None and counts.dtype.kind not in "iu")
+    ):
         return None
     return good(rows(arrays[main], **texts, counts=None if counts is None else counts.tolist()))
 
@@ -109,7 +117,12 @@ def cases() -> Iterator[Case]:
         "truth values": {"vectors": TABLE > 0},
         "one dimension": {"vectors": TABLE[0]},
         "three dimensions": {"vectors": TABLE[None]},
-        "no rows": {"vectors": TABLE[:0], "ids": lines([]), "labels": lines([]), "counts": np.empty(0, np.int64)},
+        "no rows": {
+            "vectors": TABLE[:0],
+            "ids": lines([]),
+            "labels": lines([]),
+            "counts": np.empty(0, np.int64),
+        },
         "no columns": {"vectors": TABLE[:, :0]},
         "beyond float32": {"vectors": TABLE.astype(float) * 1e300},
     }.items():
@@ -127,7 +140,9 @@ def cases() -> Iterator[Case]:
 def _of_halves(halves: np.ndarray) -> np.ndarray:
     """bfloat16 numbers: sign, eight bits of exponent and seven of fraction."""
     sign, exponent, fraction = halves >> 15, (halves >> 7 & 255).astype(int), halves & 127
-    size = np.where(exponent > 0, np.ldexp(1 + fraction / 128, exponent - 127), np.ldexp(fraction / 128, -126))
+    size = np.where(
+        exponent > 0, np.ldexp(1 + fraction / 128, exponent - 127), np.ldexp(fraction / 128, -126)
+    )
     return np.where(sign, -size, size)
 
 
@@ -137,7 +152,10 @@ def _headers(read) -> Iterator[Case]:
     for name, change in {
         "10¹² rows of nothing": {"shape": [10**12, 0], "data_offsets": [0, 0]},
         "promises 10¹² numbers": {"shape": [25 * 10**10, 4]},
-        "promises 10¹² numbers, and their place": {"shape": [25 * 10**10, 4], "data_offsets": [0, 4 * 10**12]},
+        "promises 10¹² numbers, and their place": {
+            "shape": [25 * 10**10, 4],
+            "data_offsets": [0, 4 * 10**12],
+        },
         "more rows than fit in 64 bits": {"shape": [2**64, 4]},
         "rows times columns beyond 64 bits": {"shape": [2**62 + 3, 4]},
         "negative shape": {"shape": [-12, -4]},
@@ -151,18 +169,28 @@ def _headers(read) -> Iterator[Case]:
         "a key too many": {"x": 1},
     }.items():
         content = packed(arrays, change={"vectors": entry | change})
-        yield Case(f"header: {name}", read, {FILE: content}, truth(content) if name == "a key too many" else None)
+        yield Case(
+            f"header: {name}", read, {FILE: content}, truth(content) if name == "a key too many" else None
+        )
     halves = packed(arrays, change={"vectors": entry | {"dtype": "BF16", "shape": [12, 8]}})
-    yield Case("control: bfloat16", read, {FILE: halves}, rows(_of_halves(TABLE.view("<u2").reshape(12, 8))), accept=True)
+    yield Case(
+        "control: bfloat16",
+        read,
+        {FILE: halves},
+        rows(_of_halves(TABLE.view("<u2").reshape(12, 8))),
+        accept=True,
+    )
     for name, header in {
         "not JSON": b"{hello}",
         "a list": b"[]",
         "nothing": b"",
         "nested 100,000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        "twice the same key": json.dumps({"vectors": entry}).encode()[:-1]
-        + b', "vectors": '
-        + json.dumps(entry).encode()
-        + b"}",
+        "twice the same key": (
+            json.dumps({"vectors": entry}).encode()[:-1]
+            + b', "vectors": '
+            + json.dumps(entry).encode()
+            + b"}"
+        ),
         "UTF-16": json.dumps({"vectors": entry}).encode("utf-16"),
         "numbers in the metadata": json.dumps({"__metadata__": {"ids": 7}, "vectors": entry}).encode(),
         "metadata is a list": json.dumps({"__metadata__": [], "vectors": entry}).encode(),
@@ -172,7 +200,9 @@ def _headers(read) -> Iterator[Case]:
     yield Case("header: longer than the file", read, {FILE: packed(arrays, length=10**6)})
     yield Case("header: of 16 exabytes", read, {FILE: packed(arrays, length=2**64 - 1)})
     yield Case("header: of 2 GB", read, {FILE: hole(2 * 10**9 + 8, struct.pack("<Q", 2 * 10**9))})
-    huge = raw(json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode())
+    huge = raw(
+        json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode()
+    )
     yield Case("int8 that becomes 12 GB", read, {FILE: hole(len(huge) + 3 * 10**9, huge)})
 
 

@@ -15,7 +15,9 @@ CLASSES = ["a", "", "水", "b"] * 3
 
 
 def read_lines(content: bytes) -> list[str] | None:
-    """One item per line; a byte order mark, line ends of other systems and empty lines after twelve are no part of it."""
+    """One item per line; a byte order mark, line ends of other systems and empty lines after twelve are no
+    part of it.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -80,7 +82,11 @@ def cases() -> Iterator[Case]:
         }.items():
             yield Case(f"{what}: {name}", space(FILE), others | {beside: made}, plain)
         yield Case(f"{what}: 3 GB of zeros", space(FILE), others | {beside: hole(3 * 10**9)})
-        yield Case(f"{what}: 3 GB after the right lines", space(FILE), others | {beside: hole(3 * 10**9, right + b"\n")})
+        yield Case(
+            f"{what}: 3 GB after the right lines",
+            space(FILE),
+            others | {beside: hole(3 * 10**9, right + b"\n")},
+        )
     twice = "\n".join([*NAMES[:-1], NAMES[0]]).encode()
     yield case("an id twice", twice)
     spread = "\n".join([*NAMES[:-1], NAMES[0] + " "]).encode()
@@ -94,7 +100,9 @@ def cases() -> Iterator[Case]:
 
 def drawn():
     line = st.text(st.characters(codec="utf-8"), max_size=5) | st.sampled_from(["a", "﻿a", "\r", " ", "a\r"])
-    lines = st.lists(line, min_size=12, max_size=12).map(lambda found: [f"{row}{one}" for row, one in enumerate(found)])
+    lines = st.lists(line, min_size=12, max_size=12).map(
+        lambda found: [f"{row}{one}" for row, one in enumerate(found)]
+    )
     lines |= st.lists(line, min_size=11, max_size=13)
     form = st.sampled_from([(end, code) for end in ("\n", "\r\n", "\r") for code in ("utf-8", "utf-8-sig")])
     content = st.tuples(lines, form).map(lambda one: one[1][0].join(one[0]).encode(one[1][1]))

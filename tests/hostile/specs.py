@@ -1,4 +1,6 @@
-"""Hostile specs of spaces, datasets, encoders, studies and stitching; what is accepted is written again as it was given."""
+"""Hostile specs of spaces, datasets, encoders, studies and stitching; what is accepted is written again as
+it was given.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,12 @@ def named(name: str, content: Any, truth: Any = None) -> Case:
         return differences(json.loads((folder / "one.json").read_bytes()), found)
 
     return Case(
-        f"file: {name}", read, {"one.json": content}, truth, names=("one.json", "space", "source", "name"), remedy=False
+        f"file: {name}",
+        read,
+        {"one.json": content},
+        truth,
+        names=("one.json", "space", "source", "name"),
+        remedy=False,
     )
 
 
@@ -90,6 +97,10 @@ def drawn():
     made = None
     for kind in KINDS:
         for given in (specs[kind][0], specs[kind][-1]):
-            one = drawn_changes(given).map(lambda value, kind=kind: case(f"drawn: {text(value)[:300]!r}", kind, value))
+            one = drawn_changes(given).map(
+                lambda value, kind=kind: case(f"drawn: {text(value)[:300]!r}", kind, value)
+            )
             made = one if made is None else made | one
-    return made.map(lambda one: Case(f"drawn: {one.name}", one.read, one.files, one.truth, names=one.names, remedy=False))
+    return made.map(
+        lambda one: Case(f"drawn: {one.name}", one.read, one.files, one.truth, names=one.names, remedy=False)
+    )

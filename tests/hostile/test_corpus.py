@@ -22,7 +22,9 @@ class Judge:
 
     def __init__(self, *options):
         command = [sys.executable, "-m", "tests.hostile", "--serve", *options]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self._found = {}
 
     def verdicts(self, name):
@@ -45,12 +47,18 @@ def judge():
 
 
 def failures(found):
-    return {one["case"]: f"{one['outcome']}. {one['said']}" for one in found if one["outcome"] not in ("refused", "accepted")}
+    return {
+        one["case"]: f"{one['outcome']}. {one['said']}"
+        for one in found
+        if one["outcome"] not in ("refused", "accepted")
+    }
 
 
 def test_the_judge_notices_every_outcome(judge):
     found = judge.verdicts("controls")
-    assert {one["case"]: one["outcome"] for one in found} == {one["case"]: one["case"].split(":")[0] for one in found}
+    assert {one["case"]: one["outcome"] for one in found} == {
+        one["case"]: one["case"].split(":")[0] for one in found
+    }
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -38,7 +38,14 @@ class _Tensor:
     def __init__(self, offset: Any = 0, shape: Any = (12, 4), strides: Any = (4, 1), key: Any = "0") -> None:
         import torch
 
-        self.facts = _Storage("storage", torch.FloatStorage, key, "cpu", 48), offset, shape, strides, False, {}
+        self.facts = (
+            _Storage("storage", torch.FloatStorage, key, "cpu", 48),
+            offset,
+            shape,
+            strides,
+            False,
+            {},
+        )
 
     def __reduce__(self) -> Any:
         import torch
@@ -46,14 +53,22 @@ class _Tensor:
         return torch._utils._rebuild_tensor_v2, self.facts
 
 
-def zipped(content: Any, numbers: bytes = TABLE.tobytes(), method: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
+def zipped(
+    content: Any, numbers: bytes = TABLE.tobytes(), method: int = zipfile.ZIP_STORED, **more: bytes
+) -> bytes:
     if not isinstance(content, bytes):
         stream = io.BytesIO()
         _Pickler(stream, 2).dump(content)
         content = stream.getvalue()
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
-        for name, member in {"data.pkl": content, "byteorder": b"little", "data/0": numbers, "version": b"3\n", **more}.items():
+        for name, member in {
+            "data.pkl": content,
+            "byteorder": b"little",
+            "data/0": numbers,
+            "version": b"3\n",
+            **more,
+        }.items():
             archive.writestr(f"x/{name}", member)
     return stream.getvalue()
 
@@ -105,7 +120,9 @@ def cases() -> Iterator[Case]:
     yield Case("an array of 10¹¹ bytes", read, {FILE: zipped(pickle.dumps(_Calls(bytearray, 10**11), 2))})
     yield Case("numbers that are compressed", read, {FILE: zipped(_Tensor(), method=zipfile.ZIP_DEFLATED)})
     yield Case(
-        "a pickle that unpacks to 200 MB", read, {FILE: zipped(b"\x80\x02" + b"N0" * 10**8, method=zipfile.ZIP_DEFLATED)}
+        "a pickle that unpacks to 200 MB",
+        read,
+        {FILE: zipped(b"\x80\x02" + b"N0" * 10**8, method=zipfile.ZIP_DEFLATED)},
     )
     yield Case("big-endian numbers", read, {FILE: zipped(_Tensor(), byteorder=b"big")})
     yield Case("two pickles", read, {FILE: zipped(_Tensor(), **{"../y/data.pkl": b"N."})}, rows(TABLE))
@@ -130,5 +147,8 @@ def _of_itself() -> dict:
 def drawn():
     import torch
 
-    whole, truth = by_torch({"vectors": torch.tensor(TABLE), "ids": IDS, "labels": LABELS}), rows(TABLE, IDS, LABELS)
+    whole, truth = (
+        by_torch({"vectors": torch.tensor(TABLE), "ids": IDS, "labels": LABELS}),
+        rows(TABLE, IDS, LABELS),
+    )
     return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth))

@@ -17,8 +17,13 @@ from tests.hostile.word2vec_text import HEADED, WORDS, text
 FILE = "words.bin"
 
 
-def binary(words: list[str] = WORDS, vectors: np.ndarray = TABLE, header: str = "12 4\n", end: bytes = b"\n") -> bytes:
-    body = b"".join(word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in zip(words, vectors, strict=True))
+def binary(
+    words: list[str] = WORDS, vectors: np.ndarray = TABLE, header: str = "12 4\n", end: bytes = b"\n"
+) -> bytes:
+    body = b"".join(
+        word.encode() + b" " + row.astype("<f4").tobytes() + end
+        for word, row in zip(words, vectors, strict=True)
+    )
     return header.encode() + body
 
 
@@ -45,9 +50,13 @@ def cases() -> Iterator[Case]:
     read, right = space(FILE), rows(TABLE, WORDS)
     yield Case("control", read, {FILE: binary()}, right, accept=True)
     yield Case("control: no line ends", read, {FILE: binary(end=b"")}, right, accept=True)
-    yield Case("control: gzipped", space("w.bin.gz"), {"w.bin.gz": gzip.compress(binary())}, right, accept=True)
+    yield Case(
+        "control: gzipped", space("w.bin.gz"), {"w.bin.gz": gzip.compress(binary())}, right, accept=True
+    )
     yield Case("control: only .gz", space("w.gz"), {"w.gz": gzip.compress(binary())}, right, accept=True)
-    yield Case("control: limit", space(FILE, limit=5), {FILE: binary()}, rows(TABLE[:5], WORDS[:5]), accept=True)
+    yield Case(
+        "control: limit", space(FILE, limit=5), {FILE: binary()}, rows(TABLE[:5], WORDS[:5]), accept=True
+    )
     for name, header in {
         "none": "",
         "d - 1": "12 3\n",
@@ -78,14 +87,23 @@ def cases() -> Iterator[Case]:
     yield Case("infinity", read, {FILE: binary(vectors=spoilt)})
     yield Case("a word twice", read, {FILE: binary([*WORDS[:-1], WORDS[0]])})
     yield Case("an empty word", read, {FILE: binary(["", *WORDS[1:]])})
-    yield Case("a word of 1 MB", read, {FILE: binary(["x" * 10**6, *WORDS[1:]])}, rows(TABLE, ["x" * 10**6, *WORDS[1:]]))
+    yield Case(
+        "a word of 1 MB",
+        read,
+        {FILE: binary(["x" * 10**6, *WORDS[1:]])},
+        rows(TABLE, ["x" * 10**6, *WORDS[1:]]),
+    )
     latin = binary().replace("naïve".encode(), "naïve".encode("latin-1"))
     yield Case("a word in Latin-1", read, {FILE: latin}, truth(latin))
-    doubles = [f"{word} ".encode() + row.astype(float).tobytes() for word, row in zip(WORDS, TABLE, strict=True)]
+    doubles = [
+        f"{word} ".encode() + row.astype(float).tobytes() for word, row in zip(WORDS, TABLE, strict=True)
+    ]
     yield Case("doubles", read, {FILE: b"12 4\n" + b"".join(doubles)})
     yield Case("text called .bin", read, {FILE: text(HEADED)})
     yield Case("no blank in 2 GB", read, {FILE: hole(2 * 10**9, b"12 4\nword")})
-    yield Case("100 million rows and 50 zero bytes of them", read, {FILE: hole(1_600_000_000, b"100000000 3\n")})
+    yield Case(
+        "100 million rows and 50 zero bytes of them", read, {FILE: hole(1_600_000_000, b"100000000 3\n")}
+    )
     yield Case(
         "a gzip of 16 GB of zeros",
         space("w.bin.gz"),

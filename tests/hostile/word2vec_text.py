@@ -24,7 +24,9 @@ def text(lines: list[str], end: str = "\n") -> bytes:
 
 
 def truth(content: bytes) -> dict | None:
-    """Strictly: a header of two numbers or none, then a word and d numbers per line. A word that is not UTF-8 may show "�"."""
+    """Strictly: a header of two numbers or none, then a word and d numbers per line. A word that is not
+    UTF-8 may show "�".
+    """
     try:
         lines = [line for line in content.decode("utf-8-sig", "replace").split("\n") if line.strip()]
         cells = [re.split(r"[ \t]+", line.strip(" \t\r")) for line in lines]
@@ -44,7 +46,11 @@ def truth(content: bytes) -> dict | None:
 
 def _joined(cells: list[str], line: str, d: int) -> list[str]:
     """A word with blanks in it, as GloVe has some, is one field, unless a later part of it is a number."""
-    if d < 1 or len(cells) <= d + 1 or any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?|[-+]?(nan|inf)", part) for part in cells[1:-d]):
+    if (
+        d < 1
+        or len(cells) <= d + 1
+        or any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?|[-+]?(nan|inf)", part) for part in cells[1:-d])
+    ):
         return cells
     return [re.sub(rf"([ \t]+\S+){{{d}}}$", "", line.strip(" \t\r")), *cells[-d:]]
 
@@ -55,12 +61,33 @@ def cases() -> Iterator[Case]:
         content = text(lines)
         yield Case(f"control: {name}", read, {FILE: content}, right, accept=True)
         yield Case(f"control: {name}, CR LF", read, {FILE: text(lines, "\r\n")}, right, accept=True)
-        yield Case(f"control: {name}, a blank at each end", read, {FILE: text(lines, " \n")}, right, accept=True)
-        yield Case(f"control: {name}, limit", space(FILE, limit=5), {FILE: content}, rows(VALUES[:5], WORDS[:5]), accept=True)
-        yield Case(f"control: {name}, gzipped", space("w.txt.gz"), {"w.txt.gz": gzip.compress(content)}, right, accept=True)
-        yield Case(f"control: {name}, only .gz", space("w.gz"), {"w.gz": gzip.compress(content)}, right, accept=True)
+        yield Case(
+            f"control: {name}, a blank at each end", read, {FILE: text(lines, " \n")}, right, accept=True
+        )
+        yield Case(
+            f"control: {name}, limit",
+            space(FILE, limit=5),
+            {FILE: content},
+            rows(VALUES[:5], WORDS[:5]),
+            accept=True,
+        )
+        yield Case(
+            f"control: {name}, gzipped",
+            space("w.txt.gz"),
+            {"w.txt.gz": gzip.compress(content)},
+            right,
+            accept=True,
+        )
+        yield Case(
+            f"control: {name}, only .gz", space("w.gz"), {"w.gz": gzip.compress(content)}, right, accept=True
+        )
         yield Case(f"{name}, BOM", read, {FILE: b"\xef\xbb\xbf" + content}, right, accept=True)
-        yield Case(f"{name}, BOM, gzipped", space("w.vec.gz"), {"w.vec.gz": gzip.compress(b"\xef\xbb\xbf" + content)}, right)
+        yield Case(
+            f"{name}, BOM, gzipped",
+            space("w.vec.gz"),
+            {"w.vec.gz": gzip.compress(b"\xef\xbb\xbf" + content)},
+            right,
+        )
         for encoding in ("utf-16", "utf-16-le", "utf-32"):
             yield Case(f"{name}, {encoding}", read, {FILE: content.decode().encode(encoding)})
         latin = content.decode().replace("水", "é").encode("latin-1")
@@ -103,7 +130,11 @@ def cases() -> Iterator[Case]:
                     changed[3] = line
                 if broken == "only numbers" and not at and lines is PLAIN:
                     continue  # a GloVe file of three dimensions, whose second line then is wrong; below
-                yield Case(f"{name}, row {at + 1}: {broken}", read, {FILE: text([*lines[: len(lines) - 12], *changed])})
+                yield Case(
+                    f"{name}, row {at + 1}: {broken}",
+                    read,
+                    {FILE: text([*lines[: len(lines) - 12], *changed])},
+                )
     for name, header in {
         "d - 1": "12 3",
         "d + 1": "12 5",
@@ -123,12 +154,21 @@ def cases() -> Iterator[Case]:
         content = text([header, *PLAIN])
         yield Case(f"header: {name}", read, {FILE: content}, truth(content))
     phrases = [PLAIN[0].replace("the", "New York"), *PLAIN[1:]]
-    yield Case("a word with a blank in it", read, {FILE: text(["12 4", *phrases])}, rows(VALUES, ["New York", *WORDS[1:]]))
+    yield Case(
+        "a word with a blank in it",
+        read,
+        {FILE: text(["12 4", *phrases])},
+        rows(VALUES, ["New York", *WORDS[1:]]),
+    )
     yield Case("one line of 60 MB", read, {FILE: b"the" + b" 0.123456" * 6_700_000})
     yield Case("one line of 2 GB without a blank", read, {FILE: hole(2 * 10**9, b"the 1 2")})
-    yield Case("a gzip of 16 GB of zeros", space("w.vec.gz"), {"w.vec.gz": gzip.compress(bytes(1 << 24)) * 1000})
     yield Case(
-        "a gzip of 16 GB of blanks", space("w.gz"), {"w.gz": gzip.compress(b"2 2\n") + gzip.compress(b" " * (1 << 24)) * 1000}
+        "a gzip of 16 GB of zeros", space("w.vec.gz"), {"w.vec.gz": gzip.compress(bytes(1 << 24)) * 1000}
+    )
+    yield Case(
+        "a gzip of 16 GB of blanks",
+        space("w.gz"),
+        {"w.gz": gzip.compress(b"2 2\n") + gzip.compress(b" " * (1 << 24)) * 1000},
     )
     yield Case("not gzipped", space("w.vec.gz"), {"w.vec.gz": text(HEADED)})
     yield Case("gzipped, but called .vec", read, {FILE: gzip.compress(text(HEADED))})
@@ -150,8 +190,14 @@ def drawn():
     def make(name: str, content: bytes) -> Case:
         return Case(name, space(FILE), {FILE: content}, truth(content))
 
-    cell = st.sampled_from(["1", "-2.5", "1e3", "nan", "x", "", "1_0", "٣", "1,5", "inf", "+.5", "1e", "--1", "1 2", "\xa01"])
+    cell = st.sampled_from(
+        ["1", "-2.5", "1e3", "nan", "x", "", "1_0", "٣", "1,5", "inf", "+.5", "1e", "--1", "1 2", "\xa01"]
+    )
     line = st.lists(cell, min_size=0, max_size=5).map(" ".join)
-    lines = st.tuples(st.sampled_from(["3 2", "2 2", "3 3", "", "﻿3 2"]), st.lists(line, min_size=1, max_size=4))
-    written = lines.map(lambda one: "\n".join([one[0], *(f"w{row} {cells}" for row, cells in enumerate(one[1]))]).encode())
+    lines = st.tuples(
+        st.sampled_from(["3 2", "2 2", "3 3", "", "﻿3 2"]), st.lists(line, min_size=1, max_size=4)
+    )
+    written = lines.map(
+        lambda one: "\n".join([one[0], *(f"w{row} {cells}" for row, cells in enumerate(one[1]))]).encode()
+    )
     return changes(whole, make) | written.map(lambda content: make(f"drawn: {content!r}", content))

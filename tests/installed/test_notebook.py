@@ -1,4 +1,6 @@
-"""The example notebook in a real JupyterLab, in Chromium, from the wheel: brush, read, set anchors, see the panes follow."""
+"""The example notebook in a real JupyterLab, in Chromium, from the wheel: brush, read, set anchors, see
+the panes follow.
+"""
 
 import json
 import sys
@@ -11,13 +13,19 @@ from tests.browser.panes import ROOT, drag, pixels, views, zoom
 from tests.installed.wheel_environment import clean_environment, installed
 
 EXAMPLE = Path(__file__).parents[2] / "assets" / "notebook" / "compare_two_spaces.ipynb"
-# Cells that this test adds: what Python holds; the rows in the left half of the first map, by NumPy; three anchors less.
+# Cells that this test adds: what Python holds; the rows in the left half of the first map, by NumPy; three
+# anchors less.
 ADDED = {
-    "held": "import json\nprint(json.dumps([list(panes.selection), list(panes.selected_rows), list(panes.anchors)]))",
-    "left": """import numpy as np
+    "held": (
+        "import json\nprint(json.dumps([list(panes.selection), list(panes.selected_rows),"
+        " list(panes.anchors)]))"
+    ),
+    "left": (
+        """import numpy as np
 x = panes.scene.panes[0].coordinates[:, 0]
 middle, half = (x.min() + x.max()) / 2, (x.max() - x.min()) / 2
-print(json.dumps([[str(panes.scene.ids[row]) for row in np.flatnonzero(x < middle + edge * half)] for edge in (-.01, .01)]))""",
+print(json.dumps([[str(panes.scene.ids[row]) for row in np.flatnonzero(x < middle + edge * half)] for edge in (-.01, .01)]))"""
+    ),
     "set": "panes.anchors = panes.anchors[:-3]\nprint('[]')",
 }
 
@@ -26,10 +34,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 @pytest.fixture(scope="module")
 def lab(wheel, tmp_path_factory):
-    """The address of JupyterLab in an environment with the wheel; its folder holds the example with the added cells."""
+    """The address of JupyterLab in an environment with the wheel; its folder holds the example with the
+    added cells.
+    """
     pytest.importorskip("jupyterlab", reason="the notebook test needs JupyterLab: pip install jupyterlab")
-    environment = installed(wheel, tmp_path_factory.mktemp("lab"), extras=("notebook",), beside=("jupyterlab",))
-    for folder in ("share", "etc"):  # JupyterLab's pages and the widgets' scripts, which are no packages of Python
+    environment = installed(
+        wheel, tmp_path_factory.mktemp("lab"), extras=("notebook",), beside=("jupyterlab",)
+    )
+    for folder in (
+        "share",
+        "etc",
+    ):  # JupyterLab's pages and the widgets' scripts, which are no packages of Python
         (environment / folder).symlink_to(Path(sys.prefix) / folder)
     home = tmp_path_factory.mktemp("home")
     notebook = json.loads(EXAMPLE.read_text(encoding="utf-8"))
@@ -43,7 +58,9 @@ def lab(wheel, tmp_path_factory):
 
 
 def run_cells(page, name=""):
-    """Run the cell of this name and give what it prints; without a name run all, which gives the errors of all cells."""
+    """Run the cell of this name and give what it prints; without a name run all, which gives the errors of
+    all cells.
+    """
     return page.evaluate(
         """async name => {
           const { commands, shell } = window.jupyterapp;
@@ -82,7 +99,8 @@ def test_the_example_runs_and_python_and_the_panes_share_selection_and_anchors(l
     assert set(surely) <= set(selection) <= set(perhaps)
     assert 1000 < len(surely) < 19_000
 
-    # Keys and Shift mean what they mean in the panes, not in Jupyter, where A inserts a cell and Shift selects several.
+    # Keys and Shift mean what they mean in the panes, not in Jupyter, where A inserts a cell and Shift
+    # selects several.
     count = "[...window.jupyterapp.shell.currentWidget.content.model.cells].length"
     before = page.evaluate(count)
     page.locator(ROOT).focus()
@@ -101,7 +119,8 @@ def test_the_example_runs_and_python_and_the_panes_share_selection_and_anchors(l
     run_cells(page, "set")
     page.wait_for_selector(f"{ROOT}[data-anchors='44'][data-selected='{shown}']")
     page.wait_for_function(
-        "([i, before]) => document.querySelectorAll('.ls-points')[i].toDataURL() !== before", arg=[2, before[2]]
+        "([i, before]) => document.querySelectorAll('.ls-points')[i].toDataURL() !== before",
+        arg=[2, before[2]],
     )
     assert pixels(page, 0) == before[0]
     assert views(page) == zoomed

@@ -1,4 +1,6 @@
-"""The wheel, installed into an environment that has nothing but what it asks for, away from the repository."""
+"""The wheel, installed into an environment that has nothing but what it asks for, away from the
+repository.
+"""
 
 import csv
 import re
@@ -28,12 +30,17 @@ def files(tmp_path):
     vectors = rng.normal(size=(400, 8))
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
     np.save(tmp_path / "first.npy", vectors.astype(np.float32))
-    np.save(tmp_path / "second.npy", (vectors @ rotation + 0.02 * rng.normal(size=vectors.shape)).astype(np.float32))
+    np.save(
+        tmp_path / "second.npy",
+        (vectors @ rotation + 0.02 * rng.normal(size=vectors.shape)).astype(np.float32),
+    )
     return tmp_path
 
 
 def readme_example():
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    (example,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     return example
 
 
@@ -47,8 +54,13 @@ def check(environment, files):
     assert float(score[3]) < 0.05
     assert (files / "panes.pdf").read_bytes().startswith(b"%PDF")
     store = {"RELSCOPE_STORE": str(files / "store")}
-    table = run(relscope, "compare", "first.npy", "second.npy", "--anchors", "100", "--csv", folder=files, **store)
-    scores = {(row["form"], row["metric"].split(",")[0]): float(row["score"]) for row in csv.DictReader(table.splitlines())}
+    table = run(
+        relscope, "compare", "first.npy", "second.npy", "--anchors", "100", "--csv", folder=files, **store
+    )
+    scores = {
+        (row["form"], row["metric"].split(",")[0]): float(row["score"])
+        for row in csv.DictReader(table.splitlines())
+    }
     assert scores["relative", "MRR"] > 0.95 > 0.2 > scores["absolute", "MRR"]
     bundled = run(relscope, "available", folder=files, **store)
     assert "word2vec-novels  20,000  100 d" in bundled
@@ -60,8 +72,14 @@ def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"relcore"}
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "relcore", "app", "pages"]
     tracked = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    expected = {name if name.startswith("relcore/") else f"relcore/_app/{name}" for name in tracked.stdout.split("\n") if name}
-    expected |= {f"relcore/_app/assets/{path.name}" for path in (ROOT / "assets").glob("*.*") if path.is_file()}
+    expected = {
+        name if name.startswith("relcore/") else f"relcore/_app/{name}"
+        for name in tracked.stdout.split("\n")
+        if name
+    }
+    expected |= {
+        f"relcore/_app/assets/{path.name}" for path in (ROOT / "assets").glob("*.*") if path.is_file()
+    }
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert wheel.stat().st_size < 16_000_000
 

@@ -1,4 +1,6 @@
-"""The wheel in an environment of its own, beside nothing but what it asks for, linked from what is installed here."""
+"""The wheel in an environment of its own, beside nothing but what it asks for, linked from what is
+installed here.
+"""
 
 import os
 import re
@@ -13,7 +15,9 @@ from packaging.requirements import Requirement
 
 def clean_environment(**variables):
     """The environment of a process that does not know this repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))} | variables
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))
+    } | variables
 
 
 def run(*command, folder, **variables):
@@ -25,21 +29,29 @@ def run(*command, folder, **variables):
 
 
 def needed(requirements, extras, found):
-    """Adds the distributions that these requirements ask for, some with their extras, and those that they ask for in turn."""
+    """Adds the distributions that these requirements ask for, some with their extras, and those that they
+    ask for in turn.
+    """
     for one in map(Requirement, requirements or ()):
         key = one.name, frozenset(one.extras)
-        if key not in found and (one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)):
+        if key not in found and (
+            one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)
+        ):
             found[key] = distribution(one.name)
             needed(found[key].requires, ["", *one.extras], found)
     return found
 
 
 def installed(wheel, folder, extras=(), beside=()):
-    """The folder, now an environment with the wheel, its extras, and distributions `beside` it; pip checks them."""
+    """The folder, now an environment with the wheel, its extras, and distributions `beside` it; pip checks
+    them.
+    """
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read(next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))).decode()
+        metadata = archive.read(
+            next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        ).decode()
     asked = re.findall(r"^Requires-Dist: (.*)$", metadata, flags=re.MULTILINE)
     for one in needed([*asked, *beside], ["", *extras], {}).values():
         for top in {file.parts[0] for file in one.files} - {"..", "__pycache__"}:
@@ -47,5 +59,12 @@ def installed(wheel, folder, extras=(), beside=()):
             if not link.exists():
                 link.symlink_to(one.locate_file(top))
     pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
-    run(*pip, "install", "--quiet", "--no-index", f"relscope[{','.join(extras)}] @ {wheel.as_uri()}", folder=folder)
+    run(
+        *pip,
+        "install",
+        "--quiet",
+        "--no-index",
+        f"relscope[{','.join(extras)}] @ {wheel.as_uri()}",
+        folder=folder,
+    )
     return folder

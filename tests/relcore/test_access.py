@@ -1,4 +1,6 @@
-"""Which files a path may lead to: all of the account's, or RELSCOPE_DATA and the session's uploads where the app is shared."""
+"""Which files a path may lead to: all of the account's, or RELSCOPE_DATA and the session's uploads where
+the app is shared.
+"""
 
 import json
 import os
@@ -108,7 +110,10 @@ def test_without_uploads_only_the_data_folder_is_open(shared, monkeypatch):
 
 def test_a_shared_app_opens_the_files_that_it_was_started_with(shared, monkeypatch):
     given = shared / "secret" / "file.txt"
-    monkeypatch.setenv(access.OPENED, json.dumps([{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]))
+    monkeypatch.setenv(
+        access.OPENED,
+        json.dumps([{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]),
+    )
     assert access.allowed(given) == given
     with pytest.raises(SpaceError, match="not open"):
         access.allowed(given.with_name("other.txt"))

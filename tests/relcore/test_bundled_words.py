@@ -22,7 +22,8 @@ def forms(pair):
     rows = pair.source.rows(select_anchors(pair.source, 300, random_state=0))
     spaces = (pair.source.vectors, pair.target.vectors)
     plain, whitened = (
-        [RelativeProjection(whiten=whiten).fit(X, anchors=rows).transform(X) for X in spaces] for whiten in (False, True)
+        [RelativeProjection(whiten=whiten).fit(X, anchors=rows).transform(X) for X in spaces]
+        for whiten in (False, True)
     )
     made = {"absolute": spaces, "relative": plain, "whitened": whitened}
     held_out = np.delete(np.arange(len(pair)), rows)
@@ -31,7 +32,9 @@ def forms(pair):
 
 def both_ways(forms, form):
     source, target = forms[form]
-    return [find_neighbours(*spaces, k=10, n_queries=QUERIES) for spaces in ((source, target), (target, source))]
+    return [
+        find_neighbours(*spaces, k=10, n_queries=QUERIES) for spaces in ((source, target), (target, source))
+    ]
 
 
 def test_twenty_thousand_words_are_in_both(pair):
@@ -80,7 +83,9 @@ def test_turning_mirroring_and_scaling_leave_the_relative_form(pair, forms, rng)
     held_out = np.delete(np.arange(len(pair)), rows)
     np.testing.assert_allclose(centred[held_out], forms["relative"][0], atol=1e-5)
     shifted = pair.source.vectors + np.float32(0.5)
-    np.testing.assert_allclose(RelativeProjection().fit(shifted, anchors=rows).transform(shifted), centred, atol=1e-5)
+    np.testing.assert_allclose(
+        RelativeProjection().fit(shifted, anchors=rows).transform(shifted), centred, atol=1e-5
+    )
     uncentred = RelativeProjection(center=False)
     before, after = (uncentred.fit(X, anchors=rows).transform(X) for X in (pair.source.vectors, shifted))
     assert np.abs(before - after).max() > 0.1

@@ -1,4 +1,6 @@
-"""Representations and scores of a pair whose answer is known: the second space is the first one, turned, scaled and shifted."""
+"""Representations and scores of a pair whose answer is known: the second space is the first one, turned,
+scaled and shifted.
+"""
 
 from dataclasses import astuple
 
@@ -78,9 +80,13 @@ def test_nobody_can_write_into_what_caches_share(turned, anchors, form, similari
 def test_the_spec_reaches_the_projection(turned, anchors):
     spec = ProjectionSpec("euclidean", center=False)
     expected = RelativeProjection("euclidean", False).fit(turned.source.vectors, anchors=np.arange(12))
-    np.testing.assert_array_equal(represent(turned, "relative", anchors, spec)[0], expected.transform(turned.source.vectors))
+    np.testing.assert_array_equal(
+        represent(turned, "relative", anchors, spec)[0], expected.transform(turned.source.vectors)
+    )
     whitened = represent(turned, "whitened", anchors, ProjectionSpec("euclidean", ridge=2.0))[0]
-    by_cosine = RelativeProjection("cosine", whiten=True, ridge=2.0).fit(turned.source.vectors, anchors=np.arange(12))
+    by_cosine = RelativeProjection("cosine", whiten=True, ridge=2.0).fit(
+        turned.source.vectors, anchors=np.arange(12)
+    )
     np.testing.assert_array_equal(whitened, by_cosine.transform(turned.source.vectors))
 
 
@@ -110,7 +116,12 @@ def test_scores_are_those_of_the_metrics_on_the_test_rows(turned, rng):
     assert scores["mrr"] == mrr(source, target, 5, **settings)
     assert scores["cosine"] == mean_cosine(source, target)
     assert scores["cka"] == linear_cka(source, target)
-    assert [(score.n, score.n_queries) for score in scores.values()] == [(130, 50), (130, 50), (130, 130), (130, 130)]
+    assert [(score.n, score.n_queries) for score in scores.values()] == [
+        (130, 50),
+        (130, 50),
+        (130, 130),
+        (130, 130),
+    ]
 
 
 def test_as_published_every_row_is_scored(turned):
@@ -123,7 +134,9 @@ def test_absolute_spaces_are_scored_whole_whatever_the_anchors(turned, anchors):
 
 
 def test_matrices_of_other_rows_are_refused(turned, anchors):
-    with pytest.raises(SpaceError, match="expected 150 rows in both spaces, those of the split, got 149 and 150"):
+    with pytest.raises(
+        SpaceError, match="expected 150 rows in both spaces, those of the split, got 149 and 150"
+    ):
         score_pair(turned.source.vectors[1:], turned.target.vectors, held_out(turned, anchors))
 
 
@@ -131,7 +144,10 @@ def test_matrices_of_other_rows_are_refused(turned, anchors):
 def test_a_difference_is_that_of_the_scores_on_rows_that_are_anchors_in_neither(turned, rng, convention):
     noisy = match(turned.source, turned.target.take(np.arange(150)))
     fewer, more = tuple(noisy.ids[:10]), tuple(noisy.ids[5:25])
-    before, now = ([X + rng.normal(size=X.shape) for X in represent(noisy, "relative", ids, SPEC)] for ids in (fewer, more))
+    before, now = (
+        [X + rng.normal(size=X.shape) for X in represent(noisy, "relative", ids, SPEC)]
+        for ids in (fewer, more)
+    )
     wide = [np.pad(X, [(0, 0), (0, 10)]) for X in before]
     split = held_out(noisy, noisy.ids[:25])
     found = score_differences(tuple(wide), tuple(now), split, k=5, convention=convention)
@@ -147,7 +163,9 @@ def test_an_anchor_more_that_says_nothing_shows_no_difference_and_a_rotation_und
     noise = rng.normal(size=(150, 12))
     relative = represent(turned, "relative", turned.ids[:12], SPEC)
     worse, bad = (relative[0], relative[1] + 0.2 * noise), (relative[0], relative[1] + 2 * noise)
-    assert all(one.value > 0 and one.is_clear for one in score_differences(bad, relative, split, k=5).values())
+    assert all(
+        one.value > 0 and one.is_clear for one in score_differences(bad, relative, split, k=5).values()
+    )
     shuffled = score_differences(worse, (relative[0], relative[1] + 0.2 * noise[::-1]), split, k=5)
     assert sum(one.is_clear for one in shuffled.values()) == 0  # as noisy as before
 
@@ -164,7 +182,10 @@ def test_the_task_of_exact_scores_leaves_them_in_the_store(turned, tmp_path):
     context = Context(KEYS[0], store)
     task_job(context, task=task, inputs=[put_space(store, space) for space in spaces])
     found = task.read(store.get(KEYS[0])).scores
-    made, split = represent(turned, "relative", turned.ids[:2], ProjectionSpec()), held_out(turned, turned.ids[:2])
+    made, split = (
+        represent(turned, "relative", turned.ids[:2], ProjectionSpec()),
+        held_out(turned, turned.ids[:2]),
+    )
     expected = score_pair(*made, split, k=5, convention="mutual")
     assert {name: float(score) for name, score in found.items()} == pytest.approx(expected, abs=1e-6)
     for name, score in expected.items():
@@ -176,11 +197,14 @@ def test_the_task_of_exact_scores_leaves_them_in_the_store(turned, tmp_path):
 def test_the_table_has_a_row_a_score_with_its_circumstances(turned, anchors):
     split = held_out(turned, anchors)
     scores = {
-        form: score_pair(*represent(turned, form, anchors, SPEC), split, k=4, n_queries=60) for form in ("absolute", "relative")
+        form: score_pair(*represent(turned, form, anchors, SPEC), split, k=4, n_queries=60)
+        for form in ("absolute", "relative")
     }
     table = score_table(scores).set_index(["form", "metric"])
     assert table.index.tolist() == [
-        (form, metric) for form in scores for metric in ("Jaccard, k = 4", "MRR, k = 4", "cosine", "linear CKA")
+        (form, metric)
+        for form in scores
+        for metric in ("Jaccard, k = 4", "MRR, k = 4", "cosine", "linear CKA")
     ]
     row = table.loc["absolute", "Jaccard, k = 4"]
     score = scores["absolute"]["jaccard"]
@@ -216,7 +240,9 @@ def test_agreement_does_not_depend_on_the_order_asked(turned, rng, make_space):
     noisy = make_space(turned.source.vectors + rng.normal(size=(150, D)))
     pair = match(turned.source, noisy)
     rows = np.arange(150)
-    forth, back = (neighbour_agreement(pair, order, k=10).set_index("id").overlap for order in (rows, rows[::-1]))
+    forth, back = (
+        neighbour_agreement(pair, order, k=10).set_index("id").overlap for order in (rows, rows[::-1])
+    )
     assert back.loc[forth.index].tolist() == forth.tolist()
 
 

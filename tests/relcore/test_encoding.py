@@ -1,4 +1,6 @@
-"""Encodings survive kills, go on where they were, and come out the same to the last byte whoever computed them."""
+"""Encodings survive kills, go on where they were, and come out the same to the last byte whoever computed
+them.
+"""
 
 import json
 import os
@@ -36,7 +38,11 @@ def note(log, line):
 
 
 def notes(log, what):
-    return [line.split() for line in Path(log).read_text().splitlines() if line.startswith(what)] if Path(log).exists() else []
+    return (
+        [line.split() for line in Path(log).read_text().splitlines() if line.startswith(what)]
+        if Path(log).exists()
+        else []
+    )
 
 
 def pixels(images):
@@ -45,7 +51,9 @@ def pixels(images):
 
 @dataclass(frozen=True)
 class Noted(Encoder):
-    """Pixels times a number; leaves a line for each time that it is prepared, and for each block that it computes."""
+    """Pixels times a number; leaves a line for each time that it is prepared, and for each block that it
+    computes.
+    """
 
     log: str
     pause: float = 0.0
@@ -147,18 +155,27 @@ def file_of(store, key):
 def test_the_space_of_a_dataset_with_its_ids_and_labels(store, log):
     dataset = load_dataset(DIGITS)
     told = []
-    [space] = encode(DIGITS, Noted(log, scales=(3,)), store, lambda *report: told.append(report), block_rows=64)
+    [space] = encode(
+        DIGITS, Noted(log, scales=(3,)), store, lambda *report: told.append(report), block_rows=64
+    )
     np.testing.assert_array_equal(space.vectors, 3 * pixels(dataset.items(0, 500)))
     np.testing.assert_array_equal(space.ids, dataset.ids)
     np.testing.assert_array_equal(space.labels, dataset.labels)
     assert space.name == "Pixels times 3 · digits"
-    assert [(done, total) for done, total, _ in told[1:]] == [*((64 * i, 500) for i in range(1, 8)), (500, 500)]
+    assert [(done, total) for done, total, _ in told[1:]] == [
+        *((64 * i, 500) for i in range(1, 8)),
+        (500, 500),
+    ]
     assert told[-1][2] == "Pixels: 500 of 500 rows"
     key = encoding_key(dataset.digest, Noted(log, scales=(3,)), "times 3")
     assert store.entries() == [key]  # the blocks are gone
     metadata = store.get(key).metadata
     assert metadata["digest"] == space.digest
-    assert (metadata["dataset"], metadata["dataset_digest"], metadata["output"]) == ("digits", dataset.digest, "times 3")
+    assert (metadata["dataset"], metadata["dataset_digest"], metadata["output"]) == (
+        "digits",
+        dataset.digest,
+        "times 3",
+    )
     assert metadata["encoder"]["scales"] == [3]
 
 
@@ -194,14 +211,20 @@ def test_keys_tell_everything_apart_that_decides_the_vectors(log, digest):
 
     Newer.__name__ = Elsewhere.__name__ = "Noted"
     encoders = [Noted(log), Noted(log, scales=(2,)), Newer(log), Elsewhere(log), NotedTraining(log)]
-    keys = {encoding_key(content, encoder, encoder.outputs[0]) for encoder in encoders for content in (digest, "0" * 32)}
+    keys = {
+        encoding_key(content, encoder, encoder.outputs[0])
+        for encoder in encoders
+        for content in (digest, "0" * 32)
+    }
     assert len(keys) == 10
 
 
 def test_a_failure_in_the_middle_keeps_the_blocks_before_it(store, log, monkeypatch):
     dataset = load_dataset(DIGITS)
     failing = Dataset(
-        lambda start, stop: dataset.items(start, stop) if stop <= 300 else (_ for _ in ()).throw(OSError("unplugged")),
+        lambda start, stop: (
+            dataset.items(start, stop) if stop <= 300 else (_ for _ in ()).throw(OSError("unplugged"))
+        ),
         dataset.ids,
         name="digits",
         kind="images",
@@ -267,14 +290,18 @@ def test_what_an_encoder_may_not_give(store, how, message):
 def test_an_encoder_of_another_kind(store, log):
     texts = Dataset(lambda start, stop: ["a"] * (stop - start), ["t0"], name="told", kind="texts")
     with pytest.raises(
-        SpaceError, match="Pixels: expected a dataset of kind 'images', got 'texts' in 'told'; choose an encoder"
+        SpaceError,
+        match="Pixels: expected a dataset of kind 'images', got 'texts' in 'told'; choose an encoder",
     ):
         encode(texts, Noted(log), store)
 
 
 def test_an_encoding_says_of_which_dataset_it_is(store, log, digest):
     encode(DIGITS, Noted(log), store)
-    assert DatasetSpec.from_json(store.summary(encoding_job_key(digest, Noted(log))).metadata["dataset_spec"]) == DIGITS
+    assert (
+        DatasetSpec.from_json(store.summary(encoding_job_key(digest, Noted(log))).metadata["dataset_spec"])
+        == DIGITS
+    )
     other = load_dataset(DatasetSpec("digits", limit=30))
     encode(other, Noted(log), store)
     assert "dataset_spec" not in store.summary(encoding_job_key(other.digest, Noted(log))).metadata
@@ -288,7 +315,9 @@ def test_a_dataset_that_has_changed_is_told_and_nothing_is_kept_under_the_old_ke
 
 
 def test_an_encoding_that_is_gone(store):
-    with pytest.raises(SpaceError, match=r"expected the encoding aaaaaaaa… in .*, got none .*; encode it again"):
+    with pytest.raises(
+        SpaceError, match=r"expected the encoding aaaaaaaa… in .*, got none .*; encode it again"
+    ):
         load_encoding(store, "a" * 32)
 
 
@@ -307,7 +336,9 @@ def test_a_job_of_several_outputs_is_run_anew_when_one_was_evicted(store, log, d
 def test_asking_what_is_stored_removes_nothing_that_came_meanwhile(store, log, digest, monkeypatch):
     encoder = Noted(log)
 
-    def has_too_early(store, key, own=False):  # another worker's encoding comes between the question and what follows
+    def has_too_early(
+        store, key, own=False
+    ):  # another worker's encoding comes between the question and what follows
         monkeypatch.undo()
         encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
         return False
@@ -362,7 +393,9 @@ def test_a_cluster_of_two_workers_gives_the_same_bytes(tmp_path, log):
     dask = [sys.executable, "-m", "dask"]
     place = ["--no-dashboard", "--scheduler-file", file]
     quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *place], **quiet)]
+    processes = [
+        subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *place], **quiet)
+    ]
     for _ in range(2):
         command = [*dask, "worker", "--nthreads", "1", "--local-directory", tmp_path, *place]
         processes.append(subprocess.Popen(command, **quiet))
@@ -394,7 +427,9 @@ def test_a_spec_is_encoded_again_to_the_same_bytes_unless_its_dataset_has_change
     store, encoder = Store(tmp_path), SmallVision("mlp", width=8, epochs=1)
     dataset = DatasetSpec("digits", limit=40)
     (space,) = encode(dataset, encoder, store)
-    spec = encoding_spec(dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name)
+    spec = encoding_spec(
+        dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name
+    )
     for key in store.entries():
         store.remove(key)
     encode_again(spec, store)

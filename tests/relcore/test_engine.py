@@ -65,7 +65,9 @@ def busy(context, *, log, how):
 
 
 def measure(context, *, n, die_after=0, log=None):
-    """Measures at each of n steps, faster than reports are sent; killed once, after so many, where that is asked for."""
+    """Measures at each of n steps, faster than reports are sent; killed once, after so many, where that is
+    asked for.
+    """
     for i in range(1, n + 1):
         context.report(i, n, "", {"loss": 1 / i, "step": i})
         if i == die_after and not lines(log):
@@ -161,7 +163,10 @@ def test_rate_and_what_is_left_are_those_of_the_present_stage(tmp_path, monkeypa
 def test_what_is_measured_at_each_step_makes_a_curve(engine, key):
     job = engine.submit(key, measure, title="measuring", n=200)
     assert job.wait(60).state == "done"
-    assert job.status().curve == {"loss": tuple(1 / i for i in range(1, 201)), "step": tuple(map(float, range(1, 201)))}
+    assert job.status().curve == {
+        "loss": tuple(1 / i for i in range(1, 201)),
+        "step": tuple(map(float, range(1, 201))),
+    }
     assert job.function is measure
     assert job.arguments == {"n": 200}
     assert engine.job(key) is job
@@ -179,7 +184,9 @@ def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
 def test_one_key_is_one_job_for_all_threads(engine, key, log):
     jobs = []
     threads = [
-        threading.Thread(target=lambda: jobs.append(engine.submit(key, count, title="t", log=log, n=5, pause=0.05)))
+        threading.Thread(
+            target=lambda: jobs.append(engine.submit(key, count, title="t", log=log, n=5, pause=0.05))
+        )
         for _ in range(8)
     ]
     for thread in threads:
@@ -216,14 +223,16 @@ def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_pa
     job = engine.submit(key, busy, title="busy", log=log, how=how)
     until(lambda: lines(log) and lines(other_log))
     pid = int(lines(log)[0])
-    job.cancel()  # returns once the nanny has killed the process, which would sleep, or decompose, for minutes
+    # returns once the nanny has killed the process, which would sleep, or decompose, for minutes
+    job.cancel()
     until(lambda: gone(pid))
     assert job.status().state == "cancelled"
     with pytest.raises(EngineError, match="busy: cancelled"):
         job.result()
     assert other.wait(60).state == "done"
     assert len(lines(other_log)) == 1
-    # The killed worker is back: two jobs run at once again, in two processes, and the cancelled one is not tried again.
+    # The killed worker is back: two jobs run at once again, in two processes, and the cancelled one is not
+    # tried again.
     again = [engine.submit(digest_of(key, i), count, title="t", log=log, n=40, pause=0.05) for i in range(2)]
     assert [job.wait(60).state for job in again] == ["done", "done"]
     assert len(lines(log)) == 3
@@ -256,7 +265,9 @@ def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
 
 
 class Scheduler:
-    """Stands for a connected client: keeps what it is sent, and may have the worker answer before `submit` returns."""
+    """Stands for a connected client: keeps what it is sent, and may have the worker answer before `submit`
+    returns.
+    """
 
     def __init__(self, engine, answers_at_once=False):
         self.engine, self.answers_at_once, self.status = engine, answers_at_once, "running"
@@ -273,7 +284,9 @@ class Scheduler:
         return {}
 
 
-def test_a_worker_that_begins_before_submit_returns_is_not_taken_for_a_cancelled_one(tmp_path, key, monkeypatch):
+def test_a_worker_that_begins_before_submit_returns_is_not_taken_for_a_cancelled_one(
+    tmp_path, key, monkeypatch
+):
     engine = Engine(store=Store(tmp_path))
     scheduler = Scheduler(engine, answers_at_once=True)
     killed = []
@@ -289,12 +302,16 @@ def test_a_worker_that_begins_before_submit_returns_is_not_taken_for_a_cancelled
 
 
 def test_a_job_that_is_tried_again_keeps_its_priority(tmp_path, key):
-    """Its workers died of other jobs before it began, so it is sent anew: with the rank of what waits behind everything."""
+    """Its workers died of other jobs before it began, so it is sent anew: with the rank of what waits
+    behind everything.
+    """
     engine = Engine(store=Store(tmp_path))
     scheduler = Scheduler(engine)
     job = engine.submit(key, count, title="t", priority=-1, log="", n=1)
     ((token, _),) = scheduler.sent
-    scheduler.ended[0](SimpleNamespace(status="error", exception=lambda: KilledWorker(token, "tcp://worker", 3)))
+    scheduler.ended[0](
+        SimpleNamespace(status="error", exception=lambda: KilledWorker(token, "tcp://worker", 3))
+    )
     assert [priority for _, priority in scheduler.sent] == [-1, -1]
     assert job.status().state == "queued"
 
@@ -359,7 +376,9 @@ def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path
     started = set(psutil.Process().children(recursive=True)) - before
     engine.close()
     assert job.status().state == "cancelled"
-    assert not [process for process in started if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert not [
+        process for process in started if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    ]
     assert engine.submit("b" * 32, count, title="t", log=log, n=2).wait(60).state == "done"
     engine.close()
 
@@ -379,7 +398,11 @@ if sys.argv[2] == "killed":
 @pytest.mark.parametrize("how", ["ends", "killed"])
 def test_no_process_outlives_its_interpreter(tmp_path, how):
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), how], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", SCRIPT, str(tmp_path), how],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert run.returncode == (0 if how == "ends" else -signal.SIGKILL), run.stderr
     pids = [int(pid) for pid in run.stdout.split()]
@@ -389,7 +412,9 @@ def test_no_process_outlives_its_interpreter(tmp_path, how):
 
 def test_a_scheduler_that_does_not_answer(tmp_path):
     engine = Engine("tcp://127.0.0.1:9", store=Store(tmp_path))
-    with pytest.raises(EngineError, match=r"tcp://127.0.0.1:9: expected a Dask scheduler.*unset RELSCOPE_SCHEDULER"):
+    with pytest.raises(
+        EngineError, match=r"tcp://127.0.0.1:9: expected a Dask scheduler.*unset RELSCOPE_SCHEDULER"
+    ):
         engine.submit("a" * 32, forget, title="t")
     assert engine.job("a" * 32) is None
 
@@ -402,7 +427,18 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
     quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = [
         subprocess.Popen(
-            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file], **quiet
+            [
+                *dask,
+                "scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+                "--scheduler-file",
+                file,
+            ],
+            **quiet,
         )
     ]
     for _ in range(2):
@@ -424,7 +460,9 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
         monkeypatch.setenv("RELSCOPE_SCHEDULER", json.loads(file.read_text())["address"])
         engine = Engine(store=Store(tmp_path / "store"))
         try:
-            assert engine.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
+            assert (
+                engine.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
+            )
             job = engine.submit("b" * 32, busy, title="t", log=log, how="svd")
             until(lambda: len(lines(log)) == 2)
             job.cancel()

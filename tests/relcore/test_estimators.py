@@ -17,7 +17,9 @@ from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 
 class Within(InverseRelativeProjection):
-    """The inverse within one space, which needs no target: scikit-learn's targets of one column lie on one line."""
+    """The inverse within one space, which needs no target: scikit-learn's targets of one column lie on one
+    line.
+    """
 
     _needs_target = False
 
@@ -30,7 +32,9 @@ MESSAGES = {
     "check_n_features_in_after_fitting": OWN_WORDS,
     "check_estimators_empty_data_messages": OWN_WORDS,
     "check_fit2d_predict1d": OWN_WORDS,
-    "check_dtype_object": "every error of a user is a SpaceError, a ValueError; the check asks for a TypeError",
+    "check_dtype_object": (
+        "every error of a user is a SpaceError, a ValueError; the check asks for a TypeError"
+    ),
 }
 COLUMN = "the target is a space (k, d); the check gives one number a row"
 PAIRED = MESSAGES | {
@@ -44,9 +48,15 @@ INVERSE = MESSAGES | {
     "check_fit2d_1sample": OWN_WORDS,
     "check_fit2d_1feature": OWN_WORDS,
 }
-STEEP = "where points coincide a float32 rounding of the cosine, 2e-7, is 2e-4 of half a turn; on some processors only"
+STEEP = (
+    "where points coincide a float32 rounding of the cosine, 2e-7, is 2e-4 of half a turn; on some processors"
+    " only"
+)
 ROUNDED = {"check_methods_subset_invariance": STEEP, "check_methods_sample_order_invariance": STEEP}
-LAST_DIGIT = "the last digit of a float32 product depends on the place of the row among the others; on some processors only"
+LAST_DIGIT = (
+    "the last digit of a float32 product depends on the place of the row among the others; on some processors"
+    " only"
+)
 PRODUCT = PAIRED | dict.fromkeys(ROUNDED, LAST_DIGIT)
 ESTIMATORS = [
     (RelativeProjection(), MESSAGES),
@@ -106,16 +116,23 @@ def test_fit_transform_is_fit_and_transform(spaces):
     X, rotated, _ = spaces
     rows = np.arange(10)
     np.testing.assert_array_equal(
-        RelativeProjection().fit_transform(X, anchors=rows), RelativeProjection().fit(X, anchors=rows).transform(X)
+        RelativeProjection().fit_transform(X, anchors=rows),
+        RelativeProjection().fit(X, anchors=rows).transform(X),
     )
-    np.testing.assert_array_equal(Procrustes().fit_transform(X, rotated), Procrustes().fit(X, rotated).transform(X))
+    np.testing.assert_array_equal(
+        Procrustes().fit_transform(X, rotated), Procrustes().fit(X, rotated).transform(X)
+    )
 
 
 def test_a_head_behind_relative_rows_answers_for_the_other_space(spaces):
-    """A pipeline as stitching is described: the head of one space reads the rows of another, relative to the same anchors."""
+    """A pipeline as stitching is described: the head of one space reads the rows of another, relative to
+    the same anchors.
+    """
     X, rotated, classes = spaces
     rows = np.arange(0, 150, 7)
-    pipeline = make_pipeline(RelativeProjection(), LogisticRegression()).fit(X, classes, relativeprojection__anchors=rows)
+    pipeline = make_pipeline(RelativeProjection(), LogisticRegression()).fit(
+        X, classes, relativeprojection__anchors=rows
+    )
     other = RelativeProjection().fit(rotated, anchors=rows)
     assert pipeline.score(X, classes) > 0.95
     assert (pipeline[-1].predict(other.transform(rotated)) == pipeline.predict(X)).all()
@@ -123,7 +140,9 @@ def test_a_head_behind_relative_rows_answers_for_the_other_space(spaces):
 
 def test_without_anchors_the_same_rows_are_drawn_in_both_spaces(spaces):
     X, rotated, _ = spaces
-    first, second = (RelativeProjection(n_anchors=20, random_state=3).fit_transform(space) for space in (X, rotated))
+    first, second = (
+        RelativeProjection(n_anchors=20, random_state=3).fit_transform(space) for space in (X, rotated)
+    )
     assert first.shape == (150, 20)
     np.testing.assert_allclose(first, second, atol=1e-5)
     assert RelativeProjection().fit_transform(X).shape == (150, 150)
@@ -158,7 +177,9 @@ def test_a_row_with_nan_is_refused_in_fit_and_transform(spaces, similarity, cent
         projection.fit(X, anchors=np.arange(3)).transform(broken_row(X))
 
 
-@pytest.mark.parametrize("estimator", [Procrustes(), LeastSquares(), Affine(), InverseRelativeProjection(delta=0.1)], ids=str)
+@pytest.mark.parametrize(
+    "estimator", [Procrustes(), LeastSquares(), Affine(), InverseRelativeProjection(delta=0.1)], ids=str
+)
 def test_pairs_with_nan_are_refused(spaces, estimator):
     X, rotated, _ = spaces
     with pytest.raises(SpaceError, match="expected finite numbers"):

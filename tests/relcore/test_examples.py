@@ -1,4 +1,6 @@
-"""Every name that a script uses has an example in its docstring, and every example in relcore comes out as it is printed."""
+"""Every name that a script uses has an example in its docstring, and every example in relcore comes out as
+it is printed.
+"""
 
 import doctest
 import importlib

@@ -1,4 +1,6 @@
-"""What is installed: ranges that hold the pins, extras that name their libraries, and an error where one is missing."""
+"""What is installed: ranges that hold the pins, extras that name their libraries, and an error where one
+is missing.
+"""
 
 import builtins
 import sys
@@ -76,7 +78,9 @@ def missing_anchors():
     rows = np.random.default_rng(0).normal(size=(60, 5))
     ids = [f"r{row}" for row in range(60)]
     seeds = [(one, one) for one in ids[:5]]
-    bootstrap_anchors(LatentSpace(rows, ids), LatentSpace(rows, ids), seeds=seeds, n_anchors=10, method="paper")
+    bootstrap_anchors(
+        LatentSpace(rows, ids), LatentSpace(rows, ids), seeds=seeds, n_anchors=10, method="paper"
+    )
 
 
 def missing_map():
@@ -109,10 +113,14 @@ def missing_engine():
         ("distributed", "cluster", missing_engine),
     ],
 )
-def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch, tmp_path, without, library, name, function):
+def test_a_missing_library_is_an_error_that_says_how_to_install_it(
+    monkeypatch, tmp_path, without, library, name, function
+):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
     without(library)
-    with pytest.raises(SpaceError, match=rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'):
+    with pytest.raises(
+        SpaceError, match=rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'
+    ):
         function()
 
 
@@ -140,7 +148,12 @@ def test_jobs_run_in_place_without_dask(monkeypatch, without, capsys, tmp_path):
     monkeypatch.setattr(running, "find_spec", lambda name: None)
     without("distributed")
     path = str(tmp_path / "sentences.npz")
-    assert main(["encode", "parallel:en", "--limit", "60", "--encoder", "tfidf", "--dimensions", "5", "-o", path]) == 0
+    assert (
+        main(
+            ["encode", "parallel:en", "--limit", "60", "--encoder", "tfidf", "--dimensions", "5", "-o", path]
+        )
+        == 0
+    )
     assert np.load(path)["vectors"].shape == (60, 5)
     assert "TF-IDF" in capsys.readouterr().out
 

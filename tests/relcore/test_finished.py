@@ -1,4 +1,6 @@
-"""Results that come with Relscope: found where the store has none of its own, never written, computed again to the same."""
+"""Results that come with Relscope: found where the store has none of its own, never written, computed
+again to the same.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ def folder(tmp_path) -> Path:
     folder.mkdir()
     path = next(source.root.glob("entries/*/*.safetensors"))
     (folder / path.name).write_bytes(path.read_bytes())
-    record = {"date": "2026-11-22", "commit": "3266a07", "files": [WITH_ARRAY], "entries": {WITHOUT: {"n": 3}}}
+    record = {
+        "date": "2026-11-22",
+        "commit": "3266a07",
+        "files": [WITH_ARRAY],
+        "entries": {WITHOUT: {"n": 3}},
+    }
     (folder / "group.json").write_text(json.dumps(record))
     return folder
 
@@ -48,13 +55,22 @@ def test_a_finished_result_is_found_where_the_store_has_none(store):
     for key in (WITH_ARRAY, WITHOUT):
         assert store.has(key)
         assert not store.has(key, own=True)
-        assert (store.made(key).date, store.made(key).commit, store.made(key).group) == ("2026-11-22", "3266a07", "group")
+        assert (store.made(key).date, store.made(key).commit, store.made(key).group) == (
+            "2026-11-22",
+            "3266a07",
+            "group",
+        )
     assert (store.entries(), store.size()) == ([], 0)
 
 
 def test_a_key_of_nobody_is_missing(store):
     other = digest_of("other")
-    assert (store.has(other), store.get(other), store.summary(other), store.made(other)) == (False, None, None, None)
+    assert (store.has(other), store.get(other), store.summary(other), store.made(other)) == (
+        False,
+        None,
+        None,
+        None,
+    )
 
 
 def test_the_stores_own_result_comes_first_and_the_finished_one_again_when_it_is_removed(store, folder):
@@ -83,7 +99,9 @@ def test_a_store_in_a_folder_of_ones_own_holds_only_what_was_computed_for_it(tmp
 
 
 def test_a_job_gets_copies_of_finished_spaces(tmp_path):
-    """A worker on another machine, or one that computes all itself, does not see what came with this installation."""
+    """A worker on another machine, or one that computes all itself, does not see what came with this
+    installation.
+    """
     store = Store(tmp_path, finished=True)
     specs, _ = example_spaces("digits", store.finished)
     spaces = [load_encoding(store, spec.option("key")) for spec in specs]
@@ -139,7 +157,9 @@ def test_the_spaces_of_an_example_are_those_of_its_encoders_over_its_rows(name, 
 
 @pytest.mark.parametrize(("name", "number"), [("digits", 0), ("sentences", 0)])
 def test_an_encoder_gives_the_finished_space_again(name, number, tmp_path):
-    """To the bit on one processor. On others the order of sums differs in the last bits, which training widens."""
+    """To the bit on one processor. On others the order of sums differs in the last bits, which training
+    widens.
+    """
     example, finished = EXAMPLES[name], Finished()
     (space,) = encode(example.dataset, example.encoders[number], Store(tmp_path))
     specs, _ = example_spaces(name, finished)

@@ -1,4 +1,6 @@
-"""InverseRelativeProjection: against pinv and scikit-learn, what it recovers, what it does not see, and what it refuses."""
+"""InverseRelativeProjection: against pinv and scikit-learn, what it recovers, what it does not see, and
+what it refuses.
+"""
 
 import numpy as np
 import pytest
@@ -51,7 +53,9 @@ def units(X):
 
 def test_a_full_rank_relative_space_gives_its_directions_back(X):
     relative = RelativeProjection().fit(X, anchors=np.arange(K)).transform(X)
-    inverse = InverseRelativeProjection(**ALL_KEPT).fit(X[:K], X[:K], source_mean=X.mean(axis=0), target_mean=X.mean(axis=0))
+    inverse = InverseRelativeProjection(**ALL_KEPT).fit(
+        X[:K], X[:K], source_mean=X.mean(axis=0), target_mean=X.mean(axis=0)
+    )
     found = recovered(inverse.inverse_transform(relative), X, X.mean(axis=0))
     assert inverse.rank_ == D
     np.testing.assert_allclose(found["cosine"], 1, atol=1e-6)
@@ -64,7 +68,9 @@ def test_a_turned_scaled_and_shifted_space_is_reached_but_for_each_rows_length(X
     inverse = fitted(X, target, **ALL_KEPT)
     np.testing.assert_allclose(cosines(inverse, X, target), 1, atol=1e-5)
     lengths = np.linalg.norm(inverse.transform(X) - inverse.target_mean_, axis=1)
-    np.testing.assert_allclose(lengths, np.linalg.norm(target[:K] - target[:K].mean(axis=0), axis=1).mean(), rtol=1e-4)
+    np.testing.assert_allclose(
+        lengths, np.linalg.norm(target[:K] - target[:K].mean(axis=0), axis=1).mean(), rtol=1e-4
+    )
 
 
 def test_pruned_is_the_mean_over_prunings_of_numpys_pinv(X, Y):
@@ -78,7 +84,9 @@ def test_pruned_is_the_mean_over_prunings_of_numpys_pinv(X, Y):
     found = np.mean(translated, axis=0)  # the paper averages the rows
     np.testing.assert_allclose(inverse.transform(X), found * inverse.scale_ + inverse.target_mean_, atol=1e-3)
     lengthened = fitted(X, Y, omega=3, delta=0.6, lengths="mean")
-    np.testing.assert_allclose(lengthened.transform(X), unit_rows(found) * inverse.scale_ + inverse.target_mean_, atol=1e-3)
+    np.testing.assert_allclose(
+        lengthened.transform(X), unit_rows(found) * inverse.scale_ + inverse.target_mean_, atol=1e-3
+    )
 
 
 def test_ridge_is_scikit_learns_without_offset(X, Y):
@@ -107,7 +115,9 @@ def test_the_relative_side_of_the_others_is_the_plain_one(X, Y):
 def test_the_two_parts_make_the_matrix(X, Y, method):
     inverse = fitted(X, Y, method=method)
     np.testing.assert_allclose(inverse.encoder_ @ inverse.decoder_, inverse.matrix_, atol=1e-5)
-    np.testing.assert_allclose(inverse.inverse_transform(inverse.relative(X)), inverse.transform(X), atol=1e-4)
+    np.testing.assert_allclose(
+        inverse.inverse_transform(inverse.relative(X)), inverse.transform(X), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -119,7 +129,9 @@ def test_the_source_may_be_turned_scaled_and_shifted(X, Y, method):
 
 
 def test_the_anchors_own_means_are_the_default(X, Y):
-    named = InverseRelativeProjection().fit(X[:K], Y[:K], source_mean=X[:K].mean(axis=0), target_mean=Y[:K].mean(axis=0))
+    named = InverseRelativeProjection().fit(
+        X[:K], Y[:K], source_mean=X[:K].mean(axis=0), target_mean=Y[:K].mean(axis=0)
+    )
     np.testing.assert_allclose(named.transform(X), fitted(X, Y).transform(X), atol=1e-5)
     other = InverseRelativeProjection().fit(X[:K], Y[:K], source_mean=np.zeros(D))
     assert np.abs(other.transform(X) - named.transform(X)).max() > 0.1
@@ -131,9 +143,11 @@ def test_pruning_steadies_what_noise_upsets(rng):
     target = source @ turn + 0.3 * rng.normal(size=source.shape)
     source, target = source.astype(np.float32), target.astype(np.float32)
     quality = {
-        settings: InverseRelativeProjection(omega=settings[0], delta=settings[1])
-        .fit(source[:60], target[:60])
-        .transform(source)
+        settings: (
+            InverseRelativeProjection(omega=settings[0], delta=settings[1])
+            .fit(source[:60], target[:60])
+            .transform(source)
+        )
         for settings in ((1, 0.0), (1, 0.6), (8, 0.6))
     }
     mean = target[:60].mean(axis=0)
@@ -235,10 +249,20 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
 @pytest.mark.parametrize(
     ("settings", "source", "target", "message"),
     [
-        ({}, np.ones((1, 3)), np.ones((1, 3)), "two or more \\(the inverse of one spans a single line\\), got 1"),
+        (
+            {},
+            np.ones((1, 3)),
+            np.ones((1, 3)),
+            "two or more \\(the inverse of one spans a single line\\), got 1",
+        ),
         ({}, np.ones((4, 3)), np.ones((5, 3)), r"expected paired anchors .* got \(4, 3\) and \(5, 3\)"),
         ({}, np.ones(4), np.ones(4), r"source_anchors: expected a matrix \(n, d\) .* got shape \(4,\)"),
-        ({}, np.ones((4, 3)), np.eye(4), "expected points that differ in the source space, got 4 times the same one"),
+        (
+            {},
+            np.ones((4, 3)),
+            np.eye(4),
+            "expected points that differ in the source space, got 4 times the same one",
+        ),
         ({}, LINE, np.eye(8), "expected several directions in the source space, got 8 anchors on one line"),
         ({}, np.eye(8), LINE, "expected several directions in the target space, got 8 anchors on one line"),
         (
@@ -258,7 +282,9 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
 )
 def test_fit_refuses(X, Y, settings, source, target, message):
     with pytest.raises(SpaceError, match=message):
-        InverseRelativeProjection(**settings).fit(X[:K] if source is None else source, Y[:K] if target is None else target)
+        InverseRelativeProjection(**settings).fit(
+            X[:K] if source is None else source, Y[:K] if target is None else target
+        )
 
 
 def test_widths_are_checked(X, Y):
@@ -280,7 +306,11 @@ def test_one_pass_finishes_rows_as_numpy_does_and_keeps_nan():
     rows[4, 1] = found[4, 1] = np.nan
     lengths = np.linalg.norm(rows - mean, axis=1, keepdims=True)
     expected = np.float32(2.5) * (found - origin) / np.where(lengths > 0, lengths, np.inf) + shift
-    expected[4] = [shift[0], np.nan, shift[2]]  # a row of unknown length counts as at the mean; what is NaN stays so
+    expected[4] = [
+        shift[0],
+        np.nan,
+        shift[2],
+    ]  # a row of unknown length counts as at the mean; what is NaN stays so
     rows.flags.writeable = False
     finish_rows(found, origin, rows, mean, 2.5, shift)
     np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -14,7 +14,14 @@ from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.represent.translation import Affine, LeastSquares, Procrustes
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_notes, score_pair
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    held_out,
+    represent,
+    score_notes,
+    score_pair,
+)
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, match
@@ -26,7 +33,9 @@ IDS = [f"w{row}" for row in range(N)]
 ANCHORS = IDS[:K]
 rng = np.random.default_rng(0)
 HIDDEN = rng.normal(size=(N, 6))
-A, B = ((HIDDEN @ rng.normal(size=(6, D)) + 0.3 * rng.normal(size=(N, D))).astype(np.float32) for _ in range(2))
+A, B = (
+    (HIDDEN @ rng.normal(size=(6, D)) + 0.3 * rng.normal(size=(N, D))).astype(np.float32) for _ in range(2)
+)
 POWERS = (-100, -75, -31, 31, 63, 100)
 
 
@@ -40,7 +49,10 @@ def scores(X, Y, projection, convention="mutual"):
     found = {}
     for form in REPRESENTATIONS:
         made, split = represent(pair, form, ANCHORS, projection), held_out(pair, ANCHORS, form)
-        found |= {(form, name): float(score) for name, score in score_pair(*made, split, convention=convention).items()}
+        found |= {
+            (form, name): float(score)
+            for name, score in score_pair(*made, split, convention=convention).items()
+        }
     return found
 
 
@@ -114,16 +126,22 @@ def test_lengths_beyond_float32_are_still_numbers():
 
 
 def truth(X, Y, form, center, k=10):
-    """The scores in extended precision, by the definitions; neighbours by the distances of unit rows, which lose no digits."""
+    """The scores in extended precision, by the definitions; neighbours by the distances of unit rows,
+    which lose no digits.
+    """
     X, Y = (rows.astype(np.longdouble) for rows in (X, Y))
     if form == "relative":
         moved = [rows - rows.mean(axis=0) if center else rows for rows in (X, Y)]
         X, Y = ((unit(rows) @ unit(rows)[:K].T)[K:] for rows in moved)
     a, b = unit(X), unit(Y)
     own, other = (np.argsort(((rows[:, None] - b) ** 2).sum(axis=2), axis=1)[:, :k] for rows in (b, a))
-    shared = np.array([len(set(one) & set(two)) for one, two in zip(own.tolist(), other.tolist(), strict=True)])
+    shared = np.array(
+        [len(set(one) & set(two)) for one, two in zip(own.tolist(), other.tolist(), strict=True)]
+    )
     hits = other == np.arange(len(b))[:, None]
-    X, Y = ((rows / np.abs(rows).max()).astype(np.float64) for rows in (X - X.mean(axis=0), Y - Y.mean(axis=0)))
+    X, Y = (
+        (rows / np.abs(rows).max()).astype(np.float64) for rows in (X - X.mean(axis=0), Y - Y.mean(axis=0))
+    )
     squares = [np.sum((left.T @ right) ** 2) for left, right in ((X, Y), (X, X), (Y, Y))]
     return {
         "jaccard": np.mean(shared / (2 * k - shared)),
@@ -137,7 +155,9 @@ def unit(X):
     return X / np.sqrt(np.sum(X * X, axis=1, keepdims=True))
 
 
-CASES = {f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1e-10, 1, 1e10, 3e18, 1e19, 1e38 / np.sqrt(D))}
+CASES = {
+    f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1e-10, 1, 1e10, 3e18, 1e19, 1e38 / np.sqrt(D))
+}
 CASES |= {f"+ {offset:g}": (1, offset) for offset in (1e3, 1e5, 1e7)}
 CASES["one column × 1e12"] = (np.array([1e12] + [1.0] * (D - 1)), 0.0)
 
@@ -164,8 +184,13 @@ def test_scores_that_an_offset_spoils_say_so():
     pair = match(LatentSpace(X, IDS, name="far"), LatentSpace(Y, IDS))
     found = {"absolute": score_pair(X, Y, held_out(pair, ANCHORS, "absolute"))}
     told = score_notes(found)
-    assert any("linear CKA (absolute): The first space lies" in line and "times its spread from zero" in line for line in told)
-    assert any(line.startswith("Jaccard (absolute), MRR (absolute): Float32 hardly distinguishes") for line in told)
+    assert any(
+        "linear CKA (absolute): The first space lies" in line and "times its spread from zero" in line
+        for line in told
+    )
+    assert any(
+        line.startswith("Jaccard (absolute), MRR (absolute): Float32 hardly distinguishes") for line in told
+    )
 
 
 def test_a_mean_far_from_zero_keeps_what_float32_would_round():
@@ -180,15 +205,22 @@ def test_maps_of_spaces_far_from_zero_are_fitted_and_applied_after_centring():
     X, Y = A + np.float32(1e6), B
     for fitted in (Procrustes().fit(X[:K], Y[:K]), Affine().fit(X[:K], Y[:K])):
         rows = X.astype(np.float64) - fitted.source_mean_
-        np.testing.assert_allclose(fitted.transform(X), rows @ fitted.matrix_ + fitted.target_mean_, atol=1e-4)
-    inverse = InverseRelativeProjection("ridge").fit(X[:K], Y[:K], source_mean=mean_row(X), target_mean=mean_row(Y))
+        np.testing.assert_allclose(
+            fitted.transform(X), rows @ fitted.matrix_ + fitted.target_mean_, atol=1e-4
+        )
+    inverse = InverseRelativeProjection("ridge").fit(
+        X[:K], Y[:K], source_mean=mean_row(X), target_mean=mean_row(Y)
+    )
     rows = unit(X.astype(np.float64) - X.astype(np.float64).mean(axis=0))
     expected = inverse.scale_ * rows @ inverse.matrix_ + inverse.target_mean_
     np.testing.assert_allclose(inverse.transform(X), expected, atol=1e-4)
 
 
 def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
-    with pytest.raises(SpaceError, match=r"wide: expected numbers up to 3.4e38, as float32 holds them, got 1e\+40; divide all"):
+    with pytest.raises(
+        SpaceError,
+        match=r"wide: expected numbers up to 3.4e38, as float32 holds them, got 1e\+40; divide all",
+    ):
         LatentSpace(np.eye(3) * 1e40, ["a", "b", "c"], name="wide")
     with pytest.raises(SpaceError, match=r"expected numbers from 1e-38, .* got at most 1e-44"):
         LatentSpace(np.eye(3) * 1e-44, ["a", "b", "c"])
@@ -199,14 +231,18 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
     with pytest.raises(SpaceError, match="every shared row is a zero vector"):
         match(tiny, tiny)
     np.save(tmp_path / "huge.npy", np.eye(3) * 1e50)
-    with pytest.raises(SpaceError, match=r"3 of 3 rows hold NaN or infinite values.*float32 holds numbers up to 3.4e38"):
+    with pytest.raises(
+        SpaceError, match=r"3 of 3 rows hold NaN or infinite values.*float32 holds numbers up to 3.4e38"
+    ):
         load_space(tmp_path / "huge.npy")
     large = times(np.abs(A) / np.abs(A).max(), 127)
     with pytest.raises(SpaceError, match=r"cityblock: expected distances up to 3.4e38"):
         RelativeProjection("l1", center=False).fit(large, anchors=-large[:K]).transform(large)
 
 
-@pytest.mark.parametrize(("metric", "value"), [("cka", 1.1), ("jaccard", -0.1), ("cosine", np.nan), ("mrr", np.inf)])
+@pytest.mark.parametrize(
+    ("metric", "value"), [("cka", 1.1), ("jaccard", -0.1), ("cosine", np.nan), ("mrr", np.inf)]
+)
 def test_a_score_outside_its_range_is_an_error(metric, value):
     with pytest.raises(SpaceError, match=f"{metric}: expected a score from -?[01] to 1, got"):
         Score(value, metric=metric, n=3)
@@ -227,7 +263,9 @@ def labelled_spaces(power):
     return [LatentSpace(times(X, power), IDS, labels=names), LatentSpace(times(Y, -power), IDS, labels=names)]
 
 
-METHODS_OF_ANY_SCALE = tuple(method for method in METHODS if method != "absolute")  # rows unchanged have the other's scale
+METHODS_OF_ANY_SCALE = tuple(
+    method for method in METHODS if method != "absolute"
+)  # rows unchanged have the other's scale
 
 
 def test_a_power_of_two_changes_no_stitched_answer():

@@ -1,4 +1,6 @@
-"""Rows on disk are read as the same float32 numbers that NumPy makes of them, and no more of them than are used."""
+"""Rows on disk are read as the same float32 numbers that NumPy makes of them, and no more of them than are
+used.
+"""
 
 import numpy as np
 import pytest
@@ -20,9 +22,13 @@ def rows(request):
 
 def test_every_half_is_the_float32_of_numpys_cast():
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
-    np.testing.assert_array_equal(as_float32(halves), halves.astype(np.float32))  # NaN and infinities among them
+    np.testing.assert_array_equal(
+        as_float32(halves), halves.astype(np.float32)
+    )  # NaN and infinities among them
     numbers = halves[np.isfinite(halves).all(axis=1)]
-    np.testing.assert_array_equal(as_float32(numbers).view(np.uint32), numbers.astype(np.float32).view(np.uint32))
+    np.testing.assert_array_equal(
+        as_float32(numbers).view(np.uint32), numbers.astype(np.float32).view(np.uint32)
+    )
 
 
 def test_bfloat16_is_the_upper_half_of_float32():
@@ -61,7 +67,9 @@ def test_what_is_read_is_what_an_array_gives(rows, chosen):
     assert found.dtype == np.float32
 
 
-@pytest.mark.parametrize("chosen", [[9000], [-9001], np.ones(3, bool)], ids=["beyond", "before", "another mask"])
+@pytest.mark.parametrize(
+    "chosen", [[9000], [-9001], np.ones(3, bool)], ids=["beyond", "before", "another mask"]
+)
 def test_rows_that_are_not_there_are_refused(rows, chosen):
     with pytest.raises(IndexError, match="expected"):
         rows[chosen]
@@ -76,7 +84,13 @@ def test_numpys_functions_take_the_whole(rows):
     np.testing.assert_array_equal(np.ldexp(rows, 2), 4 * X)
     np.testing.assert_array_equal(rows.astype(np.float64), X.astype(np.float64))
     np.testing.assert_array_equal(np.concatenate([rows, X[:2]]), np.concatenate([X, X[:2]]))
-    assert (rows.max(), rows.min(), rows.size, rows.nbytes, len(rows)) == (X.max(), X.min(), X.size, X.nbytes, 9000)
+    assert (rows.max(), rows.min(), rows.size, rows.nbytes, len(rows)) == (
+        X.max(),
+        X.min(),
+        X.size,
+        X.nbytes,
+        9000,
+    )
     np.testing.assert_array_equal(rows.max(axis=1), X.max(axis=1))
     np.testing.assert_array_equal(rows.min(axis=0), X.min(axis=0))
 
@@ -99,7 +113,9 @@ def test_lengths_are_those_of_float64_and_show_rows_that_are_not_finite():
     found = MappedRows([given[:6000], given[6000:]]).lengths
     assert np.flatnonzero(~np.isfinite(found)).tolist() == [0, 5000]
     finite = np.isfinite(found)
-    np.testing.assert_allclose(found[finite], np.linalg.norm(given[finite].astype(np.float64), axis=1), rtol=1e-6)
+    np.testing.assert_allclose(
+        found[finite], np.linalg.norm(given[finite].astype(np.float64), axis=1), rtol=1e-6
+    )
 
 
 def saved(folder, vectors, mode="r"):
@@ -120,6 +136,14 @@ def test_an_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
     frozen.flags.writeable = False
     alone = X.copy()
     alone.flags.writeable = False
-    given = [writable, frozen, saved(tmp_path, X, "c"), alone, X.tolist(), saved(tmp_path, X)[:, :2], saved(tmp_path, X)[0]]
+    given = [
+        writable,
+        frozen,
+        saved(tmp_path, X, "c"),
+        alone,
+        X.tolist(),
+        saved(tmp_path, X)[:, :2],
+        saved(tmp_path, X)[0],
+    ]
     given += [saved(tmp_path, X.astype(kind)) for kind in (np.float64, ">f4", np.int16)]
     assert [mapped(one) for one in given] == [None] * len(given)

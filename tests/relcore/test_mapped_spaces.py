@@ -1,4 +1,6 @@
-"""A space of a float16 map gives the numbers of the same values held in memory as float32, and is never read as a whole."""
+"""A space of a float16 map gives the numbers of the same values held in memory as float32, and is never
+read as a whole.
+"""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,15 @@ from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.anchors import diagnose_anchors, select_anchors
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, cautions, held_out, represent, score_pair, score_table
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    cautions,
+    held_out,
+    represent,
+    score_pair,
+    score_table,
+)
 from relcore.scores.scoring import score_forms
 from relcore.spaces.rows import MappedRows
 from relcore.spaces.space import LatentSpace, RowNumbers, match
@@ -46,7 +56,8 @@ def on_disk(halves, tmp_path_factory):
 def in_memory(halves):
     ids = list(map(str, range(N)))
     return [
-        LatentSpace(rows.astype(np.float32), ids, name=name, labels=LABELS) for name, rows in zip("XY", halves, strict=True)
+        LatentSpace(rows.astype(np.float32), ids, name=name, labels=LABELS)
+        for name, rows in zip("XY", halves, strict=True)
     ]
 
 
@@ -89,7 +100,9 @@ def test_equal_ids_pair_without_a_copy_or_an_index(on_disk, in_memory):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_anchors_are_the_same(on_disk, in_memory, strategy):
-    found, held = (select_anchors(spaces[0], 20, strategy, random_state=3).tolist() for spaces in (on_disk, in_memory))
+    found, held = (
+        select_anchors(spaces[0], 20, strategy, random_state=3).tolist() for spaces in (on_disk, in_memory)
+    )
     assert found == held
 
 
@@ -129,8 +142,12 @@ def test_scores_by_block_and_pictures_of_panes_are_the_same(on_disk, in_memory):
     scores, pictures = [], []
     for spaces in (on_disk, in_memory):
         pair = match(spaces[0], spaces[0])
-        scores.append(score_table(score_forms(pair, REPRESENTATIONS, anchors, ProjectionSpec(), n_queries=200)))
-        drawn = pca_pair(pair, np.arange(0, N, 3), "relative", anchors, ProjectionSpec(), ReductionSpec("pca"))
+        scores.append(
+            score_table(score_forms(pair, REPRESENTATIONS, anchors, ProjectionSpec(), n_queries=200))
+        )
+        drawn = pca_pair(
+            pair, np.arange(0, N, 3), "relative", anchors, ProjectionSpec(), ReductionSpec("pca")
+        )
         pictures.append(np.concatenate(drawn[0]))
     pd.testing.assert_frame_equal(*scores, rtol=1e-6)
     np.testing.assert_allclose(*pictures, rtol=1e-5, atol=1e-6)

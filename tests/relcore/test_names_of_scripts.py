@@ -15,10 +15,12 @@ LIGHT = {"relcore"}
 
 
 def loaded_by(statement):
-    """Modules that a fresh interpreter has after a statement, and had not before; those of the standard library left out."""
+    """Modules that a fresh interpreter has after a statement, and had not before; those of the standard
+    library left out.
+    """
     script = (
-        f"import sys; before = set(sys.modules); {statement}; import json; "
-        "print(json.dumps([n for n in set(sys.modules) - before if n.split('.')[0] not in sys.stdlib_module_names]))"
+        f"import sys; before = set(sys.modules); {statement}; import json; print(json.dumps([n for n in"
+        " set(sys.modules) - before if n.split('.')[0] not in sys.stdlib_module_names]))"
     )
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(json.loads(ran.stdout))

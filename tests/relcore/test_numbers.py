@@ -22,7 +22,13 @@ def test_scores_have_no_zero_before_the_point_and_a_minus_sign(value, places, te
 
 
 def test_a_cell_has_two_decimals_where_they_suffice():
-    assert [in_cell(value) for value in (0.784, 0.0042, 0.1, -0.5, float("nan"))] == [".78", ".004", ".10", "−.50", ""]
+    assert [in_cell(value) for value in (0.784, 0.0042, 0.1, -0.5, float("nan"))] == [
+        ".78",
+        ".004",
+        ".10",
+        "−.50",
+        "",
+    ]
 
 
 def test_changes_and_bands():

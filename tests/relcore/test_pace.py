@@ -1,4 +1,6 @@
-"""Pace: an estimate follows what work of its kind took here, whatever is kept stays small, and damage costs nothing."""
+"""Pace: an estimate follows what work of its kind took here, whatever is kept stays small, and damage
+costs nothing.
+"""
 
 import json
 from importlib import import_module
@@ -88,7 +90,9 @@ def test_the_file_is_bounded_and_holds_ratios_alone(store):
     assert "kind/59" not in known, "the kinds unused for the longest time go first"
     assert known["kind/259"] == [2.0] * pace.LAST
     note(store, "kind/60", 10.0, 1e9)
-    assert expect(store, "kind/60", 1.0).pace == pytest.approx((2.0 + 100.0) / 2), "one ratio counts a hundred times at most"
+    assert expect(store, "kind/60", 1.0).pace == pytest.approx((2.0 + 100.0) / 2), (
+        "one ratio counts a hundred times at most"
+    )
 
 
 def test_what_is_over_at_once_says_nothing(store):
@@ -150,10 +154,14 @@ def test_the_command_line_learns_from_its_runs(tmp_path, monkeypatch, capsys):
     main = import_module("relcore.papers.__main__")
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(
-        import_module("relcore.papers.measured"), "neighbours", lambda *given: Measured((Number("a", "b", 1.0),))
+        import_module("relcore.papers.measured"),
+        "neighbours",
+        lambda *given: Measured((Number("a", "b", 1.0),)),
     )
     looks = iter([0.0, 1200.0])
-    monkeypatch.setattr(main, "time", SimpleNamespace(perf_counter=lambda: next(looks), monotonic=lambda: 0.0))
+    monkeypatch.setattr(
+        main, "time", SimpleNamespace(perf_counter=lambda: next(looks), monotonic=lambda: 0.0)
+    )
     assert main.main(["words", "--out", str(tmp_path / "ours")]) == 0
     assert paper_runs.expected("words", Store(tmp_path / "store")).likely == pytest.approx(1200.0, rel=1e-3)
     assert "as the last runs here took" not in capsys.readouterr().out
@@ -169,7 +177,10 @@ def put(context):
 def test_the_engine_notes_what_a_job_took(one_worker, monkeypatch):
     store, noted = one_worker.store, []
     monkeypatch.setattr(pace, "note", lambda store, *told: noted.append(told))
-    assert one_worker.submit(digest_of("a"), put, title="a", expected=expect(store, "put", 5.0)).wait(60).state == "done"
+    assert (
+        one_worker.submit(digest_of("a"), put, title="a", expected=expect(store, "put", 5.0)).wait(60).state
+        == "done"
+    )
     assert one_worker.submit(digest_of("b"), put, title="b").wait(60).state == "done"
     ((kind, seconds, measured),) = noted
     assert (kind, seconds) == ("put", 5.0)

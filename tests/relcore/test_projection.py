@@ -30,7 +30,8 @@ KEEPS = {
     "euclidean": {"rotation", "reflection", "shift"},
     "l1": {"shift"},
 }
-# The angle is steep where points coincide: a float32 rounding of the cosine, 2e-7, is 2e-4 of half a turn there.
+# The angle is steep where points coincide: a float32 rounding of the cosine, 2e-7, is 2e-4 of half a turn
+# there.
 TOLERANCES = {"angular": 5e-4}
 
 
@@ -41,7 +42,11 @@ def X(rng):
 
 def relative(X, similarity, center, anchors=ANCHORS):
     whiten = similarity == "whitened"
-    return RelativeProjection("cosine" if whiten else similarity, center, whiten).fit(X, anchors=anchors).transform(X)
+    return (
+        RelativeProjection("cosine" if whiten else similarity, center, whiten)
+        .fit(X, anchors=anchors)
+        .transform(X)
+    )
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -69,7 +74,9 @@ def test_l1_sees_no_exchange_or_mirroring_of_axes(X):
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_scale_may_be_extreme(X, factor):
-    np.testing.assert_allclose(relative(X * np.float32(factor), "cosine", True), relative(X, "cosine", True), atol=1e-5)
+    np.testing.assert_allclose(
+        relative(X * np.float32(factor), "cosine", True), relative(X, "cosine", True), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -85,7 +92,9 @@ def test_the_scale_may_be_extreme(X, factor):
 def test_equals_its_oracle(X, similarity, center, oracle):
     exact = X.astype(np.float64)
     exact = exact - exact.mean(axis=0) if center else exact
-    np.testing.assert_allclose(relative(X, similarity, center), oracle(exact, exact[:K]), atol=TOLERANCES.get(similarity, 1e-5))
+    np.testing.assert_allclose(
+        relative(X, similarity, center), oracle(exact, exact[:K]), atol=TOLERANCES.get(similarity, 1e-5)
+    )
 
 
 def test_quantised_into_single_points_is_the_cosine(X):
@@ -118,7 +127,9 @@ def test_the_mean_is_the_fitted_spaces(X):
 def test_blocks_leave_no_seam(rng):
     X = rng.normal(size=(9000, 5)).astype(np.float32)
     mean = X.mean(axis=0, dtype=np.float64)
-    np.testing.assert_allclose(relative(X, "cosine", True), cosine_similarity(X - mean, X[:K] - mean), atol=1e-5)
+    np.testing.assert_allclose(
+        relative(X, "cosine", True), cosine_similarity(X - mean, X[:K] - mean), atol=1e-5
+    )
     np.testing.assert_allclose(relative(X, "euclidean", False), -cdist(X, X[:K]), atol=1e-5)
 
 
@@ -142,7 +153,9 @@ def test_whitened_is_scikit_learns_nystroem_on_unit_rows(X):
 
 def test_whitened_anchors_are_orthonormal_where_the_ridge_vanishes(X):
     whitened = RelativeProjection(whiten=True, ridge=1e-8).fit(X, anchors=ANCHORS).transform(X[:K])
-    np.testing.assert_allclose(whitened @ whitened.T, unit_rows(X[:K], X.mean(0)) @ unit_rows(X[:K], X.mean(0)).T, atol=1e-5)
+    np.testing.assert_allclose(
+        whitened @ whitened.T, unit_rows(X[:K], X.mean(0)) @ unit_rows(X[:K], X.mean(0)).T, atol=1e-5
+    )
 
 
 def test_a_repeated_anchor_counts_once_when_whitened(X):
@@ -159,7 +172,9 @@ def test_the_whitener_is_the_symmetric_inverse_root(X, ridge):
     root = whitener(anchors, ridge).astype(np.float64)
     np.testing.assert_allclose(root, root.T, atol=1e-6)
     assert np.linalg.eigvalsh(root).min() > 0
-    np.testing.assert_allclose(root @ (anchors @ anchors.T + ridge * np.eye(40)) @ root, np.eye(40), atol=1e-3)
+    np.testing.assert_allclose(
+        root @ (anchors @ anchors.T + ridge * np.eye(40)) @ root, np.eye(40), atol=1e-3
+    )
 
 
 def test_fit_gives_itself_and_float64_comes_out_as_float32(X):
@@ -174,12 +189,20 @@ def test_fit_gives_itself_and_float64_comes_out_as_float32(X):
         ({}, [], "anchors: expected at least one, got none"),
         ({}, [0, N], f"anchors: expected rows 0 … {N - 1}, got {N}"),
         ({}, [-1], "got -1"),
-        ({}, ["king"], r"expected row numbers \(k,\) or vectors \(k, d\), got <U4 \(1,\); ids: space.rows\(ids\)"),
+        (
+            {},
+            ["king"],
+            r"expected row numbers \(k,\) or vectors \(k, d\), got <U4 \(1,\); ids: space.rows\(ids\)",
+        ),
         ({}, [0.5], r"got float64 \(1,\)"),
         ({}, [True, False], r"got bool \(2,\)"),
         ({}, np.ones((2, 3)), f"expected vectors of width {D} like the space, got 3"),
         ({}, np.ones((2, 3, 4)), r"got float64 \(2, 3, 4\)"),
-        ({"similarity": "cosinus"}, [0], "expected one of cosine, angular, euclidean, l1, quantised, got 'cosinus'"),
+        (
+            {"similarity": "cosinus"},
+            [0],
+            "expected one of cosine, angular, euclidean, l1, quantised, got 'cosinus'",
+        ),
         ({"similarity": "l1", "whiten": True}, [0], "whiten: expected similarity 'cosine', got 'l1'"),
         ({"whiten": True, "ridge": 0}, [0], "ridge: expected a number above 0, got 0"),
         ({"whiten": True, "ridge": np.nan}, [0], "ridge: expected a number above 0, got nan"),
@@ -194,5 +217,7 @@ def test_fit_refuses(X, settings, anchors, message):
 def test_widths_are_checked(X):
     with pytest.raises(SpaceError, match=f"expected rows of width {D} as in fit, got 3"):
         RelativeProjection().fit(X, anchors=ANCHORS).transform(X[:, :3])
-    with pytest.raises(SpaceError, match=r"expected a matrix \(n, d\) with rows and columns, got shape \(12,\)"):
+    with pytest.raises(
+        SpaceError, match=r"expected a matrix \(n, d\) with rows and columns, got shape \(12,\)"
+    ):
         RelativeProjection().fit(X[0], anchors=[0])

@@ -1,4 +1,6 @@
-"""MNIST, TREC and Multi30k, where they lie under RELSCOPE_DATA: encoded, paired and compared as a user would."""
+"""MNIST, TREC and Multi30k, where they lie under RELSCOPE_DATA: encoded, paired and compared as a user
+would.
+"""
 
 import os
 from dataclasses import replace
@@ -29,7 +31,9 @@ def compared(source, target, n_anchors=256):
     """Scores of the relative spaces, through random anchors."""
     pair = match(source, target)
     anchors = select_anchors(pair.source, n_anchors, random_state=0)
-    return score_pair(*represent(pair, "relative", anchors, ProjectionSpec()), held_out(pair, anchors), n_queries=500)
+    return score_pair(
+        *represent(pair, "relative", anchors, ProjectionSpec()), held_out(pair, anchors), n_queries=500
+    )
 
 
 def need_beyond_chance(scores, *metrics):
@@ -55,7 +59,9 @@ def test_words_and_topics_see_trec_alike(tmp_path):
 
 def test_two_languages_of_multi30k_have_the_same_ids(tmp_path):
     spec, store = dataset_named("multi30k/val"), Store(tmp_path)
-    english, german = (encode(replace(spec, column=column), TfidfSvd(n_components=128), store)[0] for column in ("en", "de"))
+    english, german = (
+        encode(replace(spec, column=column), TfidfSvd(n_components=128), store)[0] for column in ("en", "de")
+    )
     pair = match(english, german)
     assert len(pair) + pair.n_zero == len(english) == len(german) == 1014
     need_beyond_chance(compared(english, german), "cka")

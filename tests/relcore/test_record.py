@@ -1,4 +1,6 @@
-"""Dataclasses come back from JSON and from the store as they were, and what is wrong is named with its place."""
+"""Dataclasses come back from JSON and from the store as they were, and what is wrong is named with its
+place.
+"""
 
 import json
 from collections.abc import Mapping
@@ -71,7 +73,10 @@ def test_settings_come_back_through_the_text_of_a_file():
         ({"name": "a", "inner": {"ridge": -1}}, "^ridge: expected a number above 0, got -1"),
         ({"name": "a", "methods": "abc"}, "methods: expected a list, got 'abc'"),
         ({"name": "a", "colour": 1}, "expected settings among 'name', .*got 'colour'"),
-        ({"name": "a", "inner": {"colour": 1}}, "settings: inner: expected settings among 'ridge', 'omega', got 'colour'"),
+        (
+            {"name": "a", "inner": {"colour": 1}},
+            "settings: inner: expected settings among 'ridge', 'omega', got 'colour'",
+        ),
         ({"name": "a", "spaces": [{"source": "bundled", "name": "a", "colour": 1}]}, "got 'colour'"),
         ({"name": "a", "encoder": {"encoder": "none"}}, "encoder: expected one of"),
         ([], "settings: expected an object, got .."),
@@ -85,7 +90,9 @@ def test_what_is_wrong_is_named_with_its_place(given, match):
 def test_a_result_comes_back_from_arrays_and_json():
     score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=Null(0.1, 0.0, 0.2))
     ids = np.array(["a", "b"], dtype=object)
-    found = Found(score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)}))
+    found = Found(
+        score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)})
+    )
     arrays, facts = records.pack(found)
     assert set(arrays) == {"values", "runs.0.x", "runs.1.x"}
     back = records.unpack(Found, arrays, json.loads(json.dumps(facts)))

@@ -20,7 +20,9 @@ from relcore.runs.store import Store
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """t-SNE's threads wait for each other at every iteration, which takes minutes where the processors are busy."""
+    """t-SNE's threads wait for each other at every iteration, which takes minutes where the processors are
+    busy.
+    """
     with threadpool_limits(1):
         yield
 
@@ -77,7 +79,9 @@ def test_fit_first_puts_the_others_on_the_first_ones_map(rng):
 
 
 def test_fit_first_needs_equal_widths(rng):
-    with pytest.raises(SpaceError, match=r"expected spaces of equal width, got 5, 6; use fit='apart', or the relative"):
+    with pytest.raises(
+        SpaceError, match=r"expected spaces of equal width, got 5, 6; use fit='apart', or the relative"
+    ):
         reduce_spaces([rng.normal(size=(9, 5)), rng.normal(size=(9, 6))], ReductionSpec(fit="first"))
 
 
@@ -101,11 +105,18 @@ def test_impossible_settings_are_refused(settings, message):
 @pytest.mark.parametrize(
     ("method", "shape", "message"),
     [
-        *((method, shape, f"got shape {shape}") for method in ("pca", "umap", "tsne") for shape in ((2, 5), (10,), (10, 0))),
+        *(
+            (method, shape, f"got shape {shape}")
+            for method in ("pca", "umap", "tsne")
+            for shape in ((2, 5), (10,), (10, 0))
+        ),
         (
             "umap",
             (10, 1),
-            "space 1: expected at least 3 rows, and 2 or more columns for 2 components by UMAP, got shape (10, 1)",
+            (
+                "space 1: expected at least 3 rows, and 2 or more columns for 2 components by UMAP, got shape"
+                " (10, 1)"
+            ),
         ),
         ("tsne", (10, 1), "by t-SNE, got shape (10, 1); take more rows or anchors, or method 'pca'"),
     ],
@@ -158,7 +169,9 @@ def test_neighbours_stay_neighbours(digits, method):
 
 @pytest.mark.parametrize("method", ["umap", "tsne"])
 def test_the_random_state_decides_everything(digits, method):
-    one, two, other = (reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1))
+    one, two, other = (
+        reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1)
+    )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, other)
 
@@ -174,11 +187,15 @@ def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metr
 
 
 def test_tsne_places_other_spaces_on_the_first_ones_map(digits):
-    first, again, shuffled = reduce_spaces([digits, digits + 1e-3, digits[::-1]], ReductionSpec("tsne", fit="first"))
+    first, again, shuffled = reduce_spaces(
+        [digits, digits + 1e-3, digits[::-1]], ReductionSpec("tsne", fit="first")
+    )
     spread = first.std()
     assert np.median(np.linalg.norm(again - first, axis=1)) < 0.05 * spread
     assert np.quantile(np.linalg.norm(again - first, axis=1), 0.95) < 0.3 * spread
-    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.05 * spread  # a place depends on its own row alone
+    assert (
+        np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.05 * spread
+    )  # a place depends on its own row alone
     [apart] = reduce_spaces([digits], ReductionSpec("tsne"))
     np.testing.assert_array_equal(apart, first)
 
@@ -187,7 +204,8 @@ def test_rows_that_tsne_was_not_fitted_on_land_among_their_class(digits):
     labels = load_digits().target[:300]
     fitted, placed = reduce_spaces([digits[:200], digits[200:]], ReductionSpec("tsne", fit="first"))
     nearest = np.linalg.norm(placed[:, None] - fitted[None], axis=2).argmin(axis=1)
-    # Of 100 rows the nearest neighbour in the space itself has the class of 96: chance is .1, its standard error .03.
+    # Of 100 rows the nearest neighbour in the space itself has the class of 96: chance is .1, its standard
+    # error .03.
     assert np.mean(labels[nearest] == labels[200:]) > 0.8
 
 
@@ -251,11 +269,14 @@ def test_align_needs_the_same_rows(rng):
 
 
 @pytest.mark.parametrize(
-    ("method", "fit"), [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart"), ("tsne", "first")]
+    ("method", "fit"),
+    [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart"), ("tsne", "first")],
 )
 def test_progress_rises_to_the_end(digits, method, fit):
     reports = []
-    reduce_spaces([digits, digits + 1], ReductionSpec(method, fit=fit), lambda *report: reports.append(report))
+    reduce_spaces(
+        [digits, digits + 1], ReductionSpec(method, fit=fit), lambda *report: reports.append(report)
+    )
     done = [report[0] for report in reports]
     assert done == sorted(done)
     assert reports[-1][0] == reports[-1][1] == reports[0][1]

@@ -1,4 +1,6 @@
-"""UMAP of more rows than are fitted: the others are placed on the map of a sample. The limit is lowered to be reached."""
+"""UMAP of more rows than are fitted: the others are placed on the map of a sample. The limit is lowered to
+be reached.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,7 +11,14 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.maps import pane_maps, umap_map
 from relcore.maps.pane_maps import map_pair, pane_blocks, pane_matrices, reduce_pair, reduction_note
-from relcore.maps.reduction import ReductionSpec, put_blocks, put_matrices, reduce_job, reduce_spaces, reduction_seconds
+from relcore.maps.reduction import (
+    ReductionSpec,
+    put_blocks,
+    put_matrices,
+    reduce_job,
+    reduce_spaces,
+    reduction_seconds,
+)
 from relcore.maps.umap_map import UmapMap, rows_fitted
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -109,7 +118,9 @@ def test_progress_counts_the_rows_placed_and_rises_to_the_end(rows, fit):
     assert done == sorted(done)
     assert reports[-1][0] == reports[-1][1] == reports[0][1]
     told = [message for _, _, message in reports]
-    assert sum("placing the other rows: row 350 of 350" in message for message in told) == (2 if fit == "apart" else 1)
+    assert sum("placing the other rows: row 350 of 350" in message for message in told) == (
+        2 if fit == "apart" else 1
+    )
     assert any("placing space 2: row 600 of 600" in message for message in told) == (fit == "first")
 
 
@@ -137,7 +148,9 @@ def test_blocks_of_a_pane_are_its_matrices(rows, pane, monkeypatch):
     pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids))
     for drawn in (np.arange(N), np.arange(3, N, 2)):
         settings = drawn, ids[:20], ProjectionSpec(), pane
-        for blocks, expected in zip(pane_blocks(pair, *settings), pane_matrices(pair, *settings), strict=True):
+        for blocks, expected in zip(
+            pane_blocks(pair, *settings), pane_matrices(pair, *settings), strict=True
+        ):
             found = list(blocks)
             assert max(map(len, found)) == 128
             np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-5)
@@ -160,10 +173,14 @@ def test_a_job_reads_blocks_from_the_store_as_it_reads_a_matrix(rows, tmp_path):
 
 @pytest.fixture
 def linear_layout(monkeypatch):
-    """In UMAP's place a product: UMAP makes another map of the last bits, and these differ by processor between block sizes."""
+    """In UMAP's place a product: UMAP makes another map of the last bits, and these differ by processor
+    between block sizes.
+    """
 
     def place(self, X):
-        return X @ np.random.default_rng(self.random_state).normal(size=(X.shape[1], self.n_components)).astype(np.float32)
+        return X @ np.random.default_rng(self.random_state).normal(
+            size=(X.shape[1], self.n_components)
+        ).astype(np.float32)
 
     def fit(self, X):
         self.embedding_, self.model_ = place(self, X), SimpleNamespace(tqdm_kwds={})
@@ -202,7 +219,11 @@ def test_made_rows_far_from_one_are_scaled_as_a_matrix_is(rows):
 @pytest.mark.parametrize("pane", REPRESENTATIONS)
 def test_of_a_sample_no_other_row_is_made(rows, pane, monkeypatch):
     ids = [f"r{row}" for row in range(N)]
-    pair, drawn, anchors = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids)), np.arange(3, N, 2), ids[:20]
+    pair, drawn, anchors = (
+        match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids)),
+        np.arange(3, N, 2),
+        ids[:20],
+    )
     whole = represent(pair, pane, anchors, ProjectionSpec())
     monkeypatch.setattr(pane_maps, "represent", None)
     for ours, theirs in zip(pane_matrices(pair, drawn, anchors, ProjectionSpec(), pane), whole, strict=True):

@@ -20,7 +20,10 @@ CHOSEN = Selection(("ç\n", "a"), BOTH, "12ab", "2026-11-22T13:05:09+00:00")
 
 
 def session_file(**panes):
-    spaces = [{"source": "file", "name": "first.npy", "digest": SPACE.digest}, {"source": "file", "name": "b.npy"}]
+    spaces = [
+        {"source": "file", "name": "first.npy", "digest": SPACE.digest},
+        {"source": "file", "name": "b.npy"},
+    ]
     body = {"spaces": spaces, "source": 1, "target": 0, "k": 10}
     return {"relscope": "0.1.0", "session": body} | ({"panes": panes} if panes else {})
 
@@ -71,7 +74,9 @@ def test_a_session_file_gives_ids_and_the_digests_of_source_and_target(tmp_path)
 def test_rows_of_a_space_with_other_content_are_refused():
     other = LatentSpace(2 * np.eye(4), SPACE.ids, name="first")
     assert CHOSEN.rows_in(SPACE).tolist() == [2, 0]
-    with pytest.raises(SpaceError, match=f"expected one of the spaces 'first' .*got 'first' .{other.digest[:8]}"):
+    with pytest.raises(
+        SpaceError, match=f"expected one of the spaces 'first' .*got 'first' .{other.digest[:8]}"
+    ):
         CHOSEN.rows_in(other)
     with pytest.raises(SpaceError, match="got 1 unknown: 'z'"):
         Selection(("z",)).rows_in(SPACE)
@@ -109,7 +114,10 @@ LINE = json.loads(to_line(CHOSEN))
 )
 def test_anything_else_is_refused_with_what_was_expected(tmp_path, wrong):
     file = written(tmp_path / "x.json", wrong)
-    with pytest.raises(SpaceError, match=r"x.json'.*: expected a session file of the app, or a line of `relscope app --print-"):
+    with pytest.raises(
+        SpaceError,
+        match=r"x.json'.*: expected a session file of the app, or a line of `relscope app --print-",
+    ):
         read_selection(file)
     text = file.read_text(encoding="utf-8")
     if text and "session" not in wrong:

@@ -32,7 +32,9 @@ def anchors(rng):
     return 3 * rng.normal(size=(11, 7)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("n", "sizes"), [(0, []), (1, [1]), (4096, [4096]), (4097, [4096, 1]), (9000, [4096, 4096, 808])])
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(0, []), (1, [1]), (4096, [4096]), (4097, [4096, 1]), (9000, [4096, 4096, 808])]
+)
 def test_blocks_cover_every_row_once(n, sizes):
     numbers = [np.arange(n)[block] for block in row_blocks(n)]
     assert [len(block) for block in numbers] == sizes
@@ -79,8 +81,12 @@ def test_unit_rows_leave_their_input_alone():
 
 def test_projected_directions_are_unit_rows_times_the_basis(rows, rng):
     basis, mean = rng.normal(size=(7, 5)).astype(np.float32), rows.mean(axis=0)
-    np.testing.assert_allclose(project_directions(rows, basis, mean), unit_rows(rows - mean) @ basis, atol=1e-5)
-    np.testing.assert_array_equal(project_directions(rows, basis)[4097:4100], project_directions(rows[4097:4100], basis))
+    np.testing.assert_allclose(
+        project_directions(rows, basis, mean), unit_rows(rows - mean) @ basis, atol=1e-5
+    )
+    np.testing.assert_array_equal(
+        project_directions(rows, basis)[4097:4100], project_directions(rows[4097:4100], basis)
+    )
 
 
 def test_machine_code_gives_the_unit_rows_of_numpy_for_any_magnitude(rng):
@@ -95,14 +101,18 @@ def test_machine_code_gives_the_unit_rows_of_numpy_for_any_magnitude(rng):
     assert np.isnan(compiled[6]).all()
     assert not compiled[3].any()
     np.testing.assert_allclose(np.delete(compiled, 6, axis=0), np.delete(plain, 6, axis=0), atol=3e-7)
-    np.testing.assert_array_equal(unit_rows(np.ldexp(rows, -80), np.ldexp(mean, -80), compiled=True), compiled)
+    np.testing.assert_array_equal(
+        unit_rows(np.ldexp(rows, -80), np.ldexp(mean, -80), compiled=True), compiled
+    )
 
 
 def test_a_large_projection_is_that_of_its_parts(rng, monkeypatch):
     X, basis = rng.normal(size=(300, 20)) + 3, unit_rows(rng.normal(size=(7, 20))).T
     plain = project_directions(X, basis, X.mean(axis=0).astype(np.float32))
     monkeypatch.setattr(magnitude, "PAYS", 1)
-    np.testing.assert_allclose(project_directions(X, basis, X.mean(axis=0).astype(np.float32)), plain, atol=1e-6)
+    np.testing.assert_allclose(
+        project_directions(X, basis, X.mean(axis=0).astype(np.float32)), plain, atol=1e-6
+    )
     np.testing.assert_allclose(project_directions(X, basis), unit_rows(X) @ basis, atol=1e-6)
 
 
@@ -139,7 +149,9 @@ def test_the_quantiser_refuses_a_threshold_that_merges_nothing(threshold):
 
 
 @pytest.mark.parametrize("shape", [(20, 60), (40, 40), (60, 20)])
-@pytest.mark.parametrize("alike", [0.0, 1e-7, 1.0])  # the last anchors equal the first ones, almost, or not at all
+@pytest.mark.parametrize(
+    "alike", [0.0, 1e-7, 1.0]
+)  # the last anchors equal the first ones, almost, or not at all
 def test_the_axes_of_anchors_are_their_singular_values_and_vectors(rng, shape, alike):
     anchors = rng.normal(size=shape).astype(np.float32)
     anchors[-5:] = anchors[:5] + alike * anchors[-5:]

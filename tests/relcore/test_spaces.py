@@ -34,7 +34,9 @@ def test_nothing_in_a_space_can_be_written_to(column):
         getattr(made, column)[0] = getattr(made, column)[0]
 
 
-@pytest.mark.parametrize("given", [np.eye(3), np.eye(3, dtype=np.int8), np.eye(3, dtype=np.float16), np.asfortranarray(EYE)])
+@pytest.mark.parametrize(
+    "given", [np.eye(3), np.eye(3, dtype=np.int8), np.eye(3, dtype=np.float16), np.asfortranarray(EYE)]
+)
 def test_vectors_are_contiguous_float32_whatever_comes(given):
     vectors = space(vectors=given).vectors
     assert vectors.dtype == np.float32
@@ -83,7 +85,12 @@ def test_the_digest_is_of_the_content(changes, same):
 
 
 def test_the_digest_tells_ids_from_labels_and_from_each_other():
-    pairs = [(("a", "b"), ("c", "d")), (("a", "bc"), ("", "d")), (("a\x1fb", "c"), ("c", "d")), (("a", "b\x1fc"), ("c", "d"))]
+    pairs = [
+        (("a", "b"), ("c", "d")),
+        (("a", "bc"), ("", "d")),
+        (("a\x1fb", "c"), ("c", "d")),
+        (("a", "b\x1fc"), ("c", "d")),
+    ]
     digests = {LatentSpace(np.eye(2), ids, labels=labels).digest for ids, labels in pairs}
     assert len(digests) == len(pairs)
 
@@ -122,8 +129,14 @@ def test_the_repr_tells_name_shape_and_digest():
         ({"vectors": np.ones(3)}, r"expected a matrix \(n, d\) with rows and columns, got shape \(3,\)"),
         ({"vectors": np.empty((0, 3)), "ids": []}, r"got shape \(0, 3\)"),
         ({"vectors": np.empty((3, 0))}, r"got shape \(3, 0\)"),
-        ({"vectors": [[1, 2], [np.nan, 1], [np.inf, 0]]}, "2 of 3 rows hold NaN or infinite values, first 'b', 'c'; drop"),
-        ({"vectors": [[np.inf, 1], [np.inf, 1], [0, 0]]}, "2 of 3 rows hold NaN or infinite values, first 'a', 'b'"),
+        (
+            {"vectors": [[1, 2], [np.nan, 1], [np.inf, 0]]},
+            "2 of 3 rows hold NaN or infinite values, first 'b', 'c'; drop",
+        ),
+        (
+            {"vectors": [[np.inf, 1], [np.inf, 1], [0, 0]]},
+            "2 of 3 rows hold NaN or infinite values, first 'a', 'b'",
+        ),
         ({"ids": ["a", "b"]}, "expected 3 ids, one per row, got 2"),
         ({"ids": ["a", "b", "a"]}, "ids must be distinct, 1 occur more than once, first 'a'"),
         ({"ids": [1, "1", 2]}, "ids must be distinct, 1 occur more than once, first '1'"),
@@ -133,7 +146,10 @@ def test_the_repr_tells_name_shape_and_digest():
         ({"counts": [1, -2, 3]}, "expected one whole number from 0 .* per row as counts"),
         ({"counts": [1, 2.5, 3]}, "expected one whole number from 0 .* per row as counts"),
         ({"counts": [1, float("nan"), 3]}, "expected one whole number from 0 .* per row as counts"),
-        ({"counts": np.array([1, 2**63, 3], np.uint64)}, "expected one whole number from 0 .* per row as counts"),
+        (
+            {"counts": np.array([1, 2**63, 3], np.uint64)},
+            "expected one whole number from 0 .* per row as counts",
+        ),
         ({"counts": [1, 2**70, 3]}, "expected one whole number from 0 .* per row as counts"),
         ({"counts": [1e19, 2, 3]}, "expected one whole number from 0 .* per row as counts"),
         ({"ids": ["a", "", "c"]}, "row 2: expected an id, got an empty one"),
@@ -150,7 +166,9 @@ def test_wrong_spaces_are_refused(changes, message):
 
 def test_match_pairs_in_the_sources_order_and_counts_what_it_leaves():
     source = LatentSpace([[1], [2], [3], [0], [5]], ["a", "b", "c", "d", "only source"], name="s")
-    target = LatentSpace([[10, 0], [0, 0], [30, 0], [40, 0], [1, 1], [2, 2]], ["c", "b", "a", "d", "u", "v"], name="t")
+    target = LatentSpace(
+        [[10, 0], [0, 0], [30, 0], [40, 0], [1, 1], [2, 2]], ["c", "b", "a", "d", "u", "v"], name="t"
+    )
     pair = match(source, target)
     assert pair.ids.tolist() == ["a", "c"]
     assert pair.target.ids.tolist() == ["a", "c"]
@@ -174,7 +192,9 @@ def test_a_permuted_target_is_put_in_order():
 
 def test_match_refuses_spaces_that_share_nothing():
     other = LatentSpace(np.eye(2), ["x", "y"], name="other")
-    with pytest.raises(SpaceError, match=r"'space' and 'other' share no ids \(for instance 'a', 'b' and 'x', 'y'\)"):
+    with pytest.raises(
+        SpaceError, match=r"'space' and 'other' share no ids \(for instance 'a', 'b' and 'x', 'y'\)"
+    ):
         match(space(), other)
     with pytest.raises(SpaceError, match="share 1 ids, but every shared row is a zero vector"):
         match(space(), LatentSpace(np.zeros((1, 2)), ["a"]))

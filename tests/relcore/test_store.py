@@ -46,7 +46,9 @@ def test_arrays_come_back_as_they_went_in(store, dtype):
 
 def test_strided_and_foreign_byte_orders_keep_their_values(store):
     matrix = np.arange(12.0).reshape(3, 4)
-    store.put(KEY, {"transposed": matrix.T, "every_other": matrix[:, ::2], "big_endian": matrix.astype(">f4")})
+    store.put(
+        KEY, {"transposed": matrix.T, "every_other": matrix[:, ::2], "big_endian": matrix.astype(">f4")}
+    )
     arrays = store.get(KEY).arrays
     np.testing.assert_array_equal(arrays["transposed"], matrix.T)
     np.testing.assert_array_equal(arrays["every_other"], matrix[:, ::2])
@@ -55,8 +57,14 @@ def test_strided_and_foreign_byte_orders_keep_their_values(store):
 
 def test_a_matrix_is_written_in_blocks_and_read_as_a_map(store):
     rows = np.random.default_rng(0).standard_normal((10, 3), dtype=np.float32)
-    others = {"counts": np.arange(10), "ids": np.frombuffer(b"abc", np.uint8), "labels": np.zeros(0, np.uint8)}
-    store.put_matrix(KEY, (rows[start : start + 4] for start in (0, 4, 8)), (10, 3), {"file": "Größe"}, **others)
+    others = {
+        "counts": np.arange(10),
+        "ids": np.frombuffer(b"abc", np.uint8),
+        "labels": np.zeros(0, np.uint8),
+    }
+    store.put_matrix(
+        KEY, (rows[start : start + 4] for start in (0, 4, 8)), (10, 3), {"file": "Größe"}, **others
+    )
     for entry in (store.mapped(KEY), store.get(KEY)):  # the latter compares the checksums
         assert entry.metadata == {"file": "Größe"}
         assert entry.arrays.keys() == {"vectors", *others}
@@ -139,7 +147,9 @@ def test_a_second_store_on_the_folder_sees_the_entry(store):
     assert Store(store.root).get(KEY).arrays["x"].sum() == 3
 
 
-@pytest.mark.parametrize("key", ["../../etc/passwd", "A" * 32, "abc", "a" * 31 + "/", "", None, "a" * 129, KEY + "\n"])
+@pytest.mark.parametrize(
+    "key", ["../../etc/passwd", "A" * 32, "abc", "a" * 31 + "/", "", None, "a" * 129, KEY + "\n"]
+)
 def test_keys_that_are_no_digests_are_refused(store, key):
     for operation in (store.has, store.get, store.remove, lambda key: store.put(key, {})):
         with pytest.raises(ValueError, match="hexadecimal"):
@@ -155,7 +165,9 @@ def test_a_corrupt_file_is_missing_and_goes(store, damage):
 
         save_file({"x": np.ones(2)}, path)
     else:
-        path.write_bytes({"truncated": path.read_bytes()[:-10], "empty": b"", "noise": os.urandom(5000)}[damage])
+        path.write_bytes(
+            {"truncated": path.read_bytes()[:-10], "empty": b"", "noise": os.urandom(5000)}[damage]
+        )
     assert store.get(KEY) is None
     assert not path.exists()
     store.put(KEY, {"x": np.ones(2)})
@@ -200,7 +212,8 @@ def test_a_full_disk_is_told_before_anything_is_written(store, monkeypatch):
     usage = shutil.disk_usage(store.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
     with pytest.raises(
-        StoreError, match=r"expected 42 MB free for the entry, got 1 MB; free some space, or set RELSCOPE_STORE"
+        StoreError,
+        match=r"expected 42 MB free for the entry, got 1 MB; free some space, or set RELSCOPE_STORE",
     ):
         store.put(KEY, {"x": np.ones(1_000_000)})
     assert store.get(KEY).arrays["x"].sum() == 3
@@ -208,7 +221,9 @@ def test_a_full_disk_is_told_before_anything_is_written(store, monkeypatch):
 
 def test_a_disk_that_fills_meanwhile_loses_nothing(store, monkeypatch):
     store.put(KEY, {"x": np.ones(3)})
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(StoreError, match="No space left on device"):
         store.put(KEY, {"x": np.zeros(3)})
     assert store.get(KEY).arrays["x"].sum() == 3
@@ -298,7 +313,23 @@ class Namesake:
 
 
 def test_digests_tell_apart_what_differs():
-    parts = [1, 1.0, True, "1", None, (1,), ((1,),), {"1": 1}, {1: 1}, ("a", "b"), "ab", Spec(), Spec(k=11), Namesake(), "None"]
+    parts = [
+        1,
+        1.0,
+        True,
+        "1",
+        None,
+        (1,),
+        ((1,),),
+        {"1": 1},
+        {1: 1},
+        ("a", "b"),
+        "ab",
+        Spec(),
+        Spec(k=11),
+        Namesake(),
+        "None",
+    ]
     parts += [
         np.ones(2),
         np.ones(2, np.float32),
@@ -324,7 +355,9 @@ def test_an_array_without_rows_has_a_digest():
 
 def test_digests_are_the_same_in_another_process():
     script = "from relcore.runs.digest import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
-    out = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == digest_of("x", {"a": (2.5, None), "b": 1})
 
 

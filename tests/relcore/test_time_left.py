@@ -1,4 +1,6 @@
-"""The time left for known sequences of (done, total, time): even work, stages, stalls, and an estimate that is wrong."""
+"""The time left for known sequences of (done, total, time): even work, stages, stalls, and an estimate
+that is wrong.
+"""
 
 import pytest
 
@@ -8,7 +10,9 @@ from relcore.runs.progress import Stages
 
 
 def told(reports, expected=None, every=0.5, until=None):
-    """The estimates at all times of a grid: a page looks twice a second. `reports` are (time, done, total), ascending."""
+    """The estimates at all times of a grid: a page looks twice a second. `reports` are (time, done,
+    total), ascending.
+    """
     left, reports, found = TimeLeft(expected), list(reports), {}
     left.begin(0.0)
     for step in range(int((until or reports[-1][0]) / every) + 1):
@@ -39,7 +43,9 @@ def test_an_expected_time_is_told_first_and_progress_corrects_it_without_jumps(e
 
 
 def test_stages_that_count_their_expected_seconds_are_no_jumps():
-    """UMAP: ten seconds of compiling without a report, then 500 epochs in twenty seconds; all twice as slow as expected."""
+    """UMAP: ten seconds of compiling without a report, then 500 epochs in twenty seconds; all twice as
+    slow as expected.
+    """
     reports = [(0, 0, 3000), *((20 + epoch * 0.08, 1000 + epoch * 4, 3000) for epoch in range(501))]
     found = told(reports, expected=30, until=59)
     assert found[10.0] == pytest.approx(20), "nothing is known yet but what was expected"
@@ -72,7 +78,9 @@ def test_progress_that_was_there_before_the_work_began_tells_no_pace():
 
 def test_stages_report_their_names_and_count_only_what_they_know():
     reports = []
-    stages = Stages(lambda *report: reports.append(report), [("compiling", 10), ("neighbours", 1), ("layout", 9)])
+    stages = Stages(
+        lambda *report: reports.append(report), [("compiling", 10), ("neighbours", 1), ("layout", 9)]
+    )
     stages.begin("neighbours")  # compiled before
     stages.begin("layout")
     stages.count(250, 500, "epoch")

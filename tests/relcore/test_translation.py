@@ -40,7 +40,9 @@ def test_procrustes_is_scipys_on_centred_rows(source, noisy):
     A, B = source - source.mean(axis=0), noisy - noisy.mean(axis=0)
     turn, trace = orthogonal_procrustes(A, B)
     np.testing.assert_allclose(Procrustes(scale=False).fit(source, noisy).matrix_, turn, atol=1e-10)
-    np.testing.assert_allclose(Procrustes().fit(source, noisy).matrix_, turn * trace / np.sum(A**2), atol=1e-10)
+    np.testing.assert_allclose(
+        Procrustes().fit(source, noisy).matrix_, turn * trace / np.sum(A**2), atol=1e-10
+    )
 
 
 def test_without_scale_it_is_an_isometry(source, noisy):
@@ -56,7 +58,9 @@ def test_between_widths_the_fewer_axes_stay_orthonormal(rng, d_source, d_target)
     np.testing.assert_allclose(few, np.eye(3), atol=1e-10)
     embedded = source @ np.eye(8)[:3] if d_source < d_target else None
     if embedded is not None:
-        np.testing.assert_allclose(translated(Procrustes(), source, 2 * embedded @ TURN), 2 * embedded @ TURN, atol=1e-5)
+        np.testing.assert_allclose(
+            translated(Procrustes(), source, 2 * embedded @ TURN), 2 * embedded @ TURN, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.02])
@@ -91,7 +95,9 @@ def test_only_the_linear_map_cannot_follow_a_shift(source):
 
 
 def test_more_freedom_fits_no_worse(source, noisy):
-    errors = [np.sum((translated(mapping, source, noisy) - noisy) ** 2) for mapping in (*MAPS[1::-1], Affine())]
+    errors = [
+        np.sum((translated(mapping, source, noisy) - noisy) ** 2) for mapping in (*MAPS[1::-1], Affine())
+    ]
     assert errors == sorted(errors, reverse=True)
 
 

@@ -5,7 +5,16 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.figures.style import category_colors
-from relcore.maps.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, default_view, make_view, sample_view
+from relcore.maps.views import (
+    DEFAULT_PIVOTS,
+    MOST_PIVOTS,
+    View,
+    ViewSpec,
+    default_pivots,
+    default_view,
+    make_view,
+    sample_view,
+)
 
 
 @pytest.fixture
@@ -24,7 +33,10 @@ def test_a_pivot_brings_its_nearest_rows(circle):
 
 
 def test_a_row_of_two_neighbourhoods_has_the_nearer_pivots_colour(circle):
-    for pivots, colors in ((("r10", "r15"), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]), (("r15", "r10"), [1] * 6 + [0] * 6)):
+    for pivots, colors in (
+        (("r10", "r15"), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]),
+        (("r15", "r10"), [1] * 6 + [0] * 6),
+    ):
         view = make_view(circle, ViewSpec(pivots, 7))
         assert view.rows.tolist() == list(range(7, 19))
         assert view.categories.tolist() == colors
@@ -97,7 +109,9 @@ def test_other_spaces_have_distinct_pivots_of_their_own(rng, make_space, n):
 def test_default_pivots_of_a_large_space_are_chosen_among_a_sample_of_its_rows(make_space, monkeypatch):
     asked = []
     monkeypatch.setattr("relcore.maps.views._CLUSTERED", 150)
-    monkeypatch.setattr("relcore.represent.anchors.select_anchors", lambda space, n, strategy: asked.append(space) or ["r0"])
+    monkeypatch.setattr(
+        "relcore.represent.anchors.select_anchors", lambda space, n, strategy: asked.append(space) or ["r0"]
+    )
     space = make_space(np.random.default_rng(0).normal(size=(400, 3)))
     default_pivots(space)
     assert [len(one) for one in asked] == [150]
@@ -132,7 +146,9 @@ def test_there_are_as_many_pivots_as_colours_at_most(circle):
     pivots = tuple(f"r{row}" for row in range(MOST_PIVOTS + 1))
     assert make_view(circle, ViewSpec(pivots[:-1], 1)).category_names == pivots[:-1]
     assert len(set(category_colors(MOST_PIVOTS))) == MOST_PIVOTS
-    with pytest.raises(SpaceError, match="pivots: expected at most 20, one for each colour, got 21; take some out"):
+    with pytest.raises(
+        SpaceError, match="pivots: expected at most 20, one for each colour, got 21; take some out"
+    ):
         ViewSpec(pivots)
 
 
@@ -140,7 +156,9 @@ def test_there_are_as_many_pivots_as_colours_at_most(circle):
     ("n_classes", "counts", "labelled"),
     [(1, None, False), (2, None, True), (20, None, True), (21, None, False), (3, True, False)],
 )
-def test_classes_begin_with_all_rows_in_the_colours_of_their_labels(rng, make_space, n_classes, counts, labelled):
+def test_classes_begin_with_all_rows_in_the_colours_of_their_labels(
+    rng, make_space, n_classes, counts, labelled
+):
     labels = ["", *(f"class {row % n_classes}" for row in range(59))]
     counts = list(range(60)) if counts else None
     space = make_space(rng.normal(size=(60, 5)), labels=labels, counts=counts)

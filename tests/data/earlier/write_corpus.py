@@ -1,4 +1,5 @@
-"""Write the corpus of an earlier version: every figure's recipe with its numbers, a session file, permalinks and specs.
+"""Write the corpus of an earlier version: every figure's recipe with its numbers, a session file, permalinks
+and specs.
 
 Run it once, in a checkout of that version (this one is for 0.1.0, commit 0b21b84)::
 
@@ -45,7 +46,9 @@ QUICK = 0.3  # seconds of this process in which a changed recipe must be refused
 
 
 def write_files(folder):
-    """Three small spaces that share most of their ids, two of them of one width, and the same texts in two languages."""
+    """Three small spaces that share most of their ids, two of them of one width, and the same texts in two
+    languages.
+    """
     rng = np.random.default_rng(11)
     n, classes = 90, np.array(["ant", "bee", "cat"])
     kinds = rng.integers(0, 3, n)
@@ -62,7 +65,9 @@ def write_files(folder):
         columns |= {f"x{i}": np.round(vectors[rows, i], 4) for i in range(vectors.shape[1])}
         pd.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
     sentences = load_parallel(("en", "es"))
-    lengths = ["question" if "?" in text else "long" if len(text) > 30 else "short" for text in sentences["en"]]
+    lengths = [
+        "question" if "?" in text else "long" if len(text) > 30 else "short" for text in sentences["en"]
+    ]
     table = pd.DataFrame(sentences | {"length": lengths})[:160]
     table.to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
 
@@ -86,23 +91,38 @@ def asked():
     digests = [space.digest for space in spaces]
     pair = match(spaces[0], spaces[1])
     anchors = [f"item {row}" for row in range(10, 42, 2)]
-    seen = {"source": a, "target": b, "anchors": anchors, "view": {"pivots": ["item 12", "item 30"], "n_nearest": 9}}
+    seen = {
+        "source": a,
+        "target": b,
+        "anchors": anchors,
+        "view": {"pivots": ["item 12", "item 30"], "n_nearest": 9},
+    }
     seen |= {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
     two, three = {"spaces": [a, b], "digests": digests[:2]}, {"spaces": [a, b, c], "digests": digests}
     words = {"source": {"source": "bundled", "name": "word2vec-novels", "limit": 600}}
     words |= {"target": {"source": "bundled", "name": "fasttext-novels", "limit": 600}}
     shown = words | {"view": {"pivots": ["water"]}, "anchors": ["good", "night", "water", "hand", "eyes"]}
-    stitching = {"methods": ["absolute", "relative", "irp-pruned", "procrustes"], "n_anchors": 16, "random_states": [0, 1]}
+    stitching = {
+        "methods": ["absolute", "relative", "irp-pruned", "procrustes"],
+        "n_anchors": 16,
+        "random_states": [0, 1],
+    }
     ordered = {"order": ["ant", "bee", "cat"]}
     small = {"width": 8, "epochs": 1}
     digits = DatasetSpec("digits", limit=150)
     inverted = DatasetSpec("digits", limit=150, options=(("look", "inverted"),))
     networks = [encoder("small-vision", architecture=name, **small) for name in ("cnn", "mlp")]
     pictures = [encoded(digits, network) for network in networks]
-    texts = [DatasetSpec("file", "files/sentences.csv", column=language, label_column="length") for language in ("en", "es")]
+    texts = [
+        DatasetSpec("file", "files/sentences.csv", column=language, label_column="length")
+        for language in ("en", "es")
+    ]
     lsa = encoder("tfidf-svd", n_components=8, min_texts=1)
     languages = [encoded(text, lsa) for text in texts]
-    spoken = {"spaces": [one.to_json() for one in languages], "digests": [load(one).digest for one in languages]}
+    spoken = {
+        "spaces": [one.to_json() for one in languages],
+        "digests": [load(one).digest for one in languages],
+    }
     drawn = {"spaces": [one.to_json() for one in pictures], "digests": [load(one).digest for one in pictures]}
     image = load_dataset(digits).item(3)
     autoencoders = {
@@ -111,24 +131,47 @@ def asked():
         "n_anchors": 12,
         "dataset_digest": load_dataset(digits).digest,
     }
-    models = [AutoencoderSpec(form, own, 8, epochs=1) for form in ("absolute", "relative") for own in (False, True)]
+    models = [
+        AutoencoderSpec(form, own, 8, epochs=1) for form in ("absolute", "relative") for own in (False, True)
+    ]
     sentences = load_parallel(("en", "es"))
-    known = [list(one) for one in zip(*(sentences[language][200:260] for language in ("en", "es")), strict=True)]
+    known = [
+        list(one) for one in zip(*(sentences[language][200:260] for language in ("en", "es")), strict=True)
+    ]
     bootstrap = {"n_anchors": 80, "n_seeds": 10, "rows": 500, "random_state": 1}
-    by_paper = {"method": "paper", "n_anchors": 30, "n_seeds": 12, "steps": 6, "rows": 200, "learning_rate": 0.05}
-    translated = {"anchors": anchors, "spec": {"methods": ["absolute", "irp-pruned", "procrustes"], "n_queries": 30}}
-    crossed = {"methods": ["irp-pruned", "procrustes"], "n_anchors": 12, "random_states": [0, 1], "settings": {"delta": 0.3}}
+    by_paper = {
+        "method": "paper",
+        "n_anchors": 30,
+        "n_seeds": 12,
+        "steps": 6,
+        "rows": 200,
+        "learning_rate": 0.05,
+    }
+    translated = {
+        "anchors": anchors,
+        "spec": {"methods": ["absolute", "irp-pruned", "procrustes"], "n_queries": 30},
+    }
+    crossed = {
+        "methods": ["irp-pruned", "procrustes"],
+        "n_anchors": 12,
+        "random_states": [0, 1],
+        "settings": {"delta": 0.3},
+    }
     domains = {"domain_names": ["one", "other"], "encoder_names": ["E", "F"], "anchors": anchors}
-    seeds = StudySpec.of(study_of("seed-count"), {"seeds": [0, 8], "rows": [500], "methods": ["self-learning"], "n_states": 3})
+    seeds = StudySpec.of(
+        study_of("seed-count"), {"seeds": [0, 8], "rows": [500], "methods": ["self-learning"], "n_states": 3}
+    )
     return {
         "comparison": seen,
-        "comparison-whitened": seen
-        | {
-            "panes": ["absolute", "whitened"],
-            "projection": asdict(ProjectionSpec("angular", True, 0.5)),
-            "view": asdict(ViewSpec(("item 12", "item 20"), 10, True, "labels", True)),
-            "reduction": asdict(ReductionSpec(fit="first", align=True)),
-        },
+        "comparison-whitened": (
+            seen
+            | {
+                "panes": ["absolute", "whitened"],
+                "projection": asdict(ProjectionSpec("angular", True, 0.5)),
+                "view": asdict(ViewSpec(("item 12", "item 20"), 10, True, "labels", True)),
+                "reduction": asdict(ReductionSpec(fit="first", align=True)),
+            }
+        ),
         "comparison-umap": shown | {"reduction": {"method": "umap", "n_neighbors": 8}},
         "comparison-tsne": shown | {"reduction": {"method": "tsne", "max_points": 60}},
         "scores": seen | {"k": 5, "convention": "mutual"},
@@ -139,31 +182,76 @@ def asked():
         "all-pairs": three | {"metric": "cka"},
         "all-pairs-relative": three | {"metric": "relative cosine", "anchors": anchors, "grouped": True},
         "all-pairs-neighbours": three | {"metric": "mutual knn", "k": 5, "n_queries": 40},
-        "reconstruction": autoencoders
-        | {"models": [asdict(model) for model in models], "encoder_state": 1, "decoder_state": 0},
+        "reconstruction": (
+            autoencoders
+            | {
+                "models": [asdict(model) for model in models],
+                "encoder_state": 1,
+                "decoder_state": 0,
+            }
+        ),
         "reconstruction-mse": autoencoders | {"models": [asdict(model) for model in models]},
-        "plane-codes": autoencoders
-        | {"models": [asdict(AutoencoderSpec(width=2, epochs=1))], "reference_state": 0, "moving_state": 1},
+        "plane-codes": (
+            autoencoders
+            | {
+                "models": [asdict(AutoencoderSpec(width=2, epochs=1))],
+                "reference_state": 0,
+                "moving_state": 1,
+            }
+        ),
         "bootstrap": words | {"bootstrap": bootstrap, "digests": ["", ""]},
-        "bootstrap-paper": {"source": a, "target": b, "bootstrap": by_paper | {"rows": 60}, "digests": digests[:2]},
+        "bootstrap-paper": {
+            "source": a,
+            "target": b,
+            "bootstrap": by_paper | {"rows": 60},
+            "digests": digests[:2],
+        },
         "bootstrap-scores": words | {"bootstrap": bootstrap},
-        "layers": three
-        | {"rows": [0, 1], "columns": [1, 2], "metric": "cka", "stitching": stitching | {"methods": ["relative"]}},
-        "layers-relative": three | {"rows": [0], "columns": [1, 2], "metric": "relative cosine", "anchors": anchors},
-        "layers-neighbours": three | {"rows": [0, 1], "columns": [2], "metric": "mutual knn", "k": 5, "n_queries": 30},
+        "layers": (
+            three
+            | {
+                "rows": [0, 1],
+                "columns": [1, 2],
+                "metric": "cka",
+                "stitching": stitching | {"methods": ["relative"]},
+            }
+        ),
+        "layers-relative": (
+            three | {"rows": [0], "columns": [1, 2], "metric": "relative cosine", "anchors": anchors}
+        ),
+        "layers-neighbours": (
+            three | {"rows": [0, 1], "columns": [2], "metric": "mutual knn", "k": 5, "n_queries": 30}
+        ),
         "stitch-matrix": three | {"stitching": stitching | ordered},
-        "stitch-matrix-gap": two
-        | {"stitching": {"anchors": anchors, "head": "mlp", "methods": ["relative"]}, "metric": "f1", "show": "gap"},
+        "stitch-matrix-gap": (
+            two
+            | {
+                "stitching": {"anchors": anchors, "head": "mlp", "methods": ["relative"]},
+                "metric": "f1",
+                "show": "gap",
+            }
+        ),
         "stitch-confusion": two | {"stitching": stitching, "method": "relative", "encoder": 0, "head": 1},
         "study": {"study": seeds.to_json(), "chart": ""},
         "inversion": seen,
-        "inversion-labels": seen | {"inversion": asdict(InversionSpec("backward", "ridge", 4, 0.5)), "color_by": "labels"},
+        "inversion-labels": (
+            seen | {"inversion": asdict(InversionSpec("backward", "ridge", 4, 0.5)), "color_by": "labels"}
+        ),
         "inversion-errors": seen | {"inversion": asdict(InversionSpec("within", "whitened"))},
         "inversion-grid": seen | {"sweep": {"deltas": [0.0, 0.4, 0.8], "omegas": [1, 4]}},
-        "inversion-grid-condition": seen
-        | {"measure": "condition", "sweep": {"deltas": [0.2, 0.6], "omegas": [1, 2], "route": "within", "n_rows": 40}},
+        "inversion-grid-condition": (
+            seen
+            | {
+                "measure": "condition",
+                "sweep": {"deltas": [0.2, 0.6], "omegas": [1, 2], "route": "within", "n_rows": 40},
+            }
+        ),
         "inversion-lengths": {"spaces": [a, c]},
-        "rescale-input": {"spaces": [a], "digests": digests[:1], "spec": {"networks": ["relu", "layernorm"], "n_alphas": 5}},
+        "rescale-input": {
+            "spaces": [a],
+            "digests": digests[:1],
+            "spec": {"networks": ["relu", "layernorm"], "n_alphas": 5},
+        },
         "rescale-layers": {
             "dataset": digits.to_json(),
             "encoder": encoder_to_json(encoder("small-vision", architecture="vit", **small)),
@@ -178,15 +266,22 @@ def asked():
             "spec": crossed,
             "method": "procrustes",
         },
-        "cross-domain-spaces": two | domains | {"spec": crossed, "test_ids": [f"item {row}" for row in range(50, 80, 3)]},
+        "cross-domain-spaces": (
+            two | domains | {"spec": crossed, "test_ids": [f"item {row}" for row in range(50, 80, 3)]}
+        ),
         "try-it": spoken | {"stitching": stitching | {"methods": ["relative"]}, "text": sentences["en"][5]},
         "try-it-picture": drawn | {"stitching": stitching | {"methods": ["relative"]}, **item_json(image)},
-        "cross-lingual": spoken | {"retrieval": {"methods": ["absolute", "relative", "procrustes"], "n_anchors": 60, "k": 5}},
-        "cross-lingual-pairs": two
-        | {
-            "retrieval": {"methods": ["relative"], "n_anchors": 20},
-            "pairs": [[f"item {i}", f"item {i}"] for i in range(8, 80)],
-        },
+        "cross-lingual": (
+            spoken
+            | {"retrieval": {"methods": ["absolute", "relative", "procrustes"], "n_anchors": 60, "k": 5}}
+        ),
+        "cross-lingual-pairs": (
+            two
+            | {
+                "retrieval": {"methods": ["relative"], "n_anchors": 20},
+                "pairs": [[f"item {i}", f"item {i}"] for i in range(8, 80)],
+            }
+        ),
         "across-languages": spoken | {"stitching": {"methods": ["relative", "procrustes"]}, "pairs": known},
         "zero-shot": {
             "spaces": drawn["spaces"][:1],
@@ -235,7 +330,9 @@ def changed(recipe, path, what):
 
 
 def outcome(recipe):
-    """ "refused" by a SpaceError, the digest of the recipe that the figure then writes, or None for all else."""
+    """ "refused" by a SpaceError, the digest of the recipe that the figure then writes, or None for all
+    else.
+    """
     started = time.process_time()
     try:
         found = exportable(recipe)
@@ -256,16 +353,33 @@ def specs():
         DatasetSpec("digits", limit=100, options=(("look", "inverted"),)),
         DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400))),
         DatasetSpec("parallel", "es"),
-        DatasetSpec("file", "files/sentences.csv", column="en", label_column="length", options=(("empty", "drop"),)),
+        DatasetSpec(
+            "file", "files/sentences.csv", column="en", label_column="length", options=(("empty", "drop"),)
+        ),
         DatasetSpec("folder", "pictures", "train", limit=20),
         DatasetSpec("huggingface", "fancyzhx/ag_news", "test", "text", "label", 100, (("config", "plain"),)),
         DatasetSpec("planetoid", "Cora", options=(("folder", "graphs"),)),
     ]
     encoders = [
         encoder("small-vision"),
-        encoder("small-vision", architecture="vit", width=32, epochs=3, random_state=5, image_size=16, train_rows=100),
+        encoder(
+            "small-vision",
+            architecture="vit",
+            width=32,
+            epochs=3,
+            random_state=5,
+            image_size=16,
+            train_rows=100,
+        ),
         encoder("swept-vision"),
-        encoder("swept-vision", architecture="cnn", activation="tanh", dropout=0.1, optimizer="sgd", learning_rate=0.05),
+        encoder(
+            "swept-vision",
+            architecture="cnn",
+            activation="tanh",
+            dropout=0.1,
+            optimizer="sgd",
+            learning_rate=0.05,
+        ),
         encoder("pretrained-vision", model="facebook/dinov2-small", layers=[4, 8, 12], pooling="cls"),
         encoder("timm", model="resnet18"),
         encoder("pretrained-text", model="roberta-base", layers=[-1, 6], pooling="cls", max_tokens=64),
@@ -337,8 +451,14 @@ def main():
         # What a number in place of a list or an object draws by accident is no promise.
         tried[name] = [one for one in found if one[2] == "refused" or (one[2] and one[1] == "drop")]
         lost = sum(one[2] is None for one in found)
-        print(f"{name}: {took:.1f} s, {len(tried[name])} of {len(found)} changes, {lost} slow or broken", flush=True)
-    lines = [f"{json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, found)) + "\n ]" for name, found in tried.items()]
+        print(
+            f"{name}: {took:.1f} s, {len(tried[name])} of {len(found)} changes, {lost} slow or broken",
+            flush=True,
+        )
+    lines = [
+        f"{json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, found)) + "\n ]"
+        for name, found in tried.items()
+    ]
     Path("changed.json").write_text("{\n " + ",\n ".join(lines) + "\n}\n")
     Path("specs.json").write_text(json.dumps(specs(), indent=1, ensure_ascii=False) + "\n")
     links = {}

@@ -33,16 +33,24 @@ def unit(X):
 def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
     X, Y, wrong = directions(words, 0, n_wrong)
     found = audit_pairs(X, Y)
-    assert len(wrong & set(found.ranking[:n_wrong].tolist())) >= 0.96 * n_wrong  # five draws: 1.00, .99, 1.00 on average
-    assert found.n_wrong == pytest.approx(n_wrong, abs=3.5 * np.sqrt(n_wrong * 0.1 / 0.9))  # binomial: 90 % lie below
+    assert (
+        len(wrong & set(found.ranking[:n_wrong].tolist())) >= 0.96 * n_wrong
+    )  # five draws: 1.00, .99, 1.00 on average
+    assert found.n_wrong == pytest.approx(
+        n_wrong, abs=3.5 * np.sqrt(n_wrong * 0.1 / 0.9)
+    )  # binomial: 90 % lie below
     suspects = set(found.suspects.tolist())
     assert len(suspects & wrong) >= 0.9 * n_wrong
-    assert len(suspects - wrong) <= 0.05 * len(suspects) + 3  # of 105, a share of .05 with its standard error of 2.2
+    assert (
+        len(suspects - wrong) <= 0.05 * len(suspects) + 3
+    )  # of 105, a share of .05 with its standard error of 2.2
 
 
 @pytest.mark.parametrize("n_wrong", [30, 100])
 def test_what_stays_hidden_among_classes_is_mismatched_within_a_class(rng, n_wrong):
-    """Spaces in which a class is nearly a point: a mismatch within a class is no mismatch; all others come first."""
+    """Spaces in which a class is nearly a point: a mismatch within a class is no mismatch; all others come
+    first.
+    """
     labels = rng.integers(0, 10, 300)
     X = 3 * rng.normal(size=(10, 20))[labels] + 0.3 * rng.normal(size=(300, 20))
     Y = X[:, ::-1] + 0.3 * rng.normal(size=X.shape)
@@ -97,7 +105,9 @@ def test_of_noisy_right_pairs_few_are_suspect_and_of_unrelated_ones_it_cannot_te
         undecided += not found.decided
         assert found.decided or not len(found.suspects)
     assert undecided == 10
-    assert suspects <= 10 * k * (0.05 if d == 5 else 0.002)  # in 5 dimensions mismatched pairs often agree by .5 and more
+    assert suspects <= 10 * k * (
+        0.05 if d == 5 else 0.002
+    )  # in 5 dimensions mismatched pairs often agree by .5 and more
 
 
 def test_what_cannot_be_audited_is_refused(rng):

@@ -80,11 +80,15 @@ def test_unrelated_spaces_are_reported(kind, seeds):
         "gaussian": lambda: rng.normal(size=(N, 24)),
         "narrow gaussian": lambda: rng.normal(size=(N, 6)),
         "other clusters": lambda: clustered(rng),
-        "structureless": lambda: structureless(unit_rows(X @ np.linalg.qr(rng.normal(size=(24, 24)))[0]), rng),
+        "structureless": lambda: structureless(
+            unit_rows(X @ np.linalg.qr(rng.normal(size=(24, 24)))[0]), rng
+        ),
     }[kind]()
     found = bootstrap_anchors(*as_spaces(X, Y, rng), seeds=seeds, n_anchors=100, truth=TRUTH)
     assert not found.success, found.reason
-    if seeds and kind == "gaussian":  # from 15 seeds a noisy copy is recognised, so that the negative answer means something
+    if (
+        seeds and kind == "gaussian"
+    ):  # from 15 seeds a noisy copy is recognised, so that the negative answer means something
         assert found.verdict == "nothing in common", found.reason
     assert "held-out rows have a mean CSLS of" in found.reason
     assert share_found(found, TRUTH) < 0.1
@@ -100,7 +104,9 @@ def test_pairing_at_random_is_reported():
 @pytest.mark.parametrize(("seeds", "noise"), [(SEEDS, 2.0), ([], 0.1)], ids=["seeds", "no seeds"])
 def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noise):
     told = Judgement("fits", "not judged here", HeldOut(1.0, 0.0, (0.0,), 1, np.eye(24)))
-    monkeypatch.setattr("relcore.represent.bootstrap.judge", lambda *_, **__: told)  # it does not depend on the rounds
+    monkeypatch.setattr(
+        "relcore.represent.bootstrap.judge", lambda *_, **__: told
+    )  # it does not depend on the rounds
     source, target = rotated(noise=noise)
     states = []
     whole = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, after=states.append)
@@ -110,7 +116,9 @@ def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noi
         again = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, state=state, after=rest.append)
         assert len(rest) == len(states) - done
         assert (again.pairs, again.anchors) == (whole.pairs, whole.anchors)
-        assert [(one.pairs, one.objective) for one in again.history] == [(one.pairs, one.objective) for one in whole.history]
+        assert [(one.pairs, one.objective) for one in again.history] == [
+            (one.pairs, one.objective) for one in whole.history
+        ]
 
 
 def test_frequent_rows_come_first_where_counts_tell_them(monkeypatch):
@@ -139,7 +147,10 @@ def test_a_rotation_is_known_only_where_pairs_span():
     [
         ([*SEEDS, ("s1", "t5")], r"expected one partner an id, got 's1' with 't1', 't5'; keep one"),
         ([*SEEDS, ("s99", "t5")], r"expected one partner an id, got 't5' with 's5', 's99'; keep one"),
-        ([*SEEDS, ("nobody", "t99")], r"seeds: expected ids of 'first', got 1 unknown: 'nobody'; the first of a pair"),
+        (
+            [*SEEDS, ("nobody", "t99")],
+            r"seeds: expected ids of 'first', got 1 unknown: 'nobody'; the first of a pair",
+        ),
         ([*SEEDS, ("s99", "nobody")], r"seeds: expected ids of 'second', got 1 unknown: 'nobody'"),
         (SEEDS[:2], r"seeds: expected none, or three pairs or more, got 2"),
     ],
@@ -164,14 +175,20 @@ def test_settings_that_cannot_be():
         bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=501)
     with pytest.raises(SpaceError, match="method: expected one of self-learning, paper, got 'magic'"):
         bootstrap_anchors(source, target, seeds=SEEDS, method="magic")
-    with pytest.raises(SpaceError, match="no seeds: expected at most 4,000 rows to begin with, got 4,001; give seeds"):
+    with pytest.raises(
+        SpaceError, match="no seeds: expected at most 4,000 rows to begin with, got 4,001; give seeds"
+    ):
         pairs_without_seeds(np.eye(4001, 3, dtype=np.float32), np.eye(10, 3, dtype=np.float32))
 
 
-@pytest.mark.parametrize(("n", "n_seeds", "enough"), [(15, 15, False), (22, 15, False), (23, 15, True), (500, 495, False)])
+@pytest.mark.parametrize(
+    ("n", "n_seeds", "enough"), [(15, 15, False), (22, 15, False), (23, 15, True), (500, 495, False)]
+)
 def test_where_nearly_all_rows_are_seeds_it_cannot_be_told(n, n_seeds, enough):
     rng = np.random.default_rng(0)
-    source, target = (LatentSpace(rng.normal(size=(n, 6)), [f"{side}{row}" for row in range(n)]) for side in "st")
+    source, target = (
+        LatentSpace(rng.normal(size=(n, 6)), [f"{side}{row}" for row in range(n)]) for side in "st"
+    )
     seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
     found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=n)
     assert found.verdict != "fits"

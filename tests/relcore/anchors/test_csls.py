@@ -23,7 +23,9 @@ def dense(X, Y, k):
     return 2 * cosines - near_x[:, None] - near_y
 
 
-@pytest.mark.parametrize(("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)])
+@pytest.mark.parametrize(
+    ("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)]
+)
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
     monkeypatch.setattr(matching, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)

@@ -54,7 +54,9 @@ def test_opposite_anchors_are_dependent_but_no_duplicates(axes):
 def test_near_duplicates_are_those_above_the_threshold_closest_first(make_space):
     angles = np.deg2rad([0, 10, 15, 90, 180, 190, 195, 270])  # opposite in pairs: the mean is zero
     space = make_space(np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    pairs = diagnose_anchors(space, ["r0", "r1", "r2", "r3"], duplicate_above=np.cos(np.deg2rad(12))).near_duplicates
+    pairs = diagnose_anchors(
+        space, ["r0", "r1", "r2", "r3"], duplicate_above=np.cos(np.deg2rad(12))
+    ).near_duplicates
     assert [pair[:2] for pair in pairs] == [("r1", "r2"), ("r0", "r1")]
     assert [pair[2] for pair in pairs] == pytest.approx(np.cos(np.deg2rad([5, 10])))
 
@@ -76,13 +78,17 @@ def test_coverage_is_the_mean_cosine_to_the_nearest_anchor(rng, make_space):
     found = diagnose_anchors(space, space.ids[:12], random_state=4)
     assert found.coverage == pytest.approx((directions @ directions[:12].T).max(axis=1).mean(), abs=1e-5)
     random_rows = space.rows(select_anchors(space, 12, random_state=4))
-    assert found.coverage_random == pytest.approx((directions @ directions[random_rows].T).max(axis=1).mean(), abs=1e-5)
+    assert found.coverage_random == pytest.approx(
+        (directions @ directions[random_rows].T).max(axis=1).mean(), abs=1e-5
+    )
 
 
 def test_a_rotated_scaled_and_shifted_space_has_the_same_diagnostics(rng, make_space):
     vectors = rng.normal(size=(300, 5))
     turned = 4 * vectors @ np.linalg.qr(rng.normal(size=(5, 5)))[0] - 2
-    found, of_turned = (diagnose_anchors(make_space(rows), [f"r{row}" for row in range(4)]) for rows in (vectors, turned))
+    found, of_turned = (
+        diagnose_anchors(make_space(rows), [f"r{row}" for row in range(4)]) for rows in (vectors, turned)
+    )
     np.testing.assert_allclose(of_turned.singular_values, found.singular_values, atol=1e-5)
     assert of_turned.coverage == pytest.approx(found.coverage, abs=1e-5)
 

@@ -1,4 +1,6 @@
-"""The published optimisation: its assignment against the dense Sinkhorn limit and POT, its anchors, its resumption."""
+"""The published optimisation: its assignment against the dense Sinkhorn limit and POT, its anchors, its
+resumption.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,8 @@ def distances(X, Y):
 
 
 def largest_entries(X, Y, log_plan):
-    """Whether each target row's choice has the largest entry of its column of the plan, or one that in the limit ties with it.
+    """Whether each target row's choice has the largest entry of its column of the plan, or one that in the
+    limit ties with it.
 
     A row may be nearest to several columns: what tells such entries apart is of the order of ε.
     """
@@ -76,21 +79,27 @@ def test_resumed_after_any_step_it_is_the_same_to_the_bit():
     anchors, seeds = np.arange(30), np.arange(12)
     whole = list(optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu"))
     for done in range(1, 12):
-        rest = list(optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu", state=whole[done - 1].state))
+        rest = list(
+            optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu", state=whole[done - 1].state)
+        )
         assert [step.number for step in rest] == list(range(done + 1, 13))
         np.testing.assert_array_equal(rest[-1].vectors, whole[-1].vectors)
 
 
 def test_anchors_stay_on_the_sphere_and_seeds_where_they_are():
     X, Y = pair()
-    *_, last = optimise_anchors(X, Y, np.arange(30), np.arange(12), steps=40, learning_rate=0.05, device="cpu")
+    *_, last = optimise_anchors(
+        X, Y, np.arange(30), np.arange(12), steps=40, learning_rate=0.05, device="cpu"
+    )
     np.testing.assert_allclose(np.linalg.norm(last.vectors, axis=1), 1, atol=1e-5)
     np.testing.assert_array_equal(last.vectors[:12], Y[:12])
 
 
 def test_the_exponential_map_walks_along_great_circles():
     base = torch.eye(2, 3)
-    tangent = torch.tensor([[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]])  # a quarter of a circle; nowhere at all
+    tangent = torch.tensor(
+        [[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]]
+    )  # a quarter of a circle; nowhere at all
     found = literal.on_sphere(base, tangent)
     torch.testing.assert_close(found, torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), atol=1e-6, rtol=0)
     zero = torch.zeros(2, 3, requires_grad=True)  # where every run begins
@@ -99,13 +108,18 @@ def test_the_exponential_map_walks_along_great_circles():
 
 
 def test_hidden_anchors_are_found_in_words():
-    """Of 600 frequent words, 15 seeds, 185 hidden, learning rate .05, 75 steps: ≥ .9 (measured 1.000, 1.000, .978).
+    """Of 600 frequent words, 15 seeds, 185 hidden, learning rate .05, 75 steps: ≥ .9 (measured 1.000, 1.000,
+    .978).
 
     A row assigned the other way, or a start at length √d, finds less than .2 of them.
     """
-    source, target = (unit_rows(load_words(name, limit=600).vectors) for name in ("word2vec-novels", "fasttext-novels"))
+    source, target = (
+        unit_rows(load_words(name, limit=600).vectors) for name in ("word2vec-novels", "fasttext-novels")
+    )
     anchors = np.random.default_rng(0).permutation(len(source))[:200]
-    *_, last = optimise_anchors(source, target, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu")
+    *_, last = optimise_anchors(
+        source, target, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu"
+    )
 
     assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
 
@@ -115,7 +129,9 @@ def test_the_method_paper_gives_what_it_finds():
     source, target = (LatentSpace(rows, [str(i) for i in range(150)]) for rows in (X, Y))
     seeds = [(str(i), str(i)) for i in range(12)]
     truth = {str(i): str(i) for i in range(150)}
-    found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=30, method="paper", steps=30, truth=truth, device="cpu")
+    found = bootstrap_anchors(
+        source, target, seeds=seeds, n_anchors=30, method="paper", steps=30, truth=truth, device="cpu"
+    )
     assert len(found.anchors) == 30
     assert len(found.history) == 30
     assert found.anchors[:12] == tuple(seeds)

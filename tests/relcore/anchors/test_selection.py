@@ -29,7 +29,10 @@ def test_every_strategy_gives_distinct_ids_and_the_same_ones_again(space, strate
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"most-frequent"}))
 def test_another_random_state_is_another_choice(space, strategy):
-    assert select_anchors(space, 20, strategy, random_state=1).tolist() != select_anchors(space, 20, strategy).tolist()
+    assert (
+        select_anchors(space, 20, strategy, random_state=1).tolist()
+        != select_anchors(space, 20, strategy).tolist()
+    )
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -87,7 +90,9 @@ def test_farthest_points_spread_wider_than_random_ones(space):
     def closest(ids):
         mean = space.vectors.mean(axis=0)
         cosines = np.triu(
-            unit_rows(space.vectors[space.rows(ids)], mean) @ unit_rows(space.vectors[space.rows(ids)], mean).T, 1
+            unit_rows(space.vectors[space.rows(ids)], mean)
+            @ unit_rows(space.vectors[space.rows(ids)], mean).T,
+            1,
         )
         return cosines.max()
 
@@ -122,7 +127,9 @@ def test_classes_differ_by_at_most_one(space, n_anchors):
 
 
 def test_where_a_class_is_too_small_the_others_fill_up(make_space):
-    space = make_space(np.random.default_rng(0).normal(size=(30, 4)), labels=["rare"] * 2 + ["a"] * 14 + ["b"] * 14)
+    space = make_space(
+        np.random.default_rng(0).normal(size=(30, 4)), labels=["rare"] * 2 + ["a"] * 14 + ["b"] * 14
+    )
     labels = space.labels[space.rows(select_anchors(space, 12, "class-balanced"))]
     assert {name: list(labels).count(name) for name in ("rare", "a", "b")} == {"rare": 2, "a": 5, "b": 5}
 
@@ -132,11 +139,20 @@ def test_where_a_class_is_too_small_the_others_fill_up(make_space):
     [
         (
             (4, "nearest"),
-            "strategy: expected one of random, farthest-point, k-means, most-frequent, class-balanced, got 'nearest'",
+            (
+                "strategy: expected one of random, farthest-point, k-means, most-frequent, class-balanced,"
+                " got 'nearest'"
+            ),
         ),
         ((0,), "n_anchors: expected 1 or more, got 0"),
         ((-3,), "n_anchors: expected 1 or more, got -3"),
-        ((4,), "n_anchors: expected at most 3, the rows of 'made' that can be chosen, got 4; ask for fewer, or widen the pool"),
+        (
+            (4,),
+            (
+                "n_anchors: expected at most 3, the rows of 'made' that can be chosen, got 4; ask for fewer,"
+                " or widen the pool"
+            ),
+        ),
         ((2, "class-balanced"), "expected labels, 'made' has none; choose another strategy"),
     ],
 )
@@ -160,7 +176,9 @@ def test_a_pool_below_one_is_refused(make_space):
 
 
 def test_shared_anchors_are_given_back_in_their_order(make_space):
-    assert shared_anchors(np.array(["r2", "r0"], dtype=object), make_space(np.eye(3)), make_space(2 * np.eye(4))) == [
+    assert shared_anchors(
+        np.array(["r2", "r0"], dtype=object), make_space(np.eye(3)), make_space(2 * np.eye(4))
+    ) == [
         "r2",
         "r0",
     ]
@@ -176,6 +194,9 @@ def test_shared_anchors_are_given_back_in_their_order(make_space):
     ],
 )
 def test_anchors_that_a_space_lacks_are_refused(make_space, ids, message):
-    large, small = make_space(np.eye(4), ["r0", "r1", "r2", "qzx"]), make_space(np.diag([1, 1, 0]), name="small")
+    large, small = (
+        make_space(np.eye(4), ["r0", "r1", "r2", "qzx"]),
+        make_space(np.diag([1, 1, 0]), name="small"),
+    )
     with pytest.raises(SpaceError, match=message):
         shared_anchors(ids, large, small)

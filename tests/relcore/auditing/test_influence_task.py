@@ -1,4 +1,6 @@
-"""AnchorInfluence: differences equal new computations, suggestions are judged on other rows, and survive the store."""
+"""AnchorInfluence: differences equal new computations, suggestions are judged on other rows, and survive
+the store.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ def spaces(make_space, rng):
     X = rng.normal(size=(300, 8)) + 2 * rng.normal(size=(3, 8))[labels]
     turn, _ = np.linalg.qr(rng.normal(size=(8, 8)))
     names = np.array(["red", "green", "blue"])[labels]
-    return make_space(X, name="a", labels=names), make_space(X @ turn + 0.3 * rng.normal(size=X.shape), name="b", labels=names)
+    return make_space(X, name="a", labels=names), make_space(
+        X @ turn + 0.3 * rng.normal(size=X.shape), name="b", labels=names
+    )
 
 
 def test_each_anchors_influence_is_the_score_with_it_less_the_score_without(spaces, tmp_path):
@@ -28,14 +32,19 @@ def test_each_anchors_influence_is_the_score_with_it_less_the_score_without(spac
     rows, candidates = task._candidates(_pair(spaces), np.arange(20))
     split = task._split(_pair(spaces), np.concatenate([rows, candidates]))
     R, S = (
-        ProjectionSpec().projection().fit(space.vectors, anchors=rows).transform(space.vectors[split.train]) for space in spaces
+        ProjectionSpec().projection().fit(space.vectors, anchors=rows).transform(space.vectors[split.train])
+        for space in spaces
     )
     for place in (0, 7, 19):
         others = np.arange(20) != place
         assert outcome.cka_by[place] == pytest.approx(cka(R, S) - cka(R[:, others], S[:, others]), abs=1e-6)
         before, now = (find_neighbours(R[:, c], S[:, c], 10, "paper") for c in (np.ones(20, bool), others))
-        assert outcome.jaccard_by[place] == pytest.approx(before.overlap.mean() - now.overlap.mean(), abs=1e-8)
-        assert outcome.mrr_by[place] == pytest.approx(before.reciprocal_rank.mean() - now.reciprocal_rank.mean(), abs=1e-8)
+        assert outcome.jaccard_by[place] == pytest.approx(
+            before.overlap.mean() - now.overlap.mean(), abs=1e-8
+        )
+        assert outcome.mrr_by[place] == pytest.approx(
+            before.reciprocal_rank.mean() - now.reciprocal_rank.mean(), abs=1e-8
+        )
     assert (outcome.n_queries, outcome.n_searched) == (125, 125)
     assert outcome.classes == ("blue", "green", "red")
     assert outcome.accuracy > 0.8
@@ -52,7 +61,14 @@ def test_suggestions_are_no_anchors_and_judged_on_rows_that_did_not_choose(space
     assert {"jaccard", "mrr", "cosine", "cka"} == set(outcome.after["drop"])
     table = outcome.table()
     assert table["linear CKA"].is_monotonic_increasing
-    assert list(table.columns[:6]) == ["anchor", "linear CKA", "cosine", "Jaccard", "MRR", "stitched accuracy"]
+    assert list(table.columns[:6]) == [
+        "anchor",
+        "linear CKA",
+        "cosine",
+        "Jaccard",
+        "MRR",
+        "stitched accuracy",
+    ]
 
 
 def test_suggestions_between_unrelated_spaces_help_no_other_rows(make_space):

@@ -1,4 +1,6 @@
-"""PairAudit: suspects by id, scores with and without them, results that survive the store, and the figure's recipe."""
+"""PairAudit: suspects by id, scores with and without them, results that survive the store, and the
+figure's recipe.
+"""
 
 import json
 
@@ -38,7 +40,9 @@ def test_wrong_ids_are_suspect_and_removing_them_helps_on_held_out_rows(spaces, 
     assert outcome.scores[KEPT]["cosine"] > outcome.scores[ALL]["cosine"]
     change = outcome.differences["cosine"]
     assert change.low > 0
-    assert change.value == pytest.approx(outcome.scores[KEPT]["cosine"] - outcome.scores[ALL]["cosine"], abs=1e-5)
+    assert change.value == pytest.approx(
+        outcome.scores[KEPT]["cosine"] - outcome.scores[ALL]["cosine"], abs=1e-5
+    )
     table = outcome.table()
     assert table["anchor"].head(4).isin(WRONG).all()
     assert table["suspect"].tolist() == [True] * 4 + [False] * 36
@@ -46,8 +50,8 @@ def test_wrong_ids_are_suspect_and_removing_them_helps_on_held_out_rows(spaces, 
 
 
 def test_rows_that_the_spaces_place_differently_are_counted_among_the_suspects(make_space, rng):
-    """A tenth of all rows is unrelated in the target, and nothing is mismatched: 12 of 120 anchors are suspect, 60 of 600 rows
-    agree as little."""
+    """A tenth of all rows is unrelated in the target, and nothing is mismatched: 12 of 120 anchors are
+    suspect, 60 of 600 rows agree as little."""
     X = rng.normal(size=(720, 16))
     Y = X + 0.1 * rng.normal(size=X.shape)
     odd = np.arange(720) % 10 == 3
@@ -55,7 +59,9 @@ def test_rows_that_the_spaces_place_differently_are_counted_among_the_suspects(m
     source, target = make_space(X, name="a"), make_space(Y, name="b")
     outcome = PairAudit(tuple(f"r{row}" for row in range(120))).run((source, target))
     assert {int(outcome.anchors[place][1:]) % 10 for place in outcome.suspects} == {3}
-    assert outcome.alike == pytest.approx(0.1, abs=0.03)  # odd rows that agree by chance are beyond the last suspect
+    assert outcome.alike == pytest.approx(
+        0.1, abs=0.03
+    )  # odd rows that agree by chance are beyond the last suspect
     assert "of the other rows that both spaces share agree no better than the suspects" in outcome.caution
     related = make_space(X + 0.1 * rng.normal(size=X.shape), name="b")
     assert PairAudit(ANCHORS).run((source, related)).caution == ""

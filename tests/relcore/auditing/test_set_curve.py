@@ -1,4 +1,6 @@
-"""SetCurve: every number of anchors scored on the same rows, none of which is an anchor; recipes of both charts."""
+"""SetCurve: every number of anchors scored on the same rows, none of which is an anchor; recipes of both
+charts.
+"""
 
 import json
 
@@ -32,7 +34,9 @@ def test_unrelated_spaces_score_at_chance_for_every_number(make_space, rng):
     pair = [make_space(rng.normal(size=(400, 8)), name=name) for name in "ab"]
     outcome = SetCurve(("random",), (5, 20, 50), n_states=2).run(pair)
     mrr = outcome.values[..., outcome.metrics.index("mrr")]
-    assert mrr.max() < 0.06  # chance: the sum of 1/rank to 10 over some 280 rows, .01; 280 queries have an error of .006
+    assert (
+        mrr.max() < 0.06
+    )  # chance: the sum of 1/rank to 10 over some 280 rows, .01; 280 queries have an error of .006
 
 
 def test_what_has_no_rows_is_refused(spaces):
@@ -46,7 +50,10 @@ def test_what_has_no_rows_is_refused(spaces):
     ("figure", "task"),
     [
         (SetCurveChart, {"curve": SetCurve(("random",), (5, 20), n_states=2)}),
-        (InfluenceChart, {"influence": AnchorInfluence(tuple(f"r{row}" for row in range(12)), n_candidates=20)}),
+        (
+            InfluenceChart,
+            {"influence": AnchorInfluence(tuple(f"r{row}" for row in range(12)), n_candidates=20)},
+        ),
     ],
 )
 def test_charts_are_drawn_again_from_their_recipes(spaces, tmp_path, figure, task):

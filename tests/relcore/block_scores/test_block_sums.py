@@ -11,7 +11,9 @@ from relcore.scores.sums import BlockSums, FormSums, TopRows, decisive_rows, nei
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)
 HIDDEN = rng.normal(size=(N, 5))
-SPACES = tuple((HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2))
+SPACES = tuple(
+    (HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2)
+)
 QUERIES = {"all": np.arange(0, N, 7), "held out": np.arange(60, N, 7)}
 
 
@@ -32,7 +34,9 @@ def column_sums(X, cuts):
 @pytest.fixture(scope="module")
 def plan():
     sums = tuple(column_sums(X, [100]) for X in SPACES)
-    return BlockPlan.of(Question(REPRESENTATIONS, convention="mutual"), RowRoles(N, ANCHORS, QUERIES), sums, take)
+    return BlockPlan.of(
+        Question(REPRESENTATIONS, convention="mutual"), RowRoles(N, ANCHORS, QUERIES), sums, take
+    )
 
 
 def summed(plan, blocks, device="cpu"):
@@ -68,7 +72,10 @@ def test_cuts_order_and_type_of_the_rows_change_nothing(plan):
 def test_parts_of_several_processes_are_one_whole(plan):
     blocks = np.array_split(np.arange(N), 6)
     whole = summed(plan, blocks)
-    carried = [BlockSums.from_arrays(plan, summed(plan, part).to_arrays()) for part in (blocks[:2], blocks[2:5], blocks[5:])]
+    carried = [
+        BlockSums.from_arrays(plan, summed(plan, part).to_arrays())
+        for part in (blocks[:2], blocks[2:5], blocks[5:])
+    ]
     for part in (carried[0], carried[2]):
         carried[1].merge(part)
     np.testing.assert_allclose(facts(scores(carried[1])), facts(scores(whole)), atol=1e-7)
@@ -111,7 +118,9 @@ def top_of(scores, k, seed=None, size=64):
     return top
 
 
-@pytest.mark.parametrize("ascending", [False, True])  # the worst order: every row is nearer than all before it
+@pytest.mark.parametrize(
+    "ascending", [False, True]
+)  # the worst order: every row is nearer than all before it
 def test_nearest_rows_are_those_of_a_full_sort(ascending):
     given = np.random.default_rng(2).normal(size=(9, 3000)).astype(np.float32)
     given = np.sort(given, axis=1) if ascending else given

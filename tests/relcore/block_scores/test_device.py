@@ -1,4 +1,6 @@
-"""A pass on tensors gives the scores of a pass on NumPy: on the CPU in any case, on a GPU where there is one."""
+"""A pass on tensors gives the scores of a pass on NumPy: on the CPU in any case, on a GPU where there is
+one.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,12 @@ ROUNDING = 1e-5
 SWAPPED = 0.2 / N  # one query, one of whose ten neighbours is another: rows as near as float32 can tell
 
 
-@pytest.fixture(params=["torch", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU")])])
+@pytest.fixture(
+    params=[
+        "torch",
+        pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU")]),
+    ]
+)
 def device(request):
     return request.param
 
@@ -31,10 +38,14 @@ def usual_precision():
 
 
 def made_pair(*, power=0, offset=0.5, equal=0, alike=0, widths=(24, 24)):
-    """Two noisy views of 8 numbers: `equal` rows are the same row, and `alike` more lie at the mean, without a direction."""
+    """Two noisy views of 8 numbers: `equal` rows are the same row, and `alike` more lie at the mean,
+    without a direction.
+    """
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(N, 8))
-    spaces = [hidden @ rng.normal(size=(8, width)) + 0.5 * rng.normal(size=(N, width)) + offset for width in widths]
+    spaces = [
+        hidden @ rng.normal(size=(8, width)) + 0.5 * rng.normal(size=(N, width)) + offset for width in widths
+    ]
     for vectors in spaces:
         vectors[100 : 100 + equal] = vectors[100]
         vectors[300 : 300 + alike] = np.delete(vectors, slice(300, 300 + alike), axis=0).mean(axis=0)
@@ -44,7 +55,9 @@ def made_pair(*, power=0, offset=0.5, equal=0, alike=0, widths=(24, 24)):
 
 def facts(pair, device, spec=None, **settings):
     """Value, interval and chance level of every score of every representation, one row for each score."""
-    found = score_forms(pair, REPRESENTATIONS, tuple(pair.ids[:40]), spec or ProjectionSpec(), device=device, **settings)
+    found = score_forms(
+        pair, REPRESENTATIONS, tuple(pair.ids[:40]), spec or ProjectionSpec(), device=device, **settings
+    )
     levels = {}
     for form, scores in found.items():
         for name, score in scores.items():
@@ -80,7 +93,9 @@ def test_other_similarities(device, similarity):
 
 
 def test_many_equal_rows_are_drawn_alike(device):
-    """Of the absolute rows, which are no product: OpenBLAS gives equal rows of a product other last digits."""
+    """Of the absolute rows, which are no product: OpenBLAS gives equal rows of a product other last
+    digits.
+    """
     here, there = (facts(made_pair(equal=40), name) for name in ("cpu", device))
     assert {name for form, name in here if form == "absolute"} >= {"jaccard", "mrr"}
     for one, expected in here.items():
@@ -133,7 +148,10 @@ def test_the_comparison_would_notice_half_precision(device, monkeypatch):
 
 def test_products_are_exact_until_the_last_thread_has_left_and_then_as_they_were(usual_precision):
     torch.set_float32_matmul_precision("medium")
-    precision = lambda: (torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision)  # noqa: E731
+    precision = lambda: (  # noqa: E731
+        torch.backends.cuda.matmul.fp32_precision,
+        torch.backends.mkldnn.matmul.fp32_precision,
+    )
     usual, one = precision(), TorchDevice("cpu")
     assert usual != ("ieee", "ieee")
     assert precision() == usual  # making a device changes nothing
@@ -185,7 +203,9 @@ def test_spaces_of_float16_on_disk(device, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")], ids=str
+    "error",
+    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")],
+    ids=str,
 )
 def test_where_the_memory_of_a_gpu_runs_out_the_cpu_goes_on_and_says_so(monkeypatch, error):
     pair, product, calls = made_pair(), TorchDevice.product, []
@@ -255,7 +275,9 @@ def test_auto_is_the_gpu_where_there_is_one(monkeypatch):
 def test_a_gpu_that_is_not_there_is_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for name in ("cuda", "cuda:1"):
-        with pytest.raises(SpaceError, match=f"expected a GPU for '{name}', but PyTorch finds none; use 'auto' or 'cpu'"):
+        with pytest.raises(
+            SpaceError, match=f"expected a GPU for '{name}', but PyTorch finds none; use 'auto' or 'cpu'"
+        ):
             device_of(name)
 
 

@@ -6,7 +6,14 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
 from relcore.scores import cka
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_differences
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_differences,
+)
 from relcore.scores.scoring import SPARE, Passes, anchor_differences, score_forms
 from relcore.spaces.space import LatentSpace, match
 
@@ -33,7 +40,9 @@ def both(pair, form, before, now, spec=SPEC, **settings):
     settings = {"labels": class_labels(pair), "n_queries": 30} | settings
     passed = anchor_differences(pair, form, before, now, spec, **settings)
     split = held_out(pair, tuple(dict.fromkeys((*now, *before))), form)
-    whole = score_differences(*(represent(pair, form, anchors, spec) for anchors in (before, now)), split, **settings)
+    whole = score_differences(
+        *(represent(pair, form, anchors, spec) for anchors in (before, now)), split, **settings
+    )
     assert list(passed) == list(whole)
     return [[(one.value, one.low, one.high) for one in found.values()] for found in (passed, whole)]
 
@@ -58,11 +67,15 @@ def test_all_similarities_with_sets_that_overlap_in_part(similarity, center):
     pair = pair_of()
     sets = ids(pair, *range(30)), ids(pair, *range(20, 45))
     passed, whole = both(pair, "relative", *sets, ProjectionSpec(similarity, center))
-    told = slice(2, None) if similarity == "quantised" else slice(None)  # many rows are equal there, and neighbours by lot
+    told = (
+        slice(2, None) if similarity == "quantised" else slice(None)
+    )  # many rows are equal there, and neighbours by lot
     np.testing.assert_allclose(passed[told], whole[told], atol=3e-6)
 
 
-@pytest.mark.parametrize("settings", [{"widths": (24, 16)}, {"size": 1e-25}, {"size": 1e18}, {"moved": (300.0, 0.0)}])
+@pytest.mark.parametrize(
+    "settings", [{"widths": (24, 16)}, {"size": 1e-25}, {"size": 1e18}, {"moved": (300.0, 0.0)}]
+)
 def test_two_widths_and_hostile_sizes(settings):
     pair = pair_of(**settings)
     passed, whole = both(pair, "relative", ids(pair, *range(30)), ids(pair, *range(31)))
@@ -90,18 +103,27 @@ def passes(monkeypatch):
     """The anchors of each pass over the rows."""
     made, seen = [], Passes.seen
     monkeypatch.setattr(
-        Passes, "seen", lambda self, question, rows: made.append(len(rows.anchors)) or seen(self, question, rows)
+        Passes,
+        "seen",
+        lambda self, question, rows: made.append(len(rows.anchors)) or seen(self, question, rows),
     )
     return made
 
 
 def kept_passes(pair, form, *sets, spec=SPEC, **settings):
-    """By anchors what `score_forms` keeps of one representation, beside another where there is one of the same rows."""
+    """By anchors what `score_forms` keeps of one representation, beside another where there is one of the
+    same rows.
+    """
     kept, forms = {}, ("relative", "whitened") if form == "whitened" else (form,)
     for anchors in sets:
         settings = {"labels": class_labels(pair), "n_queries": 30} | settings
         score_forms(
-            pair, forms, anchors, spec, keep=lambda one, passed, ids=anchors: kept.update({(one, ids): passed}), **settings
+            pair,
+            forms,
+            anchors,
+            spec,
+            keep=lambda one, passed, ids=anchors: kept.update({(one, ids): passed}),
+            **settings,
         )
     return {ids: passed for (one, ids), passed in kept.items() if one == form}
 
@@ -160,7 +182,9 @@ def test_a_sample_of_a_kept_pass_is_scored_again_only_where_it_loses_a_row(sampl
     found = anchor_differences(pair, "relative", two[1], three, SPEC, n_queries=30, kept=kept)["cka"]
     assert scored == [100] * expected
     again = anchor_differences(pair, "relative", two[1], three, SPEC, n_queries=30)["cka"]
-    assert [found.value, found.low, found.high] == pytest.approx([again.value, again.low, again.high], abs=1e-6)
+    assert [found.value, found.low, found.high] == pytest.approx(
+        [again.value, again.low, again.high], abs=1e-6
+    )
 
 
 def test_a_query_that_becomes_an_anchor_takes_a_pass(passes):
@@ -173,7 +197,9 @@ def test_a_query_that_becomes_an_anchor_takes_a_pass(passes):
     found = anchor_differences(pair, "relative", *sets, SPEC, n_queries=30, kept=kept)
     assert passes == [40]
     again = anchor_differences(pair, "relative", *sets, SPEC, n_queries=30)
-    assert [one.value for one in found.values()] == pytest.approx([one.value for one in again.values()], abs=1e-6)
+    assert [one.value for one in found.values()] == pytest.approx(
+        [one.value for one in again.values()], abs=1e-6
+    )
 
 
 def test_settings_that_are_not_possible():

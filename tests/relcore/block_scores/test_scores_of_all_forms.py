@@ -1,4 +1,6 @@
-"""The scores of one pass are those of `score_pair` on whole matrices: values, chance levels, intervals, notes."""
+"""The scores of one pass are those of `score_pair` on whole matrices: values, chance levels, intervals,
+notes.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,14 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.names import MetricName as MetricEntry
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_pair,
+)
 from relcore.scores.metric import Metric
 from relcore.scores.scoring import score_forms
 from relcore.spaces.space import LatentSpace, match
@@ -14,7 +23,9 @@ from relcore.spaces.space import LatentSpace, match
 N, HIDDEN = 700, 8
 SPEC = ProjectionSpec()
 ROUNDING = 2e-6
-SWAPPED = 1 / 300 / 9  # one query of 300, one of whose ten neighbours is another: rows as near as float32 can tell
+SWAPPED = (
+    1 / 300 / 9
+)  # one query of 300, one of whose ten neighbours is another: rows as near as float32 can tell
 
 
 def pair_of(widths=(24, 24), n=N, labelled=None, seed=0, moved=(0.5, -1.0)):
@@ -70,7 +81,9 @@ def test_all_representations_and_metrics(n_anchors, convention, labelled):
 @pytest.mark.parametrize("center", [True, False])
 def test_other_similarities(similarity, center):
     pair = pair_of()
-    found = both(pair, tuple(pair.ids[:30]), ProjectionSpec(similarity, center, ridge=2.0), ("relative", "whitened"))
+    found = both(
+        pair, tuple(pair.ids[:30]), ProjectionSpec(similarity, center, ridge=2.0), ("relative", "whitened")
+    )
     for passed, whole in found.values():
         assert_equal(passed, whole, SWAPPED)
 
@@ -104,7 +117,9 @@ def test_spaces_far_from_zero_have_the_same_notes(offset):
     pair = pair_of(moved=(offset, -offset))
     for (form, _), (passed, whole) in both(pair, tuple(pair.ids[:30]), n_queries=300).items():
         assert passed.note == whole.note
-        rounds = form == "procrustes" and offset > 100  # whole matrices go through rows of that offset, the pass does not
+        rounds = (
+            form == "procrustes" and offset > 100
+        )  # whole matrices go through rows of that offset, the pass does not
         if not whole.note:
             assert_equal(passed, whole, 0.01 if rounds else 5e-4)
 
@@ -139,7 +154,9 @@ def test_a_metric_that_reads_rows_gets_them(monkeypatch):
     monkeypatch.setitem(METRICS, "shape", MetricEntry("Shape", f"{__name__}:Shape"))
     monkeypatch.setitem(globals(), "Shape", Shape)
     pair = pair_of()
-    found = score_forms(pair, ("relative", "absolute"), tuple(pair.ids[:30]), ProjectionSpec(), metrics=("shape",))
+    found = score_forms(
+        pair, ("relative", "absolute"), tuple(pair.ids[:30]), ProjectionSpec(), metrics=("shape",)
+    )
     assert found["relative"]["shape"] == ((N - 30, 30), (N - 30, 30))
     assert found["absolute"]["shape"] == ((N, 24), (N, 24))
 
@@ -148,12 +165,20 @@ def test_unrelated_spaces_score_at_their_chance_level():
     rng = np.random.default_rng(5)
     ids = [f"w{row}" for row in range(400)]
     labels = [f"c{number}" for number in rng.integers(0, 3, 400)]
-    pair = match(LatentSpace(rng.normal(size=(400, 30)), ids, labels=labels), LatentSpace(rng.normal(size=(400, 30)), ids))
+    pair = match(
+        LatentSpace(rng.normal(size=(400, 30)), ids, labels=labels),
+        LatentSpace(rng.normal(size=(400, 30)), ids),
+    )
     found = score_forms(pair, REPRESENTATIONS, tuple(ids[:130]), ProjectionSpec(), labels=class_labels(pair))
     for form in ("relative", "whitened", "absolute"):
         for score in found[form].values():
-            width = score.null.high - score.null.low  # two bands wide: 20 scores, each outside its band once in 20
-            assert score.null.low - width / 2 <= score <= score.null.high + width / 2, (form, score.describe())
+            width = (
+                score.null.high - score.null.low
+            )  # two bands wide: 20 scores, each outside its band once in 20
+            assert score.null.low - width / 2 <= score <= score.null.high + width / 2, (
+                form,
+                score.describe(),
+            )
 
 
 @pytest.mark.parametrize(
@@ -188,6 +213,8 @@ def test_forms_and_anchors_that_cannot_be(forms, anchors, message):
 
 def test_equal_rows_are_an_error_as_they_are_for_whole_matrices():
     ids = [f"w{row}" for row in range(50)]
-    pair = match(LatentSpace(np.ones((50, 4)), ids), LatentSpace(np.random.default_rng(0).normal(size=(50, 4)), ids))
+    pair = match(
+        LatentSpace(np.ones((50, 4)), ids), LatentSpace(np.random.default_rng(0).normal(size=(50, 4)), ids)
+    )
     with pytest.raises(SpaceError, match="whose rows are all equal"):
         score_forms(pair, ("absolute",), (), ProjectionSpec())

@@ -10,7 +10,16 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrap.spec import BootstrapSpec, held_out_split, most_frequent, relative_scores
-from relcore.catalog.catalog import SpaceSpec, load, load_encoding, load_pairing, put_pairing, put_space, rename, renamed_spec
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    load,
+    load_encoding,
+    load_pairing,
+    put_pairing,
+    put_space,
+    rename,
+    renamed_spec,
+)
 from relcore.compare.figures import exportable
 from relcore.represent.bootstrap import State, bootstrap_anchors
 from relcore.runs.digest import digest_of
@@ -32,7 +41,11 @@ def files(tmp_path):
     turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     specs = []
     for name, vectors in (("first", X), ("second", X @ turn + 0.3 * rng.normal(size=X.shape))):
-        np.savez(tmp_path / f"{name}.npz", vectors=vectors.astype(np.float32), ids=[f"r{row}" for row in range(200)])
+        np.savez(
+            tmp_path / f"{name}.npz",
+            vectors=vectors.astype(np.float32),
+            ids=[f"r{row}" for row in range(200)],
+        )
         specs.append(SpaceSpec("file", str(tmp_path / f"{name}.npz")))
     return specs
 
@@ -78,7 +91,9 @@ def test_ground_truth_is_what_compare_says_of_the_same_rows(spaces):
 
 
 def test_scores_look_at_held_out_rows_alone(spaces):
-    """Other vectors for the anchors' own rows, found ones among them, change no score: they are never looked up."""
+    """Other vectors for the anchors' own rows, found ones among them, change no score: they are never
+    looked up.
+    """
     outcome = SPEC.run(spaces)
     used = {identifier for pair in outcome.result.anchors for identifier in pair}
     assert outcome.scores["found"]["mrr"].n == 200 - len(used)
@@ -136,10 +151,14 @@ def test_an_outcome_comes_back_from_the_store(store, spaces):
         outcome.result.null,
     )
     assert (back.share, back.wrong()) == (outcome.share, outcome.wrong())
-    assert {form: dict(by) for form, by in back.scores.items()} == {form: dict(by) for form, by in outcome.scores.items()}
+    assert {form: dict(by) for form, by in back.scores.items()} == {
+        form: dict(by) for form, by in outcome.scores.items()
+    }
 
 
-@pytest.mark.parametrize(("figure", "kind"), [(BootstrapRounds, "bootstrap"), (BootstrapScores, "bootstrap-scores")])
+@pytest.mark.parametrize(
+    ("figure", "kind"), [(BootstrapRounds, "bootstrap"), (BootstrapScores, "bootstrap-scores")]
+)
 def test_recipes_draw_the_same_numbers_again(store, files, spaces, figure, kind):
     drawn = figure(**recipe_of(files, spaces)).draw(SPEC.run(spaces))
     recipe = json.loads(drawn.bytes("json", full_paths=True))
@@ -152,7 +171,9 @@ def test_recipes_draw_the_same_numbers_again(store, files, spaces, figure, kind)
     del recipe["bootstrap"]["learning_rate"]  # a recipe of before it was a setting
     assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
     recipe["bootstrap"]["speed"] = 1
-    with pytest.raises(SpaceError, match=r"recipe of bootstrap.*: bootstrap: expected settings among .*, got 'speed'"):
+    with pytest.raises(
+        SpaceError, match=r"recipe of bootstrap.*: bootstrap: expected settings among .*, got 'speed'"
+    ):
         exportable(recipe)
 
 
@@ -182,7 +203,9 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     again = renamed_spec(spec, put_pairing(store, [("z", "y")]), "twice")
     np.testing.assert_array_equal(load(again).vectors, spaces[1].vectors[[3]])
     store.remove(key)
-    with pytest.raises(SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"):
+    with pytest.raises(
+        SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"
+    ):
         load(spec)
 
 
@@ -232,7 +255,9 @@ def test_more_seeds_than_anchors(spaces):
 
 def test_states_hold_what_the_store_can_keep(store, spaces):
     states: list[State] = []
-    bootstrap_anchors(*spaces, seeds=[(one, one) for one in spaces[0].ids[:15]], n_anchors=60, after=states.append)
+    bootstrap_anchors(
+        *spaces, seeds=[(one, one) for one in spaces[0].ids[:15]], n_anchors=60, after=states.append
+    )
     store.put(KEY, *records.pack(states[-1]))
     kept = records.unpack(State, store.get(KEY).arrays, store.get(KEY).metadata)
     assert kept.numbers == states[-1].numbers

@@ -1,4 +1,6 @@
-"""A scale maps numbers to colours in order, its ends resist far values, and its ticks are round numbers on it."""
+"""A scale maps numbers to colours in order, its ends resist far values, and its ticks are round numbers on
+it.
+"""
 
 import numpy as np
 import pytest
@@ -53,17 +55,45 @@ def test_colours_begin_and_end_as_the_ramp_and_no_two_are_equal():
 def test_the_parts_of_a_bar_cover_it_and_hide_their_rows():
     values = np.linspace(0, 80, 161)
     scale = ColorScale("n", 0, 80)
-    assert scale.parts() == ["up to 10", "10 … 20", "20 … 30", "30 … 40", "40 … 50", "50 … 60", "60 … 70", "from 70"]
-    hidden = Coloring(scale.steps(values), scale=scale, values=values, hidden=("2/8", f"{PARTS}/8")).hidden_rows()
+    assert scale.parts() == [
+        "up to 10",
+        "10 … 20",
+        "20 … 30",
+        "30 … 40",
+        "40 … 50",
+        "50 … 60",
+        "60 … 70",
+        "from 70",
+    ]
+    hidden = Coloring(
+        scale.steps(values), scale=scale, values=values, hidden=("2/8", f"{PARTS}/8")
+    ).hidden_rows()
     np.testing.assert_array_equal(hidden, ((values >= 10) & (values < 20)) | (values >= 70))
 
 
 def test_hidden_classes_are_those_named_and_none_is_a_class():
     categories = np.array([0, 1, -1, 1])
     assert Coloring(categories, ("a", "b")).hidden_rows().tolist() == [False] * 4
-    assert Coloring(categories, ("a", "b"), hidden=("b", "unknown")).hidden_rows().tolist() == [False, True, False, True]
-    assert Coloring(categories, ("a", "b"), hidden=("",)).hidden_rows().tolist() == [False, False, True, False]
+    assert Coloring(categories, ("a", "b"), hidden=("b", "unknown")).hidden_rows().tolist() == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert Coloring(categories, ("a", "b"), hidden=("",)).hidden_rows().tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_numbers_are_told_as_people_write_them():
-    assert [told(one) for one in (1999, 12345.6, 0.01234, -3, 0, 1e9)] == ["1999", "12,350", ".01234", "−3", "0", "1e9"]
+    assert [told(one) for one in (1999, 12345.6, 0.01234, -3, 0, 1e9)] == [
+        "1999",
+        "12,350",
+        ".01234",
+        "−3",
+        "0",
+        "1e9",
+    ]

@@ -1,4 +1,6 @@
-"""Two small labelled spaces as files, a store of one's own, and one engine for all: to start processes takes seconds."""
+"""Two small labelled spaces as files, a store of one's own, and one engine for all: to start processes
+takes seconds.
+"""
 
 import numpy as np
 import pytest
@@ -39,7 +41,9 @@ def one_engine(monkeypatch, shared_engine):
 
 @pytest.fixture
 def files(tmp_path):
-    """Three classes in 12 dimensions, and the same rows rotated, noisy, in another order; one row of each only there."""
+    """Three classes in 12 dimensions, and the same rows rotated, noisy, in another order; one row of each
+    only there.
+    """
     rng = np.random.default_rng(5)
     labels = rng.integers(0, 3, 151)
     vectors = rng.normal(size=(151, 12)) + rng.normal(size=(3, 12))[labels]

@@ -1,4 +1,6 @@
-"""relscope app: Streamlit is started on the app with the spaces that were named; what is wrong is said before."""
+"""relscope app: Streamlit is started on the app with the spaces that were named; what is wrong is said
+before.
+"""
 
 import json
 import os
@@ -22,12 +24,17 @@ ROOT = Path(__file__).parents[3]
 def started(monkeypatch):
     """What would have been started, as (arguments, environment); the test's process goes on."""
     calls = []
-    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: calls.append((arguments, environment)))
+    monkeypatch.setattr(
+        os, "execve", lambda path, arguments, environment: calls.append((arguments, environment))
+    )
     return calls
 
 
 def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_path):
-    assert main(["app", "first.npz", "word2vec-novels", "--port", "8600", "--no-browser", "--store", "kept"]) == 0
+    assert (
+        main(["app", "first.npz", "word2vec-novels", "--port", "8600", "--no-browser", "--store", "kept"])
+        == 0
+    )
     ((arguments, environment),) = started
     assert arguments[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
     assert Path(arguments[5]) == ROOT / "app" / "serve.py"
@@ -43,7 +50,9 @@ def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monke
     assert main(["app", "a.npy", "meta.csv", "first.npz"]) == 0
     ((_, environment),) = started
     first, second = (SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED]))
-    assert first == SpaceSpec("file", str(tmp_path / "a.npy"), options=(("metadata", str(tmp_path / "meta.csv")),))
+    assert first == SpaceSpec(
+        "file", str(tmp_path / "a.npy"), options=(("metadata", str(tmp_path / "meta.csv")),)
+    )
     assert second == SpaceSpec("file", str(tmp_path / "first.npz"))
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.OPENED, environment[access.OPENED])
@@ -58,7 +67,9 @@ def test_without_spaces_the_app_opens_as_usual(started):
 
 
 @pytest.mark.parametrize("by", ["--share", "RELSCOPE_SHARE"])
-def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(started, files, tmp_path, monkeypatch, capsys, by):
+def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
+    started, files, tmp_path, monkeypatch, capsys, by
+):
     monkeypatch.setenv("RELSCOPE_DATA", "/srv/spaces")
     if by == "RELSCOPE_SHARE":
         monkeypatch.setenv(by, "1")
@@ -109,7 +120,10 @@ def test_selections_are_printed_where_the_command_printed(started, files, monkey
 
 
 def test_what_else_is_printed_goes_to_stderr(tmp_path):
-    script = "import os; from relcore.commands.app import lines_stream; stream = lines_stream(); print('address', flush=True); "
+    script = (
+        "import os; from relcore.commands.app import lines_stream; stream = lines_stream(); print('address',"
+        " flush=True); "
+    )
     script += "assert os.get_inheritable(stream); os.write(stream, b'line')"
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (ran.stdout, ran.stderr) == ("line", "address\n")

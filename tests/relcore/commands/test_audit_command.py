@@ -9,7 +9,9 @@ WRONG = {"w4": "w7", "w7": "w12", "w12": "w4"}
 
 def pairs_file(folder):
     path = folder / "pairs.tsv"
-    path.write_text("".join(f"w{row}\t{WRONG.get(f'w{row}', f'w{row}')}\n" for row in range(40)), encoding="utf-8")
+    path.write_text(
+        "".join(f"w{row}\t{WRONG.get(f'w{row}', f'w{row}')}\n" for row in range(40)), encoding="utf-8"
+    )
     return path
 
 
@@ -40,6 +42,10 @@ def test_a_figure_is_drawn_from_the_recipe(run, files, tmp_path):
 
 
 def test_what_is_wrong_is_told(refuse, files):
-    assert "--pairs: expected a file of pairs, got 'nowhere.tsv'" in refuse("audit", *files, "--pairs", "nowhere.tsv")
+    assert "--pairs: expected a file of pairs, got 'nowhere.tsv'" in refuse(
+        "audit", *files, "--pairs", "nowhere.tsv"
+    )
     assert "expected 10 pairs or more, got 5" in refuse("audit", *files, "--anchors", 5)
-    assert "method: expected one of procrustes, similarities" in refuse("audit", *files, "--method", "influence")
+    assert "method: expected one of procrustes, similarities" in refuse(
+        "audit", *files, "--method", "influence"
+    )

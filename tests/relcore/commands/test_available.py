@@ -29,13 +29,17 @@ def test_a_folder_that_is_not_there_is_one_line(refuse):
 
 
 def test_version_as_a_module():
-    ran = subprocess.run([sys.executable, "-m", "relcore", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "relcore", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert ran.stdout == f"relscope {__version__}\n"
 
 
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr("relcore.commands.available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"]))
+    monkeypatch.setattr(
+        "relcore.commands.available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"])
+    )
     before = os.environ["RELSCOPE_STORE"]
     assert main(["available", "--store", "elsewhere"]) == 0
     assert seen == [str(tmp_path / "elsewhere")]
@@ -64,7 +68,10 @@ def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):
 
 def test_a_reader_may_stop_reading():
     ran = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m relcore available | true"], cwd=ROOT, capture_output=True, text=True
+        ["bash", "-c", f"{sys.executable} -m relcore available | true"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -86,7 +93,9 @@ def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tm
     out, error = capsys.readouterr()
     assert out.splitlines()[1] == "  name    ⚠ unclear  text: ids, labels or neither?"
     assert "t.csv: expected one column of ids, got 'name', 'group'; choose it with id_column" in error
-    assert "expected a vector file or a folder of them, got another space" in refuse("available", "word2vec-novels")
+    assert "expected a vector file or a folder of them, got another space" in refuse(
+        "available", "word2vec-novels"
+    )
 
 
 def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):

@@ -1,4 +1,6 @@
-"""Values of options that cannot be: each command ends with code 2 and one line that says what was expected."""
+"""Values of options that cannot be: each command ends with code 2 and one line that says what was
+expected.
+"""
 
 import gc
 import os
@@ -48,14 +50,18 @@ def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     assert f"argument {option}: expected a" in last
 
 
-@pytest.mark.parametrize("arguments", [COMPARE, PROJECT, ["invert", "a.npz", "a.npz"], ["bootstrap", "a.npz", "a.npz"]])
+@pytest.mark.parametrize(
+    "arguments", [COMPARE, PROJECT, ["invert", "a.npz", "a.npz"], ["bootstrap", "a.npz", "a.npz"]]
+)
 def test_a_random_state_is_not_negative(arguments, capsys):
     assert "expected a whole number from 0, got '-1'" in refused([*arguments, "--random-state", "-1"], capsys)
 
 
 @pytest.mark.parametrize("option", ["--ridge", "--threshold"])
 def test_what_a_projection_multiplies_or_cuts_by_is_above_0(option, capsys):
-    assert "expected a number above 0, got -1.0" in refused([*PROJECT, "--anchors", "5", option, "-1"], capsys)
+    assert "expected a number above 0, got -1.0" in refused(
+        [*PROJECT, "--anchors", "5", option, "-1"], capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,16 +84,21 @@ def test_recipes_and_specs_are_files(path, capsys):
         assert "; " in refused(arguments, capsys)
 
 
-@pytest.mark.parametrize("address", ["banana", "tcp://", "http://x", "127.0.0.1:abc", "tls://127.0.0.1:1", "tcp://[::1"])
+@pytest.mark.parametrize(
+    "address", ["banana", "tcp://", "http://x", "127.0.0.1:abc", "tls://127.0.0.1:1", "tcp://[::1"]
+)
 def test_a_scheduler_has_an_address(address):
-    with pytest.raises(EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "):
+    with pytest.raises(
+        EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "
+    ):
         connect(address, 1, 1)
 
 
 def test_a_client_that_failed_is_gone_before_another_is_made():
     def clients():
         return sum(
-            type(one).__name__ == "Client" and type(one).__module__.startswith("distributed") for one in gc.get_objects()
+            type(one).__name__ == "Client" and type(one).__module__.startswith("distributed")
+            for one in gc.get_objects()
         )
 
     before = clients()

@@ -13,14 +13,18 @@ from relcore.commands.bootstrap import read_seeds
 
 @pytest.fixture
 def pair_of_files(tmp_path):
-    """A cloud with structure, and the same one rotated, in another order and with ids of its own ("v3" is "w3")."""
+    """A cloud with structure, and the same one rotated, in another order and with ids of its own ("v3" is
+    "w3").
+    """
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))
     rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     order, ids = rng.permutation(400), np.array([f"w{row}" for row in range(400)])
     np.savez(tmp_path / "one.npz", vectors=vectors, ids=ids)
     np.savez(tmp_path / "two.npz", vectors=(vectors @ rotation)[order], ids=ids[order])
-    np.savez(tmp_path / "other.npz", vectors=(vectors @ rotation)[order], ids=np.char.replace(ids, "w", "v")[order])
+    np.savez(
+        tmp_path / "other.npz", vectors=(vectors @ rotation)[order], ids=np.char.replace(ids, "w", "v")[order]
+    )
     return "one.npz", "two.npz"
 
 
@@ -30,7 +34,11 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
     spaces = [load(SpaceSpec("file", one)) for one in pair_of_files]
     expected = BootstrapSpec("self-learning", 60, 10, random_state=2).run(spaces)
     assert found["verdict"] == "fits"
-    assert (found["success"], found["reason"], found["share"]) == (True, expected.result.reason, expected.share)
+    assert (found["success"], found["reason"], found["share"]) == (
+        True,
+        expected.result.reason,
+        expected.share,
+    )
     for form, by_metric in expected.scores.items():
         assert {name: score["value"] for name, score in found["scores"][form].items()} == pytest.approx(
             {name: float(score) for name, score in by_metric.items()}, abs=1e-6
@@ -58,10 +66,16 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
     ("arguments", "message"),
     [
         (["--seeds", "gone.tsv"], "--seeds: expected a number, a file of pairs or none, got 'gone.tsv'"),
-        (["--seeds", "15", "--real"], "--seeds: expected a file of pairs or none with --real, got 15 random pairs"),
+        (
+            ["--seeds", "15", "--real"],
+            "--seeds: expected a file of pairs or none with --real, got 15 random pairs",
+        ),
         (["--seeds", "none", "--method", "paper"], "--seeds: expected seeds for the published method"),
         (["--method", "guess"], "method: expected one of self-learning, paper, got 'guess'"),
-        (["--method", "paper", "--learning-rate", "2"], "learning_rate: expected a number above 0, at most 1, got 2.0"),
+        (
+            ["--method", "paper", "--learning-rate", "2"],
+            "learning_rate: expected a number above 0, at most 1, got 2.0",
+        ),
         (["--rows", "3"], "rows: expected none, or a whole number, at least 10, got 3"),
         (["-o", "pairs.csv"], "expected a name that ends in one of '.tsv', got '.csv'"),
     ],
@@ -72,7 +86,9 @@ def test_wrong_options_are_one_line(refuse, pair_of_files, arguments, message):
 
 def test_seeds_that_contradict_each_other_are_told(refuse, one_engine, pair_of_files, tmp_path):
     (tmp_path / "seeds.tsv").write_text("w1\tw1\nw1\tw2\nw3\tw3\nw4\tw4\n")
-    assert "expected one partner an id, got 'w1' with 'w1', 'w2'" in refuse("bootstrap", *pair_of_files, "--seeds", "seeds.tsv")
+    assert "expected one partner an id, got 'w1' with 'w1', 'w2'" in refuse(
+        "bootstrap", *pair_of_files, "--seeds", "seeds.tsv"
+    )
 
 
 @pytest.mark.parametrize(

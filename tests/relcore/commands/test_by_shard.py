@@ -41,7 +41,9 @@ def test_project_writes_a_folder(folders, capsys):
     assert "Most memory of a worker: " in told
     assert main(["project", "a.npy", *arguments, "-o", "whole.npz", "--save-anchors", "whole.txt"]) == 0
     assert Path("anchors.txt").read_text() == Path("whole.txt").read_text()
-    np.testing.assert_allclose(ShardedSpace.open("by-shard").whole().vectors, np.load("whole.npz")["vectors"], atol=1e-6)
+    np.testing.assert_allclose(
+        ShardedSpace.open("by-shard").whole().vectors, np.load("whole.npz")["vectors"], atol=1e-6
+    )
     assert main(["project", "a", "--anchors", "anchors.txt", "-o", "by-id"]) == 0
     assert main(["project", "a", "--strategy", "k-means", "-o", "other"]) == 2
     assert "--strategy: expected 'random'" in capsys.readouterr().err
@@ -102,7 +104,9 @@ def test_migrate_measures_all_rows(folders, capsys):
     assert main(["migrate", "a.npy", "b.npy", *arguments, "whole"]) == 0
     whole = json.loads(capsys.readouterr().out)
     told = by_shard.pop("sample")
-    assert told[0].startswith("Searched: 25 held-out rows of 100, by 25 of them as queries; the adapter is fitted on 75 rows")
+    assert told[0].startswith(
+        "Searched: 25 held-out rows of 100, by 25 of them as queries; the adapter is fitted on 75 rows"
+    )
     assert told[2].startswith("survey: 3 shards")
     assert whole.pop("sample") == []
     for one, other in zip(by_shard["rows"], whole["rows"], strict=True):
@@ -116,8 +120,14 @@ def test_migrate_measures_all_rows(folders, capsys):
 def test_migrate_says_why_it_takes_a_sample(folders, tmp_path, capsys):
     write_npy(tmp_path / "cut otherwise", X, (50, 50), ids=IDS)
     reasons = (
-        (["cut otherwise", "b"], "Not all rows are measured: expected shards with the same rows in the same order"),
-        (["a", "b", "--pairs", "40", "--strategy", "k-means"], "Not all rows are measured: choosing pairs by 'k-means' needs"),
+        (
+            ["cut otherwise", "b"],
+            "Not all rows are measured: expected shards with the same rows in the same order",
+        ),
+        (
+            ["a", "b", "--pairs", "40", "--strategy", "k-means"],
+            "Not all rows are measured: choosing pairs by 'k-means' needs",
+        ),
     )
     for arguments, reason in reasons:
         assert main(["migrate", *arguments, "--no-curve", "--adapter", "ridge", "--json"]) == 0
@@ -137,7 +147,9 @@ def test_migrate_names_the_sample_that_takes_ids_in_another_order(folders, tmp_p
     assert "expected the same id in both" in said
     assert "or measure a sample of the rows: --sample N, such as --sample 20000" in said
     assert main([*arguments, "--sample", "20000"]) == 0
-    assert json.loads(capsys.readouterr().out)["sample"][0].startswith("On a sample: 100 of 100 rows of another order")
+    assert json.loads(capsys.readouterr().out)["sample"][0].startswith(
+        "On a sample: 100 of 100 rows of another order"
+    )
     assert main(["compare", "another order", "b"]) == 2
     assert "--sample" not in capsys.readouterr().err
 

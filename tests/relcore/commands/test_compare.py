@@ -34,10 +34,17 @@ def pair(files):
 
 def expected(pair, anchors, projection=None, **settings):
     projection = projection or ProjectionSpec()
-    settings = {"k": 10, "convention": "paper", "n_queries": compute.LIVE_QUERIES, "labels": class_labels(pair)} | settings
+    settings = {
+        "k": 10,
+        "convention": "paper",
+        "n_queries": compute.LIVE_QUERIES,
+        "labels": class_labels(pair),
+    } | settings
     return score_table(
         {
-            form: score_pair(*represent(pair, form, anchors, projection), held_out(pair, anchors, form), **settings)
+            form: score_pair(
+                *represent(pair, form, anchors, projection), held_out(pair, anchors, form), **settings
+            )
             for form in REPRESENTATIONS
         }
     )
@@ -53,7 +60,10 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
     anchors = tuple(select_anchors(pair.source, 20, "random", random_state=0))
     assert tuple(found["anchors"]) == anchors
     page = score_table(
-        {form: compute.live_scores(pair, form, anchors, ProjectionSpec(), 10, "paper") for form in REPRESENTATIONS}
+        {
+            form: compute.live_scores(pair, form, anchors, ProjectionSpec(), 10, "paper")
+            for form in REPRESENTATIONS
+        }
     )
     assert found["n"] == len(pair) == 150
     for column in ("score", "null_low", "null_high", "chance"):
@@ -90,7 +100,9 @@ def test_settings_reach_the_functions(run, files, pair):
     ]
     found = run("compare", *files, "--anchors", 9, "--random-state", 2, *options, "--csv")
     anchors = select_anchors(pair.source, 9, "k-means", random_state=2)
-    table = expected(pair, anchors, ProjectionSpec("angular", center=False, ridge=1), k=4, convention="mutual")
+    table = expected(
+        pair, anchors, ProjectionSpec("angular", center=False, ridge=1), k=4, convention="mutual"
+    )
     read = pd.read_csv(StringIO(found)).fillna({"convention": ""})
     pd.testing.assert_frame_equal(read, table, check_dtype=False, rtol=0, atol=ROUNDING)
 
@@ -146,7 +158,10 @@ def test_what_decides_a_score_is_noted_below_it(run, tmp_path):
     np.save(tmp_path / "long.npy", X)
     names = [str(tmp_path / name) for name in ("long.npy", "plain.npy")]
     told = run("compare", *names, "--anchors", 20)
-    assert "Note: linear CKA (absolute), linear CKA (procrustes): One long row, '17', decides this score; CKA of" in told
+    assert (
+        "Note: linear CKA (absolute), linear CKA (procrustes): One long row, '17', decides this score; CKA of"
+        in told
+    )
     notes = json.loads(run("compare", *names, "--anchors", 20, "--json"))["notes"]
     assert any(note.startswith("One long row, '17', moves the mean of 'long'") for note in notes)
     assert json.loads(run("compare", names[1], names[1], "--anchors", 20, "--json"))["notes"] == []
@@ -175,7 +190,10 @@ def test_approximate_neighbours_tell_their_recall_beside_the_score(run, files, s
     ("options", "message"),
     [
         (("--neighbours", "ivf"), "--neighbours ivf: expected --queries all"),
-        (("--queries", "all", "--neighbours", "lsh"), "--neighbours: expected one of exact, ivf, hnsw, got 'lsh'"),
+        (
+            ("--queries", "all", "--neighbours", "lsh"),
+            "--neighbours: expected one of exact, ivf, hnsw, got 'lsh'",
+        ),
         (("--queries", "some"), "--queries: expected a number above 0, or all, got 'some'"),
         (("--queries", "0"), "--queries: expected a number above 0, or all, got '0'"),
         (("--queries", "all", "--neighbours", "ivf", "--recall", "2"), "recall: expected a share above 0"),
@@ -186,7 +204,18 @@ def test_wrong_queries_and_searches_are_refused(refuse, files, options, message)
 
 
 def test_the_recipe_of_approximate_neighbours_searches_approximately(run, files, tmp_path):
-    run("compare", *files, "--anchors", 5, "--queries", "all", "--neighbours", "ivf", "--recipe", "recipe.json")
+    run(
+        "compare",
+        *files,
+        "--anchors",
+        5,
+        "--queries",
+        "all",
+        "--neighbours",
+        "ivf",
+        "--recipe",
+        "recipe.json",
+    )
     run("figure", "recipe.json", "-o", "again.csv")
     assert "recall" in pd.read_csv(tmp_path / "again.csv").columns
 

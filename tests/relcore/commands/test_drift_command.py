@@ -121,7 +121,9 @@ def test_the_exit_code_stays_where_a_reader_closes_the_pipe(versions, monkeypatc
 
 
 def test_a_figure_is_drawn_from_the_recipe_with_the_same_numbers(gate, versions, run, tmp_path):
-    shown = json.loads(gate(versions["v1"], versions["turned"], "--format", "json", "--recipe", "drift.json")[1])
+    shown = json.loads(
+        gate(versions["v1"], versions["turned"], "--format", "json", "--recipe", "drift.json")[1]
+    )
     run("figure", "drift.json", "-o", "drift.csv")
     drawn = pd.read_csv(tmp_path / "drift.csv")
     assert drawn["value"].tolist() == [check["value"] for check in shown["checks"]]
@@ -130,7 +132,9 @@ def test_a_figure_is_drawn_from_the_recipe_with_the_same_numbers(gate, versions,
 
 def test_what_is_wrong_is_told(refuse, files, versions, tmp_path):
     first, second = files
-    assert "1 only in the old version ('w150') and 1 only in the new version ('x')" in refuse("drift", first, second)
+    assert "1 only in the old version ('w150') and 1 only in the new version ('x')" in refuse(
+        "drift", first, second
+    )
     assert main(["drift", first, second, "--shared", "--gate", "everything-new"]) in (0, 1)
 
 
@@ -138,7 +142,10 @@ def test_what_is_wrong_is_told(refuse, files, versions, tmp_path):
     ("arguments", "told"),
     [
         (("v1.parquet", "nowhere.npz"), "nowhere.npz"),
-        (("v1.parquet", "v1.parquet", "--thresholds", "gone.toml"), "gone.toml: expected thresholds of the drift gate"),
+        (
+            ("v1.parquet", "v1.parquet", "--thresholds", "gone.toml"),
+            "gone.toml: expected thresholds of the drift gate",
+        ),
         (("v1.parquet", "v1.parquet", "-k", 0), "k: expected a whole number from 1, got 0"),
         (("v1.parquet", "v1.parquet", "--noise", 2), "jitter: expected a share"),
     ],

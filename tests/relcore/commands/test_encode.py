@@ -17,17 +17,24 @@ from relcore.encoders.timm_vision import TimmVision
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
 from relcore.files.reading import load_space
 
-NONE = dict.fromkeys(("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state"))
+NONE = dict.fromkeys(
+    ("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state")
+)
 
 
 def named(text, **options):
     return dataset_spec(
-        Namespace(dataset=text, **{"split": "", "config": "", "column": "", "label_column": "", "limit": None} | options)
+        Namespace(
+            dataset=text,
+            **{"split": "", "config": "", "column": "", "label_column": "", "limit": None} | options,
+        )
     )
 
 
 def chosen(*names, n=1000, kind="texts", **options):
-    dataset = Dataset(lambda start, stop: [""] * (stop - start), [str(i) for i in range(n)], name="made", kind=kind)
+    dataset = Dataset(
+        lambda start, stop: [""] * (stop - start), [str(i) for i in range(n)], name="made", kind=kind
+    )
     return encoders_of(Namespace(encoder=list(names), **NONE | options), dataset)
 
 
@@ -42,7 +49,9 @@ def test_datasets_by_name(tmp_path):
     assert named("texts.csv", label_column="label") == DatasetSpec("file", "texts.csv", label_column="label")
     assert named("folder", split="test") == DatasetSpec("folder", "folder", "test")
     assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb", "test")
-    assert named("owner/name", config="small") == DatasetSpec("huggingface", "owner/name", options=(("config", "small"),))
+    assert named("owner/name", config="small") == DatasetSpec(
+        "huggingface", "owner/name", options=(("config", "small"),)
+    )
     assert named("spec.json") == DatasetSpec("digits", limit=7)
     with pytest.raises(SpaceError, match="did you mean 'digits'"):
         named("digit")
@@ -62,7 +71,9 @@ def test_encoders_by_name():
         GraphEncoder("gcn2", 3, 16),
         GraphEncoder("gin", 3, 16),
     ]
-    assert chosen("owner/bert", layers="4, -1", pooling="cls") == [PretrainedText("owner/bert", (4, -1), "cls")]
+    assert chosen("owner/bert", layers="4, -1", pooling="cls") == [
+        PretrainedText("owner/bert", (4, -1), "cls")
+    ]
     assert chosen("owner/vit", kind="images") == [PretrainedVision("owner/vit")]
     assert chosen("timm:timm/resnet18", kind="images") == [TimmVision("timm/resnet18")]
 
@@ -84,12 +95,27 @@ def test_wrong_encoders_are_told(names, options, message):
 
 
 def test_two_encodings_in_the_store_and_in_files(run, one_engine, own_store, tmp_path):
-    arguments = ["encode", "parallel:en", "--limit", 40, "--encoder", "tfidf", "--encoder", "words", "--dimensions", 4]
+    arguments = [
+        "encode",
+        "parallel:en",
+        "--limit",
+        40,
+        "--encoder",
+        "tfidf",
+        "--encoder",
+        "words",
+        "--dimensions",
+        4,
+    ]
     first = json.loads(run(*arguments, "-o", "texts.npz", "--json"))
     dataset = DatasetSpec("parallel", "en", limit=40)
     assert DatasetSpec.from_json(first["dataset"]) == dataset
-    expected = [space for encoder in (TfidfSvd(4), PooledWords()) for space in encode(dataset, encoder, own_store)]
-    assert [(row["name"], row["n"], row["d"]) for row in first["rows"]] == [(s.name, 40, s.dimension) for s in expected]
+    expected = [
+        space for encoder in (TfidfSvd(4), PooledWords()) for space in encode(dataset, encoder, own_store)
+    ]
+    assert [(row["name"], row["n"], row["d"]) for row in first["rows"]] == [
+        (s.name, 40, s.dimension) for s in expected
+    ]
     assert [row["file"] for row in first["rows"]] == ["texts-1.npz", "texts-2.npz"]
     assert [load_space(row["file"]).digest for row in first["rows"]] == [space.digest for space in expected]
     assert all(own_store.has(row["key"]) for row in first["rows"])

@@ -28,7 +28,9 @@ KINDS = ("comparison", "scores", "spectrum", "norms")
 
 @pytest.fixture
 def specs(tmp_path):
-    """Two small spaces on disk: noisy rotations of each other in different orders, one word of each only there."""
+    """Two small spaces on disk: noisy rotations of each other in different orders, one word of each only
+    there.
+    """
     rng = np.random.default_rng(5)
     vectors = rng.normal(size=(121, 8))
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
@@ -64,7 +66,9 @@ def original(recipe, specs):
             scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
             return Scores.of(recipe, k=5, n_queries=60).draw(scores)
         if kind == "spectrum":
-            return Spectrum.of(recipe).draw({s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})
+            return Spectrum.of(recipe).draw(
+                {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)}
+            )
         spaces = [load(spec) for spec in specs]
         return Norms(specs, tuple(space.digest for space in spaces)).draw(spaces)
 
@@ -159,7 +163,9 @@ def test_options_reach_the_style(original, tmp_path):
     assert svg.read_bytes() != original("comparison").bytes("svg")
 
 
-def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original, tmp_path, monkeypatch, capsys):
+def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(
+    original, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recipe.json").write_bytes(original("norms").bytes("json"))
     assert main(["figure", "recipe.json"]) == 0
@@ -173,7 +179,9 @@ def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original
 def test_scores_ask_every_row_unless_the_recipe_says_otherwise(recipe):
     settings = Panes.of(recipe).to_json() | {"figure": "scores", "k": 5}
     table = exportable(settings).table()
-    assert dict(zip(table.form, table.queries, strict=True)) == {"absolute": 120} | dict.fromkeys(REPRESENTATIONS[1:], 115)
+    assert dict(zip(table.form, table.queries, strict=True)) == {"absolute": 120} | dict.fromkeys(
+        REPRESENTATIONS[1:], 115
+    )
     sampled = exportable(settings | {"n_queries": 60}).table()
     assert set(sampled.loc[sampled.k == 5, "queries"]) == {60}
 
@@ -182,7 +190,11 @@ def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
     norms = [load(spec).norms for spec in specs]
     expected = histogram_exportable({"first": norms[0], "second": norms[1]}, "Norm of a vector").table()
     pd.testing.assert_frame_equal(Norms(specs).draw().table(), expected)
-    assert list(Norms((specs[0], specs[1], specs[0])).draw().table().name.unique()) == ["first (1)", "second", "first (2)"]
+    assert list(Norms((specs[0], specs[1], specs[0])).draw().table().name.unique()) == [
+        "first (1)",
+        "second",
+        "first (2)",
+    ]
 
 
 def test_norms_of_many_spaces_have_a_panel_each_on_common_axes_and_the_same_numbers(specs):
@@ -202,7 +214,12 @@ def test_norms_of_many_spaces_have_a_panel_each_on_common_axes_and_the_same_numb
     axes = [axis for name, axis in figure.layout.to_plotly_json().items() if name.startswith("yaxis")]
     assert {tuple(axis["range"]) for axis in axes} == {(0, 1.06 * top)}
     printed = panels.publication(PAPER).get_axes()
-    assert [place.get_title(loc="left") for place in printed] == ["first (1)", "second (1)", "first (2)", "second (2)"]
+    assert [place.get_title(loc="left") for place in printed] == [
+        "first (1)",
+        "second (1)",
+        "first (2)",
+        "second (2)",
+    ]
     assert len({place.get_xlim() for place in printed}) == len({place.get_ylim() for place in printed}) == 1
 
 
@@ -215,7 +232,12 @@ def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tm
     assert other.name.unique().tolist() == ["first (1)", "first (2)"]
     pd.testing.assert_frame_equal(other.drop(columns="name"), one.drop(columns="name"))
     titles = [pane.title for pane in comparison_scene(alike).panes]
-    assert titles == ["first (1) · absolute", "first (2) · absolute", "first (1) · relative", "first (2) · relative"]
+    assert titles == [
+        "first (1) · absolute",
+        "first (2) · absolute",
+        "first (1) · relative",
+        "first (2) · relative",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +271,10 @@ def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change,
         (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of '.html', '.pdf'"),
         (["figure", "recipe.json", "--width", "40"], "width: expected 2 to 12 inches, got 40"),
         (["figure", "broken.json"], "broken.json: expected a recipe in JSON"),
-        (["figure", "recipe.json", "-o", "gone/out.csv"], "relscope: gone/out.csv: expected an existing folder, got 'gone'"),
+        (
+            ["figure", "recipe.json", "-o", "gone/out.csv"],
+            "relscope: gone/out.csv: expected an existing folder, got 'gone'",
+        ),
     ],
 )
 def test_a_wrong_command_is_one_line_and_code_2(original, tmp_path, monkeypatch, capsys, arguments, message):

@@ -1,4 +1,6 @@
-"""Help is there at once: no command imports anything but Python to explain itself, and what it lists is what there is."""
+"""Help is there at once: no command imports anything but Python to explain itself, and what it lists is
+what there is.
+"""
 
 import json
 import re
@@ -55,7 +57,11 @@ def _help_of(command, capsys, *arguments):
 
 
 def test_lists_in_help_are_those_of_the_core(capsys):
-    listed = {"stitch": [METHODS, STRATEGIES, STITCH_METRICS], "invert": [INVERSES, ROUTES], "compare": [SIMILARITIES]}
+    listed = {
+        "stitch": [METHODS, STRATEGIES, STITCH_METRICS],
+        "invert": [INVERSES, ROUTES],
+        "compare": [SIMILARITIES],
+    }
     for command, lists in listed.items():
         text = " ".join(_help_of(command, capsys).split())
         for names in lists:
@@ -69,7 +75,8 @@ def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_optio
 
     text = " ".join(_help_of("encode", capsys).split()).replace("- ", "-")
     assert all(
-        name in text for name in (*ENCODERS, "mlp", "cnn", "residual", "vit", "tfidf", "words", "gcn2", "gin", "timm:NAME")
+        name in text
+        for name in (*ENCODERS, "mlp", "cnn", "residual", "vit", "tfidf", "words", "gcn2", "gin", "timm:NAME")
     )
     assert "--epochs" not in text
     for name in ENCODERS:
@@ -78,12 +85,16 @@ def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_optio
         assert re.findall(r" --([a-z-]+) VALUE", text) == [option.replace("_", "-") for option in options]
     text = " ".join(_help_of("encode", capsys, "--encoder", "cnn").split()).replace("- ", "-")
     assert "--epochs VALUE small-vision: Passes over the training rows; default: 12" in text
-    assert "--architecture VALUE small-vision: Architectures; one of mlp, cnn, residual, vit; default: cnn" in text
+    assert (
+        "--architecture VALUE small-vision: Architectures; one of mlp, cnn, residual, vit; default: cnn"
+        in text
+    )
     assert "--dropout" not in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), [([], "required: command"), (["draw"], "invalid choice: 'draw'"), (["compare", "a"], "TARGET")]
+    ("arguments", "told"),
+    [([], "required: command"), (["draw"], "invalid choice: 'draw'"), (["compare", "a"], "TARGET")],
 )
 def test_what_the_parser_refuses_has_code_2(arguments, told, capsys):
     with pytest.raises(SystemExit) as ended:

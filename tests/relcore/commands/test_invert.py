@@ -25,12 +25,18 @@ def test_the_defaults_are_the_pages(run, files, pair):
     found = json.loads(run("invert", *files, "--json"))
     expected = invert_pair(pair, select_anchors(pair.source, len(pair) // 2), Workspace().inversion)
     assert [row["cosine"] for row in found["rows"]] == expected.summary().cosine.tolist()
-    assert (found["rank"], found["kept"], found["condition"]) == (expected.rank, expected.kept, expected.condition)
+    assert (found["rank"], found["kept"], found["condition"]) == (
+        expected.rank,
+        expected.kept,
+        expected.condition,
+    )
 
 
 def test_auto_chooses_the_numbers_and_the_recipe_names_them(run, files, pair, tmp_path):
     out = run("invert", *files, "--anchors", 40, "--method", "whitened", "--auto", "--recipe", "recipe.json")
-    expected = invert_pair(pair, select_anchors(pair.source, 40), InversionSpec(method="whitened", tuned=True))
+    expected = invert_pair(
+        pair, select_anchors(pair.source, 40), InversionSpec(method="whitened", tuned=True)
+    )
     assert short(float(expected.scores[expected.spec.title])) in out
     assert expected.spec.settings() in out
     recipe = json.loads((tmp_path / "recipe.json").read_text())
@@ -40,9 +46,24 @@ def test_auto_chooses_the_numbers_and_the_recipe_names_them(run, files, pair, tm
 
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
 def test_numbers_and_rows_are_those_of_the_function(run, files, pair, tmp_path, method):
-    options = ["--method", method, "--delta", 0.5, "--omega", 3, "--ridge", 0.2, "--route", "backward", "--pruning-state", 4]
+    options = [
+        "--method",
+        method,
+        "--delta",
+        0.5,
+        "--omega",
+        3,
+        "--ridge",
+        0.2,
+        "--route",
+        "backward",
+        "--pruning-state",
+        4,
+    ]
     out = run("invert", *files, "--anchors", 40, *options, "-o", "found.npz", "--recipe", "recipe.json")
-    expected = invert_pair(pair, select_anchors(pair.source, 40), InversionSpec("backward", method, 3, 0.5, 0.2, 4))
+    expected = invert_pair(
+        pair, select_anchors(pair.source, 40), InversionSpec("backward", method, 3, 0.5, 0.2, 4)
+    )
     lines = [line for line in out.splitlines() if line.startswith("  ")][1:]
     assert len(lines) == len(expected.scores)
     for line, (way, score) in zip(lines, expected.scores.items(), strict=True):

@@ -26,7 +26,9 @@ def begun(monkeypatch, tmp_path):
 
 
 def options(**changed):
-    return argparse.Namespace(**{"scheduler": "tcp://somewhere:8786", "local_if_lost": False, "quiet": True} | changed)
+    return argparse.Namespace(
+        **{"scheduler": "tcp://somewhere:8786", "local_if_lost": False, "quiet": True} | changed
+    )
 
 
 def test_without_the_option_it_is_an_error(begun):

@@ -1,4 +1,6 @@
-"""Spaces by every name that they have, anchors by number, file and id; what is none is told with what it may have been."""
+"""Spaces by every name that they have, anchors by number, file and id; what is none is told with what it
+may have been.
+"""
 
 import json
 

@@ -14,14 +14,27 @@ from relcore.spaces.space import LatentSpace
 def test_a_space_survives_every_format(tmp_path, suffix):
     rng = np.random.default_rng(0)
     ids = ["a", "b, c", "1", "für", "NA"]
-    space = LatentSpace(rng.normal(size=(5, 3)), ids, name="made", labels=["x", "", "y", "x", "y"], counts=[5, 4, 3, 2, 0])
+    space = LatentSpace(
+        rng.normal(size=(5, 3)), ids, name="made", labels=["x", "", "y", "x", "y"], counts=[5, 4, 3, 2, 0]
+    )
     write_space(space, tmp_path / f"made{suffix}")
     again = load_space(tmp_path / f"made{suffix}")
     assert (again.digest, again.name) == (space.digest, "made")
 
 
 def test_the_file_is_the_relative_space(run, files, tmp_path):
-    out = run("project", "first.npz", "--anchors", 7, "--strategy", "farthest-point", "--random-state", 3, "-o", "relative.npz")
+    out = run(
+        "project",
+        "first.npz",
+        "--anchors",
+        7,
+        "--strategy",
+        "farthest-point",
+        "--random-state",
+        3,
+        "-o",
+        "relative.npz",
+    )
     space = load_space("first.npz")
     anchors = select_anchors(space, 7, "farthest-point", random_state=3)
     expected = RelativeProjection().fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)
@@ -32,7 +45,17 @@ def test_the_file_is_the_relative_space(run, files, tmp_path):
 
 
 def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files, tmp_path):
-    run("project", "second.npz", "--anchors", 20, "--save-anchors", "anchors.txt", "-o", "two.parquet", "--whiten")
+    run(
+        "project",
+        "second.npz",
+        "--anchors",
+        20,
+        "--save-anchors",
+        "anchors.txt",
+        "-o",
+        "two.parquet",
+        "--whiten",
+    )
     chosen = [one for one in (tmp_path / "anchors.txt").read_text().split() if one != "x"]
     run("project", "first.npz", "--anchors", ",".join(chosen), "-o", "one.npz", "--whiten")
     run("project", "second.npz", "--anchors", ",".join(chosen), "-o", "two.npz", "--whiten")
@@ -46,9 +69,15 @@ def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "out.txt"], "expected a name that ends in one of '.npz', '.safetensors', '.parquet', got '.txt'"),
+        (
+            ["-o", "out.txt"],
+            "expected a name that ends in one of '.npz', '.safetensors', '.parquet', got '.txt'",
+        ),
         (["-o", "gone/out.npz"], "expected an existing folder, got 'gone'; create it or choose another"),
-        (["-o", "out.npz", "--whiten", "--similarity", "l1"], "--whiten: expected the similarity 'cosine', got 'l1'"),
+        (
+            ["-o", "out.npz", "--whiten", "--similarity", "l1"],
+            "--whiten: expected the similarity 'cosine', got 'l1'",
+        ),
         (["-o", "out.npz", "--whiten", "--ridge", "0"], "ridge: expected a number above 0, got 0"),
         (["-o", "out.npz", "--anchors", "0"], "anchors: expected at least one id, got none"),
     ],

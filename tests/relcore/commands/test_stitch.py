@@ -46,7 +46,16 @@ def test_options_reach_the_spec_and_the_printed_numbers_are_those_of_the_page(ru
     out = run("stitch", *files, *options)
     settings = MethodSettings(False, 0.3, 2, 0.7, 2)
     spec = StitchSpec(
-        ("relative", "irp-ridge"), "logistic", (0, 1, 2), 15, "k-means", (), 0.3, (), ("red", "green", "blue"), settings
+        ("relative", "irp-ridge"),
+        "logistic",
+        (0, 1, 2),
+        15,
+        "k-means",
+        (),
+        0.3,
+        (),
+        ("red", "green", "blue"),
+        settings,
     )
     expected = stitch_matrix(spaces, spec)
     for row in printed_summary(expected).itertuples(index=False):
@@ -88,7 +97,8 @@ def test_rows_that_networks_held_out_are_tested_on(rng):
     made = [LatentSpace(rng.normal(size=(50, 4)), ids, name=name, labels=["a", "b"] * 25) for name in "xy"]
     dataset = DatasetSpec("digits")
     specs = [
-        encoding_spec(dataset, SmallVision(name), "", f"{number}" * 16, name) for number, name in enumerate(("mlp", "cnn"))
+        encoding_spec(dataset, SmallVision(name), "", f"{number}" * 16, name)
+        for number, name in enumerate(("mlp", "cnn"))
     ]
     shared = share_rows(made)
     options = Namespace(
@@ -107,8 +117,14 @@ def test_rows_that_networks_held_out_are_tested_on(rng):
         anchors=None,
     )
     found = stitch.spec_of(options, specs, made, shared)
-    assert found.test_ids == held_out_ids(specs, made, shared.ids) == tuple(f"d{row}" for row in held_out_rows(50))
-    assert stitch.spec_of(options, [SpaceSpec("file", "x"), SpaceSpec("file", "y")], made, shared).test_ids == ()
+    assert (
+        found.test_ids
+        == held_out_ids(specs, made, shared.ids)
+        == tuple(f"d{row}" for row in held_out_rows(50))
+    )
+    assert (
+        stitch.spec_of(options, [SpaceSpec("file", "x"), SpaceSpec("file", "y")], made, shared).test_ids == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,11 +136,20 @@ def test_rows_that_networks_held_out_are_tested_on(rng):
         (["first.npz", "second.npz", "--metric", "mae"], "--metric: expected one of accuracy, f1, got 'mae'"),
         (["first.npz", "second.npz", "--order", "red,blue"], "order: expected each of the labels once"),
         (["first.npz", "second.npz", "--states", "0"], "--states: expected 1 or more, got 0"),
-        (["first.npz", "second.npz", "--test-fraction", "0"], "--test-fraction: expected a share above 0 and below 1, got 0;"),
-        (["first.npz", "second.npz", "--test-fraction", "1"], "--test-fraction: expected a share above 0 and below 1, got 1;"),
+        (
+            ["first.npz", "second.npz", "--test-fraction", "0"],
+            "--test-fraction: expected a share above 0 and below 1, got 0;",
+        ),
+        (
+            ["first.npz", "second.npz", "--test-fraction", "1"],
+            "--test-fraction: expected a share above 0 and below 1, got 1;",
+        ),
         (["first.npz", "second.npz", "--anchors", "500"], "n_anchors: expected at most"),
         (["first.npz", "word2vec-novels"], "expected rows that all encoders share"),
-        (["first.npz", "second.npz", "--spec", "gone.json"], "expected the settings of a stitching as a .json file"),
+        (
+            ["first.npz", "second.npz", "--spec", "gone.json"],
+            "expected the settings of a stitching as a .json file",
+        ),
     ],
 )
 def test_wrong_options_are_one_line(refuse, files, arguments, message):

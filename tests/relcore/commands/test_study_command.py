@@ -38,7 +38,19 @@ def test_the_list_has_every_study_with_its_options(run):
 
 def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     found = json.loads(
-        run("study", "toy", "--grid", "n_runs=3", "--grid", "kinds=a,b", "-o", "runs.csv", "--recipe", "r.json", "--json")
+        run(
+            "study",
+            "toy",
+            "--grid",
+            "n_runs=3",
+            "--grid",
+            "kinds=a,b",
+            "-o",
+            "runs.csv",
+            "--recipe",
+            "r.json",
+            "--json",
+        )
     )
     spec = StudySpec.of(Toy(), {"n_runs": 3, "kinds": ("a", "b")})
     assert found["study"] == spec.to_json()
@@ -51,7 +63,10 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     assert "Pearson" in told
     assert "on a line" not in told
     all_done = run("study", "toy", "--grid", "n_runs=6").splitlines()
-    assert all_done[:2] == ["Toy: 6 of 6 runs are done.", "Twice a number is on a line: r = 1.00 (95 %: 1.00 to 1.00)."]
+    assert all_done[:2] == [
+        "Toy: 6 of 6 runs are done.",
+        "Twice a number is on a line: r = 1.00 (95 %: 1.00 to 1.00).",
+    ]
     run("figure", "r.json", "-o", "again.csv")
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
@@ -96,7 +111,9 @@ def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, one_engine, toy, own_store, tmp_path):
+def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
+    run, one_engine, toy, own_store, tmp_path
+):
     """As in a terminal, where every process of the command hears it."""
     log = tmp_path / "log"
     command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]
@@ -108,7 +125,9 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, 
     )
     arguments = [sys.executable, "-c", script, *command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        arguments, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         until(lambda: process.poll() is not None or (log.exists() and len(log.read_text().splitlines()) >= 4))
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)

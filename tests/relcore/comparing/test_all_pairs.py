@@ -38,7 +38,9 @@ def rotation(rng):
 
 @pytest.fixture
 def spaces(rng, make_space, vectors, rotation):
-    """A space, one noisy and rotated, one of another width, one unrelated; the second with its rows in another order."""
+    """A space, one noisy and rotated, one of another width, one unrelated; the second with its rows in
+    another order.
+    """
     order = rng.permutation(N)
     noisy = (vectors @ rotation + 0.4 * rng.normal(size=(N, D)))[order]
     wide = np.c_[vectors, 0.5 * rng.normal(size=(N, 5))]
@@ -59,7 +61,11 @@ def one_pair(metric, source, target, **settings):
         return mean_cosine(rows.source, rows.target)
     if metric == "mutual knn":
         return jaccard(
-            pair.source.vectors, pair.target.vectors, 7, "mutual", queries=held_out(pair).queries(settings.get("n_queries"))
+            pair.source.vectors,
+            pair.target.vectors,
+            7,
+            "mutual",
+            queries=held_out(pair).queries(settings.get("n_queries")),
         )
     return linear_cka(pair.source.vectors, pair.target.vectors, debiased=metric == "debiased cka")
 
@@ -84,7 +90,9 @@ def test_unrelated_spaces_are_as_alike_as_chance_has_it(spaces, metric):
 @pytest.mark.parametrize("metric", METRICS)
 def test_each_number_is_that_of_the_function_for_the_pair(spaces, metric, n_queries):
     projection = ProjectionSpec("angular", center=False)
-    shared = spaces[2].take(np.arange(40, N), "part")  # shares only some rows with the others, where nothing can be kept
+    shared = spaces[2].take(
+        np.arange(40, N), "part"
+    )  # shares only some rows with the others, where nothing can be kept
     spaces = [*spaces, shared] if metric != "relative cosine" else spaces
     found = similarity_matrix(spaces, metric, ANCHORS, projection, k=7, n_queries=n_queries)
     for i in range(len(spaces)):
@@ -94,7 +102,9 @@ def test_each_number_is_that_of_the_function_for_the_pair(spaces, metric, n_quer
             expected = one_pair(metric, *pair, projection=projection, n_queries=n_queries)
             score = found.scores[i][j]
             assert score == pytest.approx(float(expected), abs=1e-6)
-            assert (score.null.low, score.null.high) == pytest.approx((expected.null.low, expected.null.high), abs=1e-6)
+            assert (score.null.low, score.null.high) == pytest.approx(
+                (expected.null.low, expected.null.high), abs=1e-6
+            )
             assert (score.k, score.n, score.n_queries) == (expected.k, expected.n, expected.n_queries)
             assert found.scores[j][i] is score
 
@@ -129,7 +139,10 @@ def test_grouping_puts_alike_spaces_side_by_side_and_changes_no_score(make_space
     parts = {"a1": vectors, "b1": others, "a2": vectors @ rotation, "b2": others + 0.1 * vectors}
     found = similarity_matrix([make_space(rows, name=name) for name, rows in parts.items()], "cka")
     grouped = found.grouped()
-    assert {frozenset(grouped.names[:2]), frozenset(grouped.names[2:])} == {frozenset(("a1", "a2")), frozenset(("b1", "b2"))}
+    assert {frozenset(grouped.names[:2]), frozenset(grouped.names[2:])} == {
+        frozenset(("a1", "a2")),
+        frozenset(("b1", "b2")),
+    }
     for i, first in enumerate(grouped.names):
         for j, second in enumerate(grouped.names):
             assert grouped.scores[i][j] is found.scores[found.names.index(first)][found.names.index(second)]
@@ -181,7 +194,9 @@ def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_spa
     """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
     above_own = above_best = 0
     for draw in range(20):
-        spaces = [make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)]
+        spaces = [
+            make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)
+        ]
         found = similarity_matrix(spaces, metric, ANCHORS[:4], k=5)
         score = found.best[2]
         above_own += score > score.null.high
@@ -193,7 +208,11 @@ def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_spa
 def test_alike_spaces_are_beyond_the_best_by_chance(spaces):
     found = similarity_matrix(spaces, "cka")
     assert found.best[:2] == ("first", "wide")
-    assert found.best[2] > found.best_chance.high > max(score.null.high for row in found.scores for score in row) / 1.5
+    assert (
+        found.best[2]
+        > found.best_chance.high
+        > max(score.null.high for row in found.scores for score in row) / 1.5
+    )
     assert records.from_json(PairScores, records.to_json(found)).best_chance == found.best_chance
     assert found.grouped().best_chance == found.best_chance
 
@@ -213,7 +232,11 @@ def test_results_of_older_versions_have_no_best(spaces):
     ("n", "settings", "message"),
     [
         (1, {}, "expected at least two to compare, got 1"),
-        (2, {"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
+        (
+            2,
+            {"metric": "cosine"},
+            "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'",
+        ),
         (2, {"metric": "relative cosine"}, "anchors: expected at least one id, got none"),
         (2, {"metric": "relative cosine", "anchors": ("r1", "r1")}, "'r1' more than once"),
     ],
@@ -227,4 +250,6 @@ def test_more_spaces_rows_and_queries_are_estimated_to_take_longer(spaces):
     for metric in METRICS:
         task = AllPairs(metric, ANCHORS)
         assert task.seconds(spaces) > task.seconds(spaces[:2]) > 0
-    assert AllPairs("mutual knn", n_queries=150).seconds(spaces) > AllPairs("mutual knn", n_queries=10).seconds(spaces)
+    assert AllPairs("mutual knn", n_queries=150).seconds(spaces) > AllPairs(
+        "mutual knn", n_queries=10
+    ).seconds(spaces)

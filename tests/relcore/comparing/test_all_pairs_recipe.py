@@ -1,4 +1,6 @@
-"""The heat map of pairs comes back from its recipe with the same numbers, and from a wrong recipe with one line."""
+"""The heat map of pairs comes back from its recipe with the same numbers, and from a wrong recipe with one
+line.
+"""
 
 import json
 
@@ -13,7 +15,10 @@ from relcore.scores.comparison import ProjectionSpec
 
 SETTINGS = {
     "cka": {},
-    "relative cosine": {"anchors": ("w3", "w9", "w27"), "projection": ProjectionSpec("angular", center=False)},
+    "relative cosine": {
+        "anchors": ("w3", "w9", "w27"),
+        "projection": ProjectionSpec("angular", center=False),
+    },
     "mutual knn": {"k": 5, "n_queries": 30},
 }
 
@@ -57,7 +62,10 @@ def test_a_recipe_holds_what_its_metric_needs_and_grouping_moves_the_alike_toget
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
+        (
+            {"metric": "cosine"},
+            "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'",
+        ),
         ({"spaces": []}, "spaces: expected at least two to compare, got 0"),
         ({"spaces": "all"}, "recipe of all-pairs: spaces: expected a list, got 'all'"),
         ({"digests": ["0" * 32]}, "expected 3 digests, one per space, got 1"),

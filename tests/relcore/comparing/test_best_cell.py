@@ -31,17 +31,22 @@ def test_it_is_the_best_mean_cosine_over_random_partners(true, rng):
     null = chance_of(true, found, n_permutations=2000)
     orders = [rng.permutation(M) for _ in range(2000)]
     best = [max(np.mean(np.sum(cell * true[order], axis=1)) for cell in found) for order in orders]
-    # Two means of 2,000 draws with this deviation differ by a normal of √2 standard errors; quantiles by about three.
+    # Two means of 2,000 draws with this deviation differ by a normal of √2 standard errors; quantiles by
+    # about three.
     error = np.std(best) / np.sqrt(2000)
     assert null.mean == pytest.approx(np.mean(best), abs=4 * np.sqrt(2) * error)
-    assert [null.low, null.high] == pytest.approx(np.quantile(best, [0.025, 0.975]), abs=12 * np.sqrt(2) * error)
+    assert [null.low, null.high] == pytest.approx(
+        np.quantile(best, [0.025, 0.975]), abs=12 * np.sqrt(2) * error
+    )
     assert null.n_permutations == 2000
 
 
 def test_cells_that_agree_count_as_one(true, rng):
     (one,) = cells(rng, 1)
     seven, single = chance_of(true, [one] * 7), chance_of(true, [one])
-    assert [seven.low, seven.mean, seven.high] == pytest.approx([single.low, single.mean, single.high], abs=1e-6)
+    assert [seven.low, seven.mean, seven.high] == pytest.approx(
+        [single.low, single.mean, single.high], abs=1e-6
+    )
 
 
 def test_no_row_keeps_its_own_partner(true):

@@ -33,7 +33,9 @@ def test_the_term_is_that_of_the_texts_of_the_cluster_not_the_most_frequent_one(
 def test_texts_that_are_all_alike_name_nothing(islands):
     coordinates, _ = islands
     space = LatentSpace(np.c_[coordinates, np.ones(400)], [f"row/{i}" for i in range(400)])
-    found = named_clusters(space, np.arange(400), coordinates, lambda asked: ["one and the same text"] * len(asked))
+    found = named_clusters(
+        space, np.arange(400), coordinates, lambda asked: ["one and the same text"] * len(asked)
+    )
     assert set(found.names) == {""}
     assert set(found.numbers) == {-1}
 

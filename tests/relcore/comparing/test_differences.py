@@ -1,4 +1,6 @@
-"""A class whose rows were shuffled comes first; noise alone moves nothing; the figure goes to JSON and back."""
+"""A class whose rows were shuffled comes first; noise alone moves nothing; the figure goes to JSON and
+back.
+"""
 
 import dataclasses
 import json
@@ -33,12 +35,16 @@ def classes_of_unequal_density(rng, sizes=SIZES, d=8):
     centres = 4 * rng.normal(size=(len(sizes), d))
     widths = np.linspace(1.2, 0.6, len(sizes))
     number = np.repeat(np.arange(len(sizes)), sizes)
-    return (centres[number] + widths[number, None] * rng.normal(size=(len(labels), d))).astype(np.float32), labels
+    return (centres[number] + widths[number, None] * rng.normal(size=(len(labels), d))).astype(
+        np.float32
+    ), labels
 
 
 def spaces_of(source, target, labels):
     ids = [f"r{row}" for row in range(len(source))]
-    return LatentSpace(source, ids, name="s", labels=labels), LatentSpace(target, ids, name="t", labels=labels)
+    return LatentSpace(source, ids, name="s", labels=labels), LatentSpace(
+        target, ids, name="t", labels=labels
+    )
 
 
 def noisy(rng, X, noise=0.25):
@@ -87,14 +93,18 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize(
     ("form", "side"),
-    [("absolute", 1), *(pytest.param(form, side, marks=SLOW) for form in ("relative", "whitened") for side in (0, 1))],
+    [
+        ("absolute", 1),
+        *(pytest.param(form, side, marks=SLOW) for form in ("relative", "whitened") for side in (0, 1)),
+    ],
 )
 def test_noise_alone_moves_no_class(form, side):
-    """40 draws of one space twice, one of them with noise. At p < .05 two are expected to have a finding; 7 or more come once
-    in 300 times.
+    """40 draws of one space twice, one of them with noise. At p < .05 two are expected to have a finding; 7
+    or more come once in 300 times.
 
-    Test data have what misleads: classes of unequal size and density. A test of the agreement itself takes the densest class
-    for moved in nearly every draw, because the same noise costs dense classes more neighbours.
+    Test data have what misleads: classes of unequal size and density. A test of the agreement itself takes
+    the densest class for moved in nearly every draw, because the same noise costs dense classes more
+    neighbours.
     """
     corrected, naive = 0, 0
     for draw in range(40):
@@ -161,7 +171,8 @@ def test_half_of_the_queries_are_shared_among_the_groups_and_one_more_row_replac
     counts = np.bincount(groups[chosen] + 1)
     assert counts[1] == 6
     assert counts[2] == 50
-    # 194 remain: 50 of group 2 at once, and 194 of the 2,450 others, 500 of them without a group; three standard deviations
+    # 194 remain: 50 of group 2 at once, and 194 of the 2,450 others, 500 of them without a group; three
+    # standard deviations
     assert abs(counts[0] - 194 * 500 / 2450) < 3 * np.sqrt(194 * 500 / 2450)
     assert queries_of_groups(groups, ids, len(groups)).tolist() == list(range(len(groups)))
     assert len(queries_of_groups(np.arange(len(groups)), ids, 40)) == 40  # more groups than queries

@@ -1,4 +1,6 @@
-"""Layer by layer: each cell is that of the functions for all pairs, and the best cell knows what chance would give."""
+"""Layer by layer: each cell is that of the functions for all pairs, and the best cell knows what chance
+would give.
+"""
 
 import json
 
@@ -43,11 +45,15 @@ def similarity_matrix(spaces, metric="cka", anchors=(), **settings):
 
 
 def layer_scores(spaces, rows, columns, metric="cka", anchors=(), **settings):
-    return LayerPairs(metric, tuple(anchors), rows=tuple(rows), columns=tuple(columns), **settings).run(spaces)
+    return LayerPairs(metric, tuple(anchors), rows=tuple(rows), columns=tuple(columns), **settings).run(
+        spaces
+    )
 
 
 def layers_of(rng, n=N, classes=2):
-    """Three layers: the first two dimensions of each hold the classes, and each layer adds a little to the one before."""
+    """Three layers: the first two dimensions of each hold the classes, and each layer adds a little to the
+    one before.
+    """
     labels = rng.integers(classes, size=n)
     first = rng.normal(size=(n, D)) + 3 * np.eye(D)[labels]
     made = [first]
@@ -104,7 +110,8 @@ def test_of_a_turned_copy_the_same_layer_is_the_most_alike(rotated, metric):
 
 def test_a_turned_copy_is_stitched_without_loss(rotated):
     found = layer_accuracy(stitch_matrix(rotated, STITCHING), ROWS, COLUMNS)
-    # Rotation leaves relative rows as they are up to float32: not one of the about 48 held-out rows may change, .021 each.
+    # Rotation leaves relative rows as they are up to float32: not one of the about 48 held-out rows may
+    # change, .021 each.
     np.testing.assert_allclose(np.diag(found.values), found.own, atol=0.02)
     assert found.values[found.best] > found.best_chance.high
 
@@ -145,7 +152,9 @@ def test_a_model_against_itself_leaves_its_diagonal_out(rotated):
 
 @pytest.mark.parametrize(("rows", "columns"), [([], [1]), ([0, 0], [1]), ([0], [6]), ([0], [0])])
 def test_a_rectangle_that_is_none_is_refused(rotated, rows, columns):
-    with pytest.raises(SpaceError, match=r"expected (distinct numbers of the 6 spaces|at least two different spaces)"):
+    with pytest.raises(
+        SpaceError, match=r"expected (distinct numbers of the 6 spaces|at least two different spaces)"
+    ):
         layer_scores(rotated, rows, columns)
 
 
@@ -171,7 +180,11 @@ def test_the_job_keeps_what_the_function_finds(rotated, tmp_path):
 
 def spec_of(encoder, output, dataset="digits"):
     return encoding_spec(
-        DatasetSpec(dataset), encoder, output, f"{encoder} {output} {dataset}", f"{encoder.title} {output} · {dataset}"
+        DatasetSpec(dataset),
+        encoder,
+        output,
+        f"{encoder} {output} {dataset}",
+        f"{encoder.title} {output} · {dataset}",
     )
 
 
@@ -206,7 +219,9 @@ def test_the_recipe_draws_it_again(files, metric):
     assert again.recipe == drawn.recipe
     table = again.table()
     assert len(table) == 9
-    assert {"best_low", "best_high", "accuracy", "not_stitched", "accuracy_chance", "held_out_rows"} <= set(table)
+    assert {"best_low", "best_high", "accuracy", "not_stitched", "accuracy_chance", "held_out_rows"} <= set(
+        table
+    )
     assert b"<svg" in drawn.bytes("svg")
     assert drawn.bytes("pdf").startswith(b"%PDF")
     assert len(drawn.interactive(LIGHT).data) == 4  # two heat maps and their invisible points
@@ -235,7 +250,12 @@ def test_a_changed_space_is_not_drawn_silently(files, rotated):
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(files, change, message):
-    recipe = {"figure": "layers", "spaces": [spec.to_json() for spec in files], "rows": ROWS, "columns": COLUMNS}
+    recipe = {
+        "figure": "layers",
+        "spaces": [spec.to_json() for spec in files],
+        "rows": ROWS,
+        "columns": COLUMNS,
+    }
     with pytest.raises(SpaceError, match=message):
         exportable(recipe | change)
 
@@ -252,7 +272,9 @@ def test_the_sentences_say_what_chance_would_give(rotated):
 
 def test_names_are_as_short_as_they_are_clear(make_space, rng):
     spaces = [
-        make_space(rng.normal(size=(40, 4)), name=f"{m} layer {i} · wikipedia") for m in ("MiniLM", "Bert") for i in (2, 4)
+        make_space(rng.normal(size=(40, 4)), name=f"{m} layer {i} · wikipedia")
+        for m in ("MiniLM", "Bert")
+        for i in (2, 4)
     ]
     data = layer_matrices(layer_scores(spaces, [0, 1], [2, 3]))
     assert (data.row_title, data.column_title) == ("MiniLM layer", "Bert layer")

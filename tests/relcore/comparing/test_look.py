@@ -1,4 +1,6 @@
-"""The look of the maps on the screen is in the recipe of their figure, and the figure that it draws is the screen's."""
+"""The look of the maps on the screen is in the recipe of their figure, and the figure that it draws is the
+screen's.
+"""
 
 import dataclasses
 import json
@@ -22,10 +24,21 @@ def recipe(tmp_path, rng):
     vectors = rng.normal(size=(120, 5)) + np.repeat(np.eye(3, 5) * 9, 40, axis=0)
     np.save(tmp_path / "a.npy", vectors)
     np.save(tmp_path / "b.npy", vectors + 0.1 * rng.normal(size=vectors.shape))
-    lines = [f"r{i},{'abc'[i // 40]},{1900 + i},text of the {('river', 'engine', 'violin')[i // 40]}" for i in range(120)]
+    lines = [
+        f"r{i},{'abc'[i // 40]},{1900 + i},text of the {('river', 'engine', 'violin')[i // 40]}"
+        for i in range(120)
+    ]
     (tmp_path / "meta.csv").write_text("\n".join(["code,genre,year,text", *lines]) + "\n")
-    columns = {"metadata": str(tmp_path / "meta.csv"), "id_column": "code", "text_column": "text", "label_column": "genre"}
-    ends = [SpaceSpec("file", str(tmp_path / f"{name}.npy"), options=tuple(sorted(columns.items()))) for name in "ab"]
+    columns = {
+        "metadata": str(tmp_path / "meta.csv"),
+        "id_column": "code",
+        "text_column": "text",
+        "label_column": "genre",
+    }
+    ends = [
+        SpaceSpec("file", str(tmp_path / f"{name}.npy"), options=tuple(sorted(columns.items())))
+        for name in "ab"
+    ]
     view = ViewSpec((), everything=True, color_by="labels")
     return Panes(*ends, ("r0", "r50", "r100"), view=view, reduction=ReductionSpec(fit="first"))
 
@@ -51,7 +64,9 @@ def test_both_renderers_have_the_names_the_hidden_classes_and_the_bar(recipe):
     shown = dataclasses.replace(recipe, look=MapLook(hidden=("b",), second="column:year")).draw()
     figure = shown.interactive(LIGHT)
     assert {trace.name for trace in figure.data if trace.showlegend} == {"a", "c"}
-    assert "Right: year" in [trace.marker.colorbar.title.text for trace in figure.data if trace.marker.showscale]
+    assert "Right: year" in [
+        trace.marker.colorbar.title.text for trace in figure.data if trace.marker.showscale
+    ]
     texts = " ".join(note.text for note in figure.layout.annotations)
     assert texts.count("<b>a</b>") == 4  # classes at the left, and their names as clusters at the right
     assert "<b>b</b>" not in texts

@@ -88,13 +88,22 @@ def test_colours_of_ones_own_follow_the_ids(spaces):
         ({"anchors": True}, "anchors: expected a list of ids, or how many, got True"),
         ({"anchors": 2.5}, "anchors: expected a list of ids, or how many, got 2.5"),
         ({"anchors": 5, "panes": "relative"}, "panes: expected a list of representations, got 'relative'"),
-        ({"anchors": 5, "color_by": 3}, "color_by: expected a name, or one value per row of the source, got 3"),
+        (
+            {"anchors": 5, "color_by": 3},
+            "color_by: expected a name, or one value per row of the source, got 3",
+        ),
         ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of absolute, relative"),
-        ({"anchors": 5, "panes": ["absolute", "relative", "whitened"]}, "panes: expected one or two representations, got 3"),
+        (
+            {"anchors": 5, "panes": ["absolute", "relative", "whitened"]},
+            "panes: expected one or two representations, got 3",
+        ),
         ({"anchors": (), "panes": ["relative"]}, "expected at least one for the relative panes"),
         ({"anchors": 5, "color_by": "taste"}, "color_by"),
         ({"anchors": 5, "color_by": "labels"}, "has no labels"),
-        ({"anchors": 5, "color_by": [1, 2]}, "color_by: expected 60 values, one per row of the source, got 2"),
+        (
+            {"anchors": 5, "color_by": [1, 2]},
+            "color_by: expected 60 values, one per row of the source, got 2",
+        ),
     ],
 )
 def test_wrong_settings_are_errors_in_plain_words(spaces, settings, match):

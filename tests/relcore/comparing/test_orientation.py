@@ -29,7 +29,10 @@ def pair(d_target=8, n=200):
     vectors = RNG.normal(size=(n, 8)) @ np.diag(np.linspace(3, 1, 8))
     ids = np.array([f"r{i}" for i in range(n)], dtype=object)
     other = vectors @ np.linalg.qr(RNG.normal(size=(8, 8)))[0] @ np.eye(8, d_target)
-    return match(LatentSpace(vectors.astype(np.float32), ids, name="a"), LatentSpace(other.astype(np.float32), ids, name="b"))
+    return match(
+        LatentSpace(vectors.astype(np.float32), ids, name="a"),
+        LatentSpace(other.astype(np.float32), ids, name="b"),
+    )
 
 
 @pytest.mark.parametrize("mirror", [False, True])
@@ -55,14 +58,20 @@ def test_even_an_unrelated_map_is_only_turned_or_mirrored():
 
 def test_both_spaces_on_one_map_get_one_turn_and_maps_fitted_apart_one_each():
     maps = [REFERENCE @ turned(100), REFERENCE @ turned(20, mirror=True)]
-    together, note = orient_pairs({"relative": (maps, "UMAP")}, REFERENCE, pair(), ReductionSpec(fit="first"))["relative"]
+    together, note = orient_pairs(
+        {"relative": (maps, "UMAP")}, REFERENCE, pair(), ReductionSpec(fit="first")
+    )["relative"]
     assert note == f"UMAP, {NOTE}"
     np.testing.assert_allclose(together[0], REFERENCE, atol=1e-5)
     np.testing.assert_allclose(together[1], maps[1] @ turned(-100), atol=1e-5)
-    apart, _ = orient_pairs({"relative": (maps, "UMAP")}, REFERENCE, pair(), ReductionSpec(fit="apart"))["relative"]
+    apart, _ = orient_pairs({"relative": (maps, "UMAP")}, REFERENCE, pair(), ReductionSpec(fit="apart"))[
+        "relative"
+    ]
     for one in apart:
         np.testing.assert_allclose(one, REFERENCE, atol=1e-5)
-    wide = orient_pairs({"absolute": (maps, "PCA")}, REFERENCE, pair(d_target=6), ReductionSpec(fit="first"))["absolute"][0]
+    wide = orient_pairs({"absolute": (maps, "PCA")}, REFERENCE, pair(d_target=6), ReductionSpec(fit="first"))[
+        "absolute"
+    ][0]
     np.testing.assert_allclose(wide[1], REFERENCE, atol=1e-5)  # of different widths they cannot be on one map
 
 
@@ -84,7 +93,10 @@ def test_one_more_anchor_neither_mirrors_nor_turns_the_relative_map():
         maps = reduce_spaces(represent(spaces, "relative", ids[:n], ProjectionSpec()), spec)
         found[False].append(maps[0])
         found[True].append(orient_pairs({"relative": (maps, "")}, reference, spaces, spec)["relative"][0][0])
-    mirrored = {how: sum(np.linalg.det(turn_onto(new, old)) < 0 for old, new in pairwise(maps)) for how, maps in found.items()}
+    mirrored = {
+        how: sum(np.linalg.det(turn_onto(new, old)) < 0 for old, new in pairwise(maps))
+        for how, maps in found.items()
+    }
     assert mirrored[False] > 0  # else this shows nothing
     assert mirrored[True] == 0
 
@@ -92,7 +104,9 @@ def test_one_more_anchor_neither_mirrors_nor_turns_the_relative_map():
 def test_a_recipe_draws_the_orientation_again_and_an_earlier_one_does_not():
     spaces = pair()
     specs = SpaceSpec("file", "a.npy"), SpaceSpec("file", "b.npy")
-    recipe = Panes(*specs, tuple(f"r{i}" for i in range(30)), view=ViewSpec((), everything=True), oriented=True)
+    recipe = Panes(
+        *specs, tuple(f"r{i}" for i in range(30)), view=ViewSpec((), everything=True), oriented=True
+    )
     assert recipe.to_json()["oriented"] is True
     assert "oriented" not in replace(recipe, oriented=False).to_json()
     drawn, as_computed = (comparison_scene(recipe, spaces, oriented) for oriented in (True, False))
@@ -107,6 +121,8 @@ def test_alignment_is_a_step_after_the_maps():
     spaces, spec = pair(), ReductionSpec(align=True)
     matrices = [spaces.source.vectors, spaces.target.vectors]
     for once, later in zip(
-        reduce_spaces(matrices, spec), aligned(reduce_spaces(matrices, replace(spec, align=False)), spec), strict=True
+        reduce_spaces(matrices, spec),
+        aligned(reduce_spaces(matrices, replace(spec, align=False)), spec),
+        strict=True,
     ):
         np.testing.assert_array_equal(once, later)

@@ -23,7 +23,9 @@ def scores():
     first, low = score(0.84), score(0.021, (0.02, 0.01, 0.03), interval=(0.01, 0.04), n_queries=300)
     itself, why = score(1.0), "they share no ids"
     rows = ((itself, first, None), (first, itself, low), (None, low, itself))
-    return PairScores(("cnn", "<vit>", "$words$"), "mutual knn", rows, (("", "", why), ("", "", ""), (why, "", "")))
+    return PairScores(
+        ("cnn", "<vit>", "$words$"), "mutual knn", rows, (("", "", why), ("", "", ""), (why, "", ""))
+    )
 
 
 def many(n):
@@ -36,15 +38,23 @@ def test_a_cell_says_number_chance_and_rows_or_the_reason(scores):
     np.testing.assert_array_equal(panel.values, [[1, 0.84, NAN], [0.84, 1, 0.021], [NAN, 0.021, 1]])
     assert panel.missing == [(0, 2), (2, 0)]
     assert (panel.text(0, 1), panel.text(0, 2), panel.text(1, 1)) == (".84\nchance .10", "", "1.00")
-    assert panel.explain(1, 0) == f"{scores.title}: .840\nchance level: .100, 95 % band .080 … .120\nn: 900 rows"
-    told = ".021 (.010 … .040, sampled)", "chance level: .020, 95 % band .010 … .030", "n: 300 of 900 rows as queries"
+    assert (
+        panel.explain(1, 0) == f"{scores.title}: .840\nchance level: .100, 95 % band .080 … .120\nn: 900 rows"
+    )
+    told = (
+        ".021 (.010 … .040, sampled)",
+        "chance level: .020, 95 % band .010 … .030",
+        "n: 300 of 900 rows as queries",
+    )
     assert panel.explain(1, 2).partition(": ")[2] == "\n".join(told)
     assert panel.explain(0, 2) == "they share no ids"
 
 
 @pytest.mark.parametrize(("n", "number", "chance"), [(4, True, True), (14, True, False), (60, False, False)])
 def test_small_cells_keep_what_has_room(n, number, chance):
-    told = "".join(note.text for note in matrices_figure(pair_matrices(many(n)), width=760).layout.annotations)
+    told = "".join(
+        note.text for note in matrices_figure(pair_matrices(many(n)), width=760).layout.annotations
+    )
     assert (".50" in told, "chance .10" in told) == (number, chance)
 
 
@@ -83,7 +93,9 @@ def test_print_has_numbers_chance_and_hatches_and_stays_inside(scores, width):
     assert figure.get_figwidth() == width
     shown = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
     assert shown.count(".84") == 2
-    assert "<vit>" in " ".join(text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text")))
+    assert "<vit>" in " ".join(
+        text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))
+    )
     assert any(patch.get_hatch() for axes in figure.axes for patch in axes.patches)
     for text in figure.texts:
         box = text.get_window_extent()
@@ -92,7 +104,9 @@ def test_print_has_numbers_chance_and_hatches_and_stays_inside(scores, width):
 
 
 def test_the_csv_holds_numbers_nulls_and_reasons(scores):
-    written = matrices_exportable(pair_matrices(scores), table=scores.table).bytes("csv").decode().splitlines()
+    written = (
+        matrices_exportable(pair_matrices(scores), table=scores.table).bytes("csv").decode().splitlines()
+    )
     assert written[0] == "first,second,score,chance,null_low,null_high,low,high,n,k,queries,reason"
     assert written[2] == "cnn,<vit>,0.84,0.1,0.08,0.12,,,900,10,900,"
     assert written[3].endswith("they share no ids")

@@ -1,4 +1,6 @@
-"""PCA maps of a pair without its matrices of similarities: equal to PCA of the matrices, whatever the similarity."""
+"""PCA maps of a pair without its matrices of similarities: equal to PCA of the matrices, whatever the
+similarity.
+"""
 
 import tracemalloc
 from dataclasses import replace
@@ -55,7 +57,9 @@ def assert_same_map(pair, rows, pane, anchors, projection, spec):
 
 def test_one_anchor_and_two_have_axes_that_are_zero_beyond_their_number(pair):
     for k in (1, 2):
-        pictures, _ = pca_pair(pair, np.arange(N), "relative", IDS[:k], ProjectionSpec(), ReductionSpec(n_components=3))
+        pictures, _ = pca_pair(
+            pair, np.arange(N), "relative", IDS[:k], ProjectionSpec(), ReductionSpec(n_components=3)
+        )
         for picture in pictures:
             assert np.ptp(picture[:, :k], axis=0).min() > 0.1
             assert not picture[:, k:].any()
@@ -80,7 +84,9 @@ def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, sim
 
 def test_distances_that_float32_cannot_square_are_drawn_by_block_too(pair, monkeypatch):
     rows, projection, spec = np.arange(N), ProjectionSpec("euclidean"), ReductionSpec(fit="first")
-    large = match(*(LatentSpace(one.vectors * np.float32(2.0**70), IDS) for one in (pair.source, pair.target)))
+    large = match(
+        *(LatentSpace(one.vectors * np.float32(2.0**70), IDS) for one in (pair.source, pair.target))
+    )
     monkeypatch.setattr(pane_maps, "SAMPLED_ROWS", 350)
     usual, _ = pca_pair(pair, rows, "relative", FEW, projection, spec)
     found, _ = pca_pair(large, rows, "relative", FEW, projection, spec)
@@ -96,7 +102,9 @@ def test_rows_far_from_zero_without_centring_keep_their_picture():
     exact = space.vectors.astype(np.float64)
     exact /= np.linalg.norm(exact, axis=1, keepdims=True)
     np.testing.assert_allclose(
-        moments.scatter, (exact - exact.mean(0)).T @ (exact - exact.mean(0)), atol=1e-3 * np.trace(moments.scatter)
+        moments.scatter,
+        (exact - exact.mean(0)).T @ (exact - exact.mean(0)),
+        atol=1e-3 * np.trace(moments.scatter),
     )
 
 
@@ -140,7 +148,9 @@ def test_the_random_state_draws_the_sample(pair, similarity, monkeypatch):
         monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
     monkeypatch.setattr(pca, "MOST_PRODUCTS", 0)
     settings = pair, np.arange(N), "relative", MANY, ProjectionSpec(similarity)
-    first, again, other = (pca_pair(*settings, ReductionSpec(random_state=state))[0][0] for state in (0, 0, 1))
+    first, again, other = (
+        pca_pair(*settings, ReductionSpec(random_state=state))[0][0] for state in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other, atol=1e-6)
 

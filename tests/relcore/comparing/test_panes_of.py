@@ -20,7 +20,9 @@ def test_they_are_those_of_the_recipe(tmp_path):
     pair = match(*map(load, specs))
     anchors = ("3", "8", "21", "40")
     view = ViewSpec(default_pivots(pair.source), everything=True)
-    expected = comparison_scene(ComparisonRecipe(*specs, anchors, view=view, reduction=ReductionSpec(fit="first")))
+    expected = comparison_scene(
+        ComparisonRecipe(*specs, anchors, view=view, reduction=ReductionSpec(fit="first"))
+    )
     found = panes_of(pair, anchors)
     assert found.bytes("csv") == scene_exportable(expected).bytes("csv")
     assert found.recipe is None

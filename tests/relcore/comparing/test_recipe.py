@@ -89,22 +89,37 @@ def without(name):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ([], "expected a JSON object whose \"figure\" is one of .* names, such as 'comparison', .*, got None"),
+        (
+            [],
+            "expected a JSON object whose \"figure\" is one of .* names, such as 'comparison', .*, got None",
+        ),
         (None, "expected a JSON object"),
         (BARE | {"figure": "score"}, "got 'score'"),
         (without("anchors"), "recipe of comparison: the setting 'anchors' is missing"),
         ({"figure": "comparison"}, "the setting 'source' is missing"),
         (BARE | {"colour": "red"}, "recipe of comparison: expected settings among .* got 'colour'"),
-        (BARE | {"view": {"colour": "red"}}, "recipe of comparison: view: expected settings among .* got 'colour'"),
+        (
+            BARE | {"view": {"colour": "red"}},
+            "recipe of comparison: view: expected settings among .* got 'colour'",
+        ),
         (BARE | {"view": "everything"}, "recipe of comparison: view: expected an object, got 'everything'"),
-        (BARE | {"projection": ["cosine"]}, r"recipe of comparison: projection: expected an object, got \['cosine'\]"),
+        (
+            BARE | {"projection": ["cosine"]},
+            r"recipe of comparison: projection: expected an object, got \['cosine'\]",
+        ),
         (BARE | {"source": {"source": "file", "name": "a.csv", "options": ["invalid"]}}, "options"),
         (BARE | {"anchors": None}, "recipe of comparison: anchors: expected a list, got None"),
         (BARE | {"anchors": "r0, r1"}, "recipe of comparison: anchors: expected a list, got 'r0, r1'"),
-        (BARE | {"source": "word2vec-novels"}, "recipe of comparison: source: expected an object, got 'word2vec-novels'"),
+        (
+            BARE | {"source": "word2vec-novels"},
+            "recipe of comparison: source: expected an object, got 'word2vec-novels'",
+        ),
         (
             BARE | {"source": {"source": "web", "name": "a"}},
-            "source: expected one of 'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed', 'sample', got 'web'",
+            (
+                "source: expected one of 'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed',"
+                " 'sample', got 'web'"
+            ),
         ),
         (BARE | {"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
     ],
@@ -115,7 +130,9 @@ def test_mangled_recipes_are_refused(record, message):
 
 
 def test_the_pair_is_loaded_and_matched(files, pair):
-    loaded = load_pair(ComparisonRecipe(*files, ("r0",), source_digest=pair.source.digest, target_digest=pair.target.digest))
+    loaded = load_pair(
+        ComparisonRecipe(*files, ("r0",), source_digest=pair.source.digest, target_digest=pair.target.digest)
+    )
     assert loaded.source.digest == pair.source.digest
     np.testing.assert_array_equal(loaded.target.vectors, pair.target.vectors)
 
@@ -133,7 +150,9 @@ def test_a_pair_that_had_to_be_matched_is_drawn_again(shuffled):
     matched = match(*map(load, shuffled))
     assert (len(matched), matched.n_source_only, matched.n_target_only) == (40, 20, 1)
     digests = {"source_digest": matched.source.digest, "target_digest": matched.target.digest}
-    recipe = ComparisonRecipe(*shuffled, tuple(matched.ids[:4]), view=ViewSpec(tuple(matched.ids[:1]), 9), **digests)
+    recipe = ComparisonRecipe(
+        *shuffled, tuple(matched.ids[:4]), view=ViewSpec(tuple(matched.ids[:1]), 9), **digests
+    )
     figure = Panes.of(recipe).draw(comparison_scene(recipe, matched))
     assert exportable(json.loads(figure.bytes("json", full_paths=True))).table().equals(figure.table())
 
@@ -158,12 +177,18 @@ def test_a_scene_has_two_panes_a_representation_and_is_the_same_again(pair, file
         *files, ("r30", "r1", "r50"), view=ViewSpec(("r1", "r2"), 9), reduction=ReductionSpec(fit="first")
     )
     scene, again = comparison_scene(recipe, pair), comparison_scene(recipe)
-    assert [pane.title for pane in scene.panes] == ["s · absolute", "t · absolute", "s · relative", "t · relative"]
+    assert [pane.title for pane in scene.panes] == [
+        "s · absolute",
+        "t · absolute",
+        "s · relative",
+        "t · relative",
+    ]
     assert scene.category_names == ("r1", "r2")
     assert scene.table().equals(again.table())
     for source, target in (scene.panes[:2], scene.panes[2:]):
         assert source.coordinates.shape == target.coordinates.shape == (len(scene), 2)
-    # The target is the source with its axes turned, scaled and shifted: the relative pictures coincide, the absolute do not.
+    # The target is the source with its axes turned, scaled and shifted: the relative pictures coincide, the
+    # absolute do not.
     np.testing.assert_allclose(scene.panes[2].coordinates, scene.panes[3].coordinates, atol=1e-4)
     assert np.abs(scene.panes[0].coordinates - scene.panes[1].coordinates).max() > 1
     assert f"{len(scene)} of the 60 rows of s and t" in scene.caption
@@ -180,7 +205,9 @@ def test_anchors_point_at_their_rows_in_their_order(pair):
 def test_anchors_that_are_not_drawn_have_no_star(pair):
     nearest = comparison_scene(ComparisonRecipe(A, B, ("r0", "r1"), view=ViewSpec(("r2",), 4)), pair).ids
     absent = [identifier for identifier in pair.ids if identifier not in set(nearest)]
-    scene = comparison_scene(ComparisonRecipe(A, B, (absent[0], "r2", absent[-1]), view=ViewSpec(("r2",), 4)), pair)
+    scene = comparison_scene(
+        ComparisonRecipe(A, B, (absent[0], "r2", absent[-1]), view=ViewSpec(("r2",), 4)), pair
+    )
     assert scene.ids.tolist() == nearest.tolist()
     assert scene.ids[scene.anchors].tolist() == ["r2"]
 
@@ -196,7 +223,14 @@ def test_matrices_are_the_drawn_rows_of_what_was_fitted_on_all(pair):
 def test_only_t_sne_draws_a_sample(pair):
     spec = ReductionSpec("tsne", max_points=10)
     assert len(drawn_view(pair.source, ViewSpec((), everything=True), (), spec).rows) == 10
-    assert len(drawn_view(pair.source, ViewSpec((), everything=True), (), dataclasses.replace(spec, method="pca")).rows) == 60
+    assert (
+        len(
+            drawn_view(
+                pair.source, ViewSpec((), everything=True), (), dataclasses.replace(spec, method="pca")
+            ).rows
+        )
+        == 60
+    )
 
 
 def test_spaces_of_different_widths_are_fitted_apart(rng):
@@ -210,4 +244,7 @@ def test_spaces_of_different_widths_are_fitted_apart(rng):
 
 
 def test_the_note_tells_method_fit_and_alignment():
-    assert reduction_note(ReductionSpec("umap", align=True)) == "UMAP, each space fitted apart, aligned by Procrustes"
+    assert (
+        reduction_note(ReductionSpec("umap", align=True))
+        == "UMAP, each space fitted apart, aligned by Procrustes"
+    )

@@ -1,4 +1,6 @@
-"""Rows in the colours of a number: steps of equally many rows, the same in the scene, its CSV and its recipe."""
+"""Rows in the colours of a number: steps of equally many rows, the same in the scene, its CSV and its
+recipe.
+"""
 
 import numpy as np
 import pandas as pd
@@ -32,7 +34,13 @@ def test_numbers_are_a_scale_and_few_whole_numbers_or_texts_are_classes(pair):
     partly = colored(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
     np.testing.assert_array_equal(partly.categories >= 0, np.isin(pair.ids, shuffled.index))
     stars = pd.Series(np.arange(80) % 5, index=pair.ids)
-    assert colored(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == ("0", "1", "2", "3", "4")
+    assert colored(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == (
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+    )
     mixed = pd.Series(["7", "ten", None] * 26 + ["7", "ten"], index=pair.ids)
     classes = colored(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
     assert (classes.category_names, classes.categories[:3].tolist()) == (("7", "ten"), [0, 1, -1])
@@ -107,7 +115,11 @@ def test_a_sample_keeps_the_colours(pair):
 def test_the_ramp_rises_in_lightness_and_is_seen_on_both_pages(theme):
     def luminance(color):
         shares = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        return np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
+        return np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4) @ (
+            0.2126,
+            0.7152,
+            0.0722,
+        )
 
     found = [luminance(color) for color in RAMP]
     assert found == sorted(found)

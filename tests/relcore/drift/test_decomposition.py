@@ -78,7 +78,9 @@ def test_no_change_has_no_shares(rows):
 def test_a_small_rest_keeps_its_digits(rows):
     noise = np.random.default_rng(4).normal(size=rows.shape) * 1e-6
     found = decompose(rows, rows + noise)
-    assert found.rho == pytest.approx(np.sum(noise**2) / np.sum(rows**2), rel=0.02)  # 1 − σ² alone would leave 3 digits
+    assert found.rho == pytest.approx(
+        np.sum(noise**2) / np.sum(rows**2), rel=0.02
+    )  # 1 − σ² alone would leave 3 digits
 
 
 @pytest.mark.parametrize(("wide", "narrow"), [(8, 5), (5, 8)])
@@ -133,7 +135,9 @@ def test_the_rest_per_row_belongs_to_the_rows_that_moved(rows):
 
 
 def test_unrelated_rows_are_not_explained():
-    """The sum of the singular values of a Gaussian D × D matrix is about .85 D^1.5, its error here .4: σ ≈ .85 √(D / N)."""
+    """The sum of the singular values of a Gaussian D × D matrix is about .85 D^1.5, its error here .4: σ ≈
+    .85 √(D / N).
+    """
     rng = np.random.default_rng(7)
     found = decompose(rng.normal(size=(N, D)), rng.normal(size=(N, D)))
     assert found.rho == pytest.approx(1 - 0.85**2 * D / N, abs=0.005)

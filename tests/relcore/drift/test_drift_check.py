@@ -1,4 +1,6 @@
-"""The task: what it measures, to the store and back, bad input, and that nothing alarms or everything, as planted."""
+"""The task: what it measures, to the store and back, bad input, and that nothing alarms or everything, as
+planted.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ N, D = 400, 12
 
 
 def version(vectors, name, labels=None, ids=None):
-    return LatentSpace(vectors, ids or [f"row {number}" for number in range(len(vectors))], name=name, labels=labels)
+    return LatentSpace(
+        vectors, ids or [f"row {number}" for number in range(len(vectors))], name=name, labels=labels
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,9 @@ def test_a_class_that_moved_is_named(old, vectors, labels):
     drift = DriftCheck().run((old, version(moved, "v2")))
     verdict = drift.judged(Thresholds())
     for situation in (EVERYTHING_NEW, NEW_QUERIES):
-        by_class = {one.group: one.value for one in drift.measures if one.group and one.situation == situation}
+        by_class = {
+            one.group: one.value for one in drift.measures if one.group and one.situation == situation
+        }
         assert max(by_class, key=by_class.get) == "class 3"
         assert any(check.measure.group == "class 3" for check in verdict.alarms(situation))
 
@@ -79,7 +85,8 @@ def test_unrelated_rows_are_at_chance_level(old):
     first, second = (version(rng.normal(size=(N, D)), name) for name in ("a", "b"))
     drift = DriftCheck().run((first, second))
     churn = drift.of(EVERYTHING_NEW, "churn")
-    # 4,000 neighbours, 2.5 % of them kept: a standard error of .0025, doubled as some rows are neighbours of many; four of it.
+    # 4,000 neighbours, 2.5 % of them kept: a standard error of .0025, doubled as some rows are neighbours of
+    # many; four of it.
     assert churn.value == pytest.approx(drift.chance_churn, abs=0.02)
     assert drift.rho == pytest.approx(drift.chance_rho, abs=0.02)
     assert drift.unrelated
@@ -146,13 +153,17 @@ def test_the_noise_of_many_rows_is_measured_on_some(old, vectors, monkeypatch):
     whole = task.run((old, new))
     monkeypatch.setattr("relcore.drift.measures._NOISE_ROWS", 100)
     some = DriftCheck(jitter=0.02, n_queries=50).run((old, new))
-    assert some.of(EVERYTHING_NEW, "churn").noise == pytest.approx(whole.of(EVERYTHING_NEW, "churn").noise, abs=0.05)
+    assert some.of(EVERYTHING_NEW, "churn").noise == pytest.approx(
+        whole.of(EVERYTHING_NEW, "churn").noise, abs=0.05
+    )
     assert DriftCheck(jitter=0.02).run((old, new)).measures[0].value == whole.measures[0].value
 
 
 def test_rows_of_one_version_only(old, vectors):
     fewer = version(vectors[:300], "v2")
-    with pytest.raises(SpaceError, match=r"got 100 only in the old version \('row 300', 'row 301', 'row 302'\).*--shared"):
+    with pytest.raises(
+        SpaceError, match=r"got 100 only in the old version \('row 300', 'row 301', 'row 302'\).*--shared"
+    ):
         DriftCheck().run((old, fewer))
     with pytest.raises(SpaceError, match="100 only in the new version"):
         DriftCheck().run((fewer, old))
@@ -164,7 +175,11 @@ def test_rows_of_one_version_only(old, vectors):
     ("first", "second", "told"),
     [
         (np.eye(20), version(np.eye(20), "b", ids=[f"x{number}" for number in range(20)]), "share no ids"),
-        (np.eye(1, 3), version(np.eye(1, 3), "b"), "expected 10 rows or more that both versions have, got 1 in 'a' and 'b'"),
+        (
+            np.eye(1, 3),
+            version(np.eye(1, 3), "b"),
+            "expected 10 rows or more that both versions have, got 1 in 'a' and 'b'",
+        ),
         (np.eye(20), version(np.ones((20, 20)), "b"), "the same vector in every row of the new version"),
     ],
     ids=["no shared id", "one row", "one point"],
@@ -175,7 +190,8 @@ def test_bad_input_is_refused_with_the_remedy(first, second, told):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"k": 0}, {"n_queries": 5}, {"jitter": -1}, {"jitter": 1}, {"jitter": "small"}, {"random_state": -1}]
+    "settings",
+    [{"k": 0}, {"n_queries": 5}, {"jitter": -1}, {"jitter": 1}, {"jitter": "small"}, {"random_state": -1}],
 )
 def test_bad_settings_are_refused(settings):
     with pytest.raises(SpaceError, match=next(iter(settings))):

@@ -12,7 +12,14 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftCheck
-from relcore.drift.figures import DriftChart, DriftLines, DriftMap, churn_chart, series_chart, version_matrices
+from relcore.drift.figures import (
+    DriftChart,
+    DriftLines,
+    DriftMap,
+    churn_chart,
+    series_chart,
+    version_matrices,
+)
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.series import LINES, DriftSeries, SeriesDrift
 
@@ -41,7 +48,9 @@ def test_each_pair_has_the_numbers_of_the_gate(versions, series, old, new):
     for situation, quantity, _ in LINES:
         found = series.matrix(situation, quantity)[old, new]
         if quantity == "rho":
-            assert found == pytest.approx(drift.rho, rel=1e-6)  # of the pair in the other direction, if old comes later
+            assert found == pytest.approx(
+                drift.rho, rel=1e-6
+            )  # of the pair in the other direction, if old comes later
         else:
             assert found == drift.of(situation, quantity).value
 
@@ -51,9 +60,10 @@ def test_training_that_settles_changes_less_and_less(series):
     assert (np.diff(steps) < 0).all()
     since = series.steps(EVERYTHING_NEW, "churn", "first")
     assert since[-1] > since[0]
-    assert series.headline() == (
-        f"'epoch 1' changed most: {100 * steps[0]:.0f} % of the 10 nearest neighbours are others than in 'epoch 0'. "
-        f"The last changed {100 * steps[-1]:.0f} %."
+    assert (
+        series.headline()
+        == f"'epoch 1' changed most: {100 * steps[0]:.0f} % of the 10 nearest neighbours are others than in"
+        f" 'epoch 0'. The last changed {100 * steps[-1]:.0f} %."
     )
 
 
@@ -67,7 +77,8 @@ def test_unrelated_versions_are_at_chance_level():
     rng = np.random.default_rng(1)
     made = [LatentSpace(rng.normal(size=(N, 8)), IDS, name=name) for name in "abc"]
     found = DriftSeries().run(made)
-    # 2,000 neighbours, 5 % of them kept: a standard error of .005, doubled as some rows are neighbours of many; three of it.
+    # 2,000 neighbours, 5 % of them kept: a standard error of .005, doubled as some rows are neighbours of
+    # many; three of it.
     assert found.churn[~np.eye(3, dtype=bool)] == pytest.approx(np.full(6, found.chance_churn), abs=0.03)
 
 
@@ -96,7 +107,11 @@ def test_it_comes_back_from_the_store(versions, series, tmp_path):
 
 def test_the_figures_draw_what_was_measured(series, versions):
     specs = tuple(SpaceSpec("file", f"{number}.npz") for number in range(5))
-    for recipe in (DriftLines(spaces=specs), DriftLines(spaces=specs, against="first"), DriftMap(spaces=specs)):
+    for recipe in (
+        DriftLines(spaces=specs),
+        DriftLines(spaces=specs, against="first"),
+        DriftMap(spaces=specs),
+    ):
         drawn = recipe.draw(series)
         assert drawn.table().equals(series.table())
         assert drawn.recipe["figure"] == recipe.figure
@@ -107,7 +122,9 @@ def test_the_figures_draw_what_was_measured(series, versions):
     churn = churn_chart(drift)
     assert churn.x_names == ("all rows",)
     assert churn.lines[1].y.tolist() == [drift.of(NEW_QUERIES, "churn").value]
-    assert DriftChart(old=specs[0], new=specs[1]).draw(drift).table()["value"].tolist() == [one.value for one in drift.measures]
+    assert DriftChart(old=specs[0], new=specs[1]).draw(drift).table()["value"].tolist() == [
+        one.value for one in drift.measures
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +132,10 @@ def test_the_figures_draw_what_was_measured(series, versions):
     [
         (lambda versions: versions[:1], "expected 2 to 40 versions, got 1"),
         (lambda versions: versions[:1] * 41, "expected 2 to 40 versions, got 41"),
-        (lambda versions: [versions[0], LatentSpace(np.eye(3), list("abc"))], "expected rows that all versions have, got none"),
+        (
+            lambda versions: [versions[0], LatentSpace(np.eye(3), list("abc"))],
+            "expected rows that all versions have, got none",
+        ),
         (lambda versions: [versions[0], versions[1].take(np.arange(4))], "expected 10 rows or more .* got 4"),
     ],
 )

@@ -49,7 +49,8 @@ def test_churn_is_that_of_a_plain_search(rows, center):
 
 def test_unrelated_rows_have_the_churn_of_chance(rows):
     other = np.random.default_rng(2).normal(size=rows.shape).astype(np.float32)
-    # 2,000 neighbours, each kept with .05: a standard error of .005 if they were independent; some rows are neighbours of many.
+    # 2,000 neighbours, each kept with .05: a standard error of .005 if they were independent; some rows are
+    # neighbours of many.
     assert churn(rows, other, 10, True).mean() == pytest.approx(chance_churn(200, 10), abs=0.03)
 
 
@@ -83,7 +84,9 @@ def test_the_rank_of_the_own_row_and_the_neighbours_among_old_rows(rows):
     assert found.lost == pytest.approx((rank > 1).astype(float))
     np.fill_diagonal(similar, -2)
     now = np.argsort(-similar, axis=1)[:, :9].tolist()
-    kept = [len(set(one) & before) / 9 for one, before in zip(now, plain_neighbours(rows, 9, False), strict=True)]
+    kept = [
+        len(set(one) & before) / 9 for one, before in zip(now, plain_neighbours(rows, 9, False), strict=True)
+    ]
     assert found.changed == pytest.approx(1 - np.array(kept))
 
 
@@ -100,12 +103,16 @@ def test_duplicates_are_neither_lost_nor_changed_by_noise(rows):
 def test_noise_has_the_length_that_was_chosen(rows):
     moved = jittered(rows, 0.01, np.random.default_rng(4)) - rows
     shares = np.linalg.norm(moved, axis=1) / np.linalg.norm(rows, axis=1)
-    assert shares.mean() == pytest.approx(0.01, rel=0.1)  # the length of 6 normal numbers varies by .28, the mean of 200 by .02
+    assert shares.mean() == pytest.approx(
+        0.01, rel=0.1
+    )  # the length of 6 normal numbers varies by .28, the mean of 200 by .02
     assert jittered(rows, 0.0, np.random.default_rng(4)).tolist() == rows.tolist()
 
 
 def test_noise_beyond_rounding_to_float16_is_the_default(rows):
     from relcore.drift.measures import JITTER
 
-    rounded = np.linalg.norm(rows.astype(np.float16).astype(np.float32) - rows, axis=1) / np.linalg.norm(rows, axis=1)
+    rounded = np.linalg.norm(rows.astype(np.float16).astype(np.float32) - rows, axis=1) / np.linalg.norm(
+        rows, axis=1
+    )
     assert rounded.max() < JITTER

@@ -1,4 +1,6 @@
-"""What the page and the reports say: the headline by the alarms, and what numbers do not show by themselves."""
+"""What the page and the reports say: the headline by the alarms, and what numbers do not show by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ def vectors():
 
 def compared(old, new, labels=None):
     ids = [f"r{row}" for row in range(max(len(old), len(new)))]
-    pair = [LatentSpace(one, ids[: len(one)], name=name, labels=labels) for name, one in (("v1", old), ("v2", new))]
+    pair = [
+        LatentSpace(one, ids[: len(one)], name=name, labels=labels)
+        for name, one in (("v1", old), ("v2", new))
+    ]
     drift = DriftCheck(shared=True).run(pair)
     return drift, drift.judged(Thresholds())
 
@@ -28,10 +33,15 @@ def compared(old, new, labels=None):
 def test_each_combination_of_alarms_has_its_headline(vectors):
     turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(D, D)))
     noise = np.random.default_rng(2).normal(size=(N, D))
-    told_of = {name: headline(*compared(vectors, new)) for name, new in (("same", vectors), ("turned", vectors @ turn))}
+    told_of = {
+        name: headline(*compared(vectors, new))
+        for name, new in (("same", vectors), ("turned", vectors @ turn))
+    }
     assert told_of["same"].startswith("No drift beyond the thresholds")
     assert told_of["turned"].startswith("'v2' can replace 'v1' once all rows are embedded again")
-    assert headline(*compared(vectors, vectors + noise)).startswith("Drift: 'v2' has other neighbourhoods than 'v1', and")
+    assert headline(*compared(vectors, vectors + noise)).startswith(
+        "Drift: 'v2' has other neighbourhoods than 'v1', and"
+    )
     assert "paired at random" in headline(*compared(vectors, 9 * noise))
     drift, verdict = compared(vectors, vectors + 0.02 * noise)
     assert not verdict.alarmed()
@@ -41,7 +51,9 @@ def test_each_combination_of_alarms_has_its_headline(vectors):
 
 def test_a_situation_is_told_by_its_numbers_or_its_largest_excess(vectors):
     drift, verdict = compared(vectors, vectors)
-    assert told(drift, verdict, EVERYTHING_NEW).startswith("Everything is new: no alarm, churn .000 (noise level")
+    assert told(drift, verdict, EVERYTHING_NEW).startswith(
+        "Everything is new: no alarm, churn .000 (noise level"
+    )
     drift, verdict = compared(vectors, np.roll(vectors, 1, axis=0))
     assert told(drift, verdict, NEW_QUERIES).startswith("New queries, old vectors: alarm, lost queries")
     drift, verdict = compared(vectors, vectors[:, :5])

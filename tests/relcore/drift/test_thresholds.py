@@ -9,14 +9,23 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.verdict import EverythingNew, NewQueries, Thresholds, as_toml, default_file, read_thresholds
+from relcore.drift.verdict import (
+    EverythingNew,
+    NewQueries,
+    Thresholds,
+    as_toml,
+    default_file,
+    read_thresholds,
+)
 
 
 def test_the_bundled_file_holds_the_defaults_with_a_word_on_each():
     assert records.to_json(Thresholds()) == tomllib.loads(default_file())
 
 
-@pytest.mark.parametrize("made", [Thresholds(), Thresholds(EverythingNew(rho=1e-7), NewQueries(lost=1, churn=0.3))])
+@pytest.mark.parametrize(
+    "made", [Thresholds(), Thresholds(EverythingNew(rho=1e-7), NewQueries(lost=1, churn=0.3))]
+)
 def test_thresholds_are_written_as_they_are_read(tmp_path, made):
     (tmp_path / "t.toml").write_text(as_toml(made), encoding="utf-8")
     assert read_thresholds(tmp_path / "t.toml") == made
@@ -33,7 +42,11 @@ def test_what_a_file_leaves_out_takes_the_default(tmp_path):
     ("name", "text", "told"),
     [
         ("t.toml", "[everything_new]\nchrun = 0.3", "expected settings among 'churn', 'rho'.*got 'chrun'"),
-        ("t.toml", "[everything]\nchurn = 0.3", "expected settings among 'everything_new', 'new_queries', got 'everything'"),
+        (
+            "t.toml",
+            "[everything]\nchurn = 0.3",
+            "expected settings among 'everything_new', 'new_queries', got 'everything'",
+        ),
         ("t.toml", "[everything_new]\nchurn = '0.3'", "expected a number, got '0.3'"),
         ("t.toml", "[everything_new]\nchurn = true", "expected"),
         ("t.toml", "[everything_new]\nchurn = 1.5", "churn: expected a share from 0 to 1, got 1.5"),

@@ -12,17 +12,25 @@ NAMES = ("music", "<unk>", "$x$ & y", "river")
 def make_scene():
     def make(n=60, n_panes=4, dimension=2, n_anchors=5, names=NAMES):
         rng = np.random.default_rng(7)
-        panes = tuple(Pane(title, rng.normal(size=(n, dimension)), "PCA, 34 % of the variance") for title in TITLES[:n_panes])
+        panes = tuple(
+            Pane(title, rng.normal(size=(n, dimension)), "PCA, 34 % of the variance")
+            for title in TITLES[:n_panes]
+        )
         categories = np.arange(n) % (len(names) + 1) - 1
         ids = np.array([f"word{i}" for i in range(n)], dtype=object)
-        return Scene(panes, ids, categories, names, rng.choice(n, n_anchors, replace=False), "Two spaces of words.")
+        return Scene(
+            panes, ids, categories, names, rng.choice(n, n_anchors, replace=False), "Two spaces of words."
+        )
 
     return make
 
 
 @pytest.fixture
 def scores():
-    rows = [("Jaccard, k = 10", "absolute", 0.004, 0.0, 0.001), ("Jaccard, k = 10", "relative", 0.21, 0.0, 0.001)]
+    rows = [
+        ("Jaccard, k = 10", "absolute", 0.004, 0.0, 0.001),
+        ("Jaccard, k = 10", "relative", 0.21, 0.0, 0.001),
+    ]
     rows += [("linear CKA", "absolute", 0.61, 0.02, 0.04), ("linear CKA", "relative", 0.71, 0.05, 0.09)]
     return pd.DataFrame(rows, columns=["metric", "form", "score", "null_low", "null_high"])
 

@@ -1,4 +1,6 @@
-"""Finding a recipe in a file takes one pass: hostile files are answered at once, and pictures are not decoded for it."""
+"""Finding a recipe in a file takes one pass: hostile files are answered at once, and pictures are not
+decoded for it.
+"""
 
 import io
 import json
@@ -62,7 +64,17 @@ def test_brackets_and_backslashes_of_a_pdf_are_taken_back():
         png(*[chunk(b"tEXt", b"")] * 100_000),
         b"\x89PNG\r\n\x1a\n" + b"\0" * 20_000_000,
     ],
-    ids=["keywords", "escapes", "backslashes", "metadata", "scripts", "attributes", "open", "chunks", "zeros"],
+    ids=[
+        "keywords",
+        "escapes",
+        "backslashes",
+        "metadata",
+        "scripts",
+        "attributes",
+        "open",
+        "chunks",
+        "zeros",
+    ],
 )
 def test_a_long_file_without_a_recipe_is_passed_once(data):
     """Two dozen megabytes each: a search that starts again at every place would take hours."""
@@ -74,6 +86,10 @@ def test_only_files_of_a_figures_size_are_read(tmp_path):
     with (tmp_path / "large.pdf").open("wb") as stream:
         stream.truncate(2**32)
     os.mkfifo(tmp_path / "pipe.pdf")
-    for name, message in (("large.pdf", "at most 256 MB, got 4,096 MB"), ("pipe.pdf", "a named pipe"), (".", "the folder")):
+    for name, message in (
+        ("large.pdf", "at most 256 MB, got 4,096 MB"),
+        ("pipe.pdf", "a named pipe"),
+        (".", "the folder"),
+    ):
         with pytest.raises(SpaceError, match=message):
             read_recipe(tmp_path / name)

@@ -56,7 +56,9 @@ def test_broken_files_are_refused(data):
 
 def test_csv_holds_the_plotted_numbers_exactly(make_scene):
     scene = make_scene(dimension=3)
-    back = pd.read_csv(BytesIO(scene_exportable(scene).bytes("csv")), float_precision="round_trip", keep_default_na=False)
+    back = pd.read_csv(
+        BytesIO(scene_exportable(scene).bytes("csv")), float_precision="round_trip", keep_default_na=False
+    )
     pd.testing.assert_frame_equal(back, scene.table(), check_dtype=False)
     assert np.array_equal(back["Absolute, B z"], scene.panes[1].coordinates[:, 2])
 
@@ -123,7 +125,8 @@ def test_a_table_prints_as_latex_and_a_figure_without_one_says_so(make_scene):
     table = pd.DataFrame({"model_a & b": ["β", None], "50 %": [0.12345, np.nan]})
     printed = dataclasses.replace(figure, latex=lambda: table).bytes("tex").decode()
     assert printed.startswith(
-        "\\begin{tabular}{lr}\n\\toprule\nmodel\\_a \\& b & 50 \\% \\\\\n\\midrule\nβ & 0.123 \\\\\n– & – \\\\\n"
+        "\\begin{tabular}{lr}\n\\toprule\nmodel\\_a \\& b & 50 \\% \\\\\n\\midrule\nβ & 0.123 \\\\\n– & –"
+        " \\\\\n"
     )
 
 

@@ -1,4 +1,6 @@
-"""Names and labels that are HTML, LaTeX, templates or control characters: every kind of file is drawn and well-formed."""
+"""Names and labels that are HTML, LaTeX, templates or control characters: every kind of file is drawn and
+well-formed.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,20 @@ from relcore.figures.style import Style
 from relcore.figures.training import training_exportable
 from relcore.panes.page import scene_exportable
 
-MARK = '$x^{$</script><script>alert(1)</script>"><img src=x onerror=alert(2)>%{x} --> ]]> \\input{a} \x00\x1b[2J\u202e {&amp;'
+MARK = (
+    '$x^{$</script><script>alert(1)</script>"><img src=x onerror=alert(2)>%{x} --> ]]> \\input{a}'
+    " \x00\x1b[2J\u202e {&amp;"
+)
 SMALL = Style(dpi=72, width=3.25)
 RECIPE = {"figure": MARK, "anchors": [MARK]}
 
 
 def scene(dimension):
     rng, n = np.random.default_rng(0), 30
-    panes = (Pane(MARK, rng.normal(size=(n, dimension)), MARK), Pane(f"{MARK} 2", rng.normal(size=(n, dimension)), MARK))
+    panes = (
+        Pane(MARK, rng.normal(size=(n, dimension)), MARK),
+        Pane(f"{MARK} 2", rng.normal(size=(n, dimension)), MARK),
+    )
     ids = np.array([f"{MARK} {row}" for row in range(n)], dtype=object)
     drawn = Scene(panes, ids, np.arange(n) % 3 - 1, (f"{MARK} a", f"{MARK} b"), np.arange(3), MARK)
     return scene_exportable(drawn, RECIPE)
@@ -47,7 +55,9 @@ def scores():
 
 def lines():
     line = Line(MARK, np.arange(3.0), np.arange(3.0), labels=(MARK,) * 3)
-    return lines_exportable(Lines((line,), MARK, MARK, note=MARK, x_names=(MARK,) * 3, baselines=((MARK, 1.0),)), RECIPE)
+    return lines_exportable(
+        Lines((line,), MARK, MARK, note=MARK, x_names=(MARK,) * 3, baselines=((MARK, 1.0),)), RECIPE
+    )
 
 
 def matrices():
@@ -80,7 +90,8 @@ class Page(HTMLParser):
         self.elements.append((tag, dict(attrs)))
 
 
-# The panes: the recipe, the numbers, and what draws them. Plotly: the recipe, its settings, its script of 5 MB, and the figure.
+# The panes: the recipe, the numbers, and what draws them. Plotly: the recipe, its settings, its script of 5
+# MB, and the figure.
 @pytest.mark.parametrize(("name", "scripts", "run"), [("panes", 3, 1), ("lines", 4, 3)])
 def test_an_exported_page_has_its_own_elements_only(name, scripts, run):
     data = FIGURES[name]().bytes("html")
@@ -106,7 +117,9 @@ def test_plotlys_texts_hold_no_html_mathematics_or_template_of_a_label(name):
     for text in texts:
         assert not re.search(r"<(?!/?(?:br|b|extra|span)\b)", text), text
         assert "$" not in text
-        assert not re.search(r"%\{(?!hovertext|x|y|text|fullData)|\} \\input", text.replace("%{x}:", "")), text
+        assert not re.search(r"%\{(?!hovertext|x|y|text|fullData)|\} \\input", text.replace("%{x}:", "")), (
+            text
+        )
 
 
 def texts_of(value):
@@ -121,7 +134,9 @@ def texts_of(value):
         yield value
 
 
-@pytest.mark.parametrize(("name", "kind"), [*((name, "svg") for name in FIGURES), ("lines", "pdf"), ("lines", "png")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "svg") for name in FIGURES), ("lines", "pdf"), ("lines", "png")]
+)
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_printed_figure_is_drawn_and_well_formed(name, kind):
     data = FIGURES[name]().bytes(kind, SMALL)
@@ -141,7 +156,9 @@ def halves(name):
         panes = Pane("first", np.random.default_rng(0).normal(size=(9, 2))), Pane("second", np.eye(9)[:, :2])
         return scene_exportable(Scene(panes, ids, np.arange(9) % 2, (f"{HALF} a", "b")))
     if name == "lines":
-        return lines_exportable(Lines((Line(f"{HALF} a", np.arange(9.0), np.arange(9.0), labels=tuple(ids)),), "x", "y"))
+        return lines_exportable(
+            Lines((Line(f"{HALF} a", np.arange(9.0), np.arange(9.0), labels=tuple(ids)),), "x", "y")
+        )
     panel = MatrixPanel("scores", tuple(ids), tuple(ids), np.eye(9))
     return matrices_exportable(Matrices((panel,), (0, 1), "row", "column", "score", ""), name="matrices")
 

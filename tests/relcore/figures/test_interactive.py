@@ -19,9 +19,14 @@ def test_every_pane_holds_every_row_once_and_does_not_overlap(make_scene, n_pane
     figure = panes.panes_figure(scene)
     for i, pane in enumerate(scene.panes):
         number = "" if i == 0 else str(i + 1)
-        drawn = np.concatenate([np.c_[trace.x, trace.y] for trace in points(figure) if trace.xaxis == f"x{number}"])
+        drawn = np.concatenate(
+            [np.c_[trace.x, trace.y] for trace in points(figure) if trace.xaxis == f"x{number}"]
+        )
         assert np.array_equal(np.unique(drawn, axis=0), np.unique(pane.coordinates, axis=0))
-    boxes = [(*figure.layout[f"xaxis{n}"].domain, *figure.layout[f"yaxis{n}"].domain) for n in ["", "2", "3", "4"][:n_panes]]
+    boxes = [
+        (*figure.layout[f"xaxis{n}"].domain, *figure.layout[f"yaxis{n}"].domain)
+        for n in ["", "2", "3", "4"][:n_panes]
+    ]
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
             assert a[0] >= b[1] or b[0] >= a[1] or a[2] >= b[3] or b[2] >= a[3]
@@ -68,7 +73,9 @@ def test_anchors_are_numbered_stars_above_the_points(make_scene):
     assert list(stars.text) == ["1", "2", "3", "4", "5"]
     assert stars.marker.symbol == "star"
     assert ring.marker.symbol == "circle"
-    assert {trace.type for trace in (ring, stars)} == {"scattergl"}  # in SVG the points' canvas would cover them
+    assert {trace.type for trace in (ring, stars)} == {
+        "scattergl"
+    }  # in SVG the points' canvas would cover them
     assert np.array_equal(np.c_[stars.x, stars.y], scene.panes[0].coordinates[scene.anchors])
 
 
@@ -120,4 +127,8 @@ def test_the_null_lies_behind_each_bar(scores):
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_template_wears_the_theme(theme):
     layout = interactive.relscope_template(theme).layout
-    assert (layout.paper_bgcolor, layout.font.color, layout.colorway[0]) == (theme.surface, theme.text, "#0072B2")
+    assert (layout.paper_bgcolor, layout.font.color, layout.colorway[0]) == (
+        theme.surface,
+        theme.text,
+        "#0072B2",
+    )

@@ -10,7 +10,9 @@ from relcore.figures.export import lines_exportable
 from relcore.figures.style import COLUMN, DARK, Style
 
 UP = Line("<up> $1$", [30, 10, 20], [0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [1.0, 0.6, 0.8], labels=["c", "a", "b"])
-CHART = Lines((UP, Line("flat", [10, 30], [0.2, 0.2])), "anchors", "accuracy", log_x=True, baselines=(("chance", 0.1),))
+CHART = Lines(
+    (UP, Line("flat", [10, 30], [0.2, 0.2])), "anchors", "accuracy", log_x=True, baselines=(("chance", 0.1),)
+)
 
 
 def test_lines_run_by_x_inside_their_bands():
@@ -46,9 +48,14 @@ def test_alt_tells_ends_of_lines():
 
 
 def test_choices_on_the_x_axis_are_named():
-    chart = Lines((Line("a", [0, 1], [0.2, 0.4]),), "anchors", "MRR", kind="points", x_names=("random", "rare"))
+    chart = Lines(
+        (Line("a", [0, 1], [0.2, 0.4]),), "anchors", "MRR", kind="points", x_names=("random", "rare")
+    )
     assert list(lines.lines_figure(chart).layout.xaxis.ticktext) == ["random", "rare"]
-    assert [text.get_text() for text in lines_print.lines_figure(chart).axes[0].get_xticklabels()] == ["random", "rare"]
+    assert [text.get_text() for text in lines_print.lines_figure(chart).axes[0].get_xticklabels()] == [
+        "random",
+        "rare",
+    ]
     assert "a: random .2, rare .4" in chart.describe()
 
 

@@ -1,4 +1,6 @@
-"""Names on the maps of figures: at the middles of classes, then of clusters, none over another, none of what is hidden."""
+"""Names on the maps of figures: at the middles of classes, then of clusters, none over another, none of
+what is hidden.
+"""
 
 import numpy as np
 import pytest
@@ -50,7 +52,15 @@ def test_steps_of_a_number_have_no_names_but_clusters_have(make_scene):
     values = np.linspace(0, 1, 90)
     scale = ColorScale.of(values, "n")
     plain = make_scene()
-    scene = Scene(plain.panes, plain.ids, scale.steps(values), scale=scale, values=values, clusters=plain.clusters, named=True)
+    scene = Scene(
+        plain.panes,
+        plain.ids,
+        scale.steps(values),
+        scale=scale,
+        values=values,
+        clusters=plain.clusters,
+        named=True,
+    )
     assert names(scene) == ["c"]
 
 
@@ -63,7 +73,11 @@ def test_long_names_lose_their_end_but_paths_their_middle(make_scene):
 def test_names_do_not_lie_on_one_another(make_scene):
     near = make_scene()
     crowded = Scene(
-        (Pane("p", near.panes[0].coordinates * 1e-3 + np.eye(90, 2) * 9),), near.ids, near.categories, ("a", "b"), named=True
+        (Pane("p", near.panes[0].coordinates * 1e-3 + np.eye(90, 2) * 9),),
+        near.ids,
+        near.categories,
+        ("a", "b"),
+        named=True,
     )
     found = map_names(crowded, 0, LIGHT, places_of(crowded.panes[0].coordinates, None, 1.0), LETTER)
     assert len({name.lines for name in found}) == len(found) == 2

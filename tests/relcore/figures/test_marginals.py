@@ -26,7 +26,9 @@ def test_bars_on_the_screen_stand_beside_their_rows_and_columns():
     assert upright.y[0] == 0.1
     assert np.isnan(upright.y[1])
     assert flat.hovertext[0] == "a<br>encoding from .30<br>own .90"
-    (marks,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.symbol == "line-ns")
+    (marks,) = (
+        trace for trace in figure.data if trace.type == "scatter" and trace.marker.symbol == "line-ns"
+    )
     assert list(marks.x) == [0.9, 0.8]
     assert figure.layout.meta["alt"] == "A heat map."
     assert figure.layout.xaxis8.domain[0] > figure.layout.xaxis.domain[1]

@@ -19,7 +19,9 @@ def panel():
 
 
 def made(*panels, **settings):
-    return Matrices(panels, **{"scale": (0.0, 1.0), "value_title": "accuracy", "alt": "Two heat maps."} | settings)
+    return Matrices(
+        panels, **{"scale": (0.0, 1.0), "value_title": "accuracy", "alt": "Two heat maps."} | settings
+    )
 
 
 def cells(figure):
@@ -33,16 +35,22 @@ def test_a_click_says_panel_row_and_column_and_hover_all_about_them(panel):
     assert list(second.customdata[5]) == [1, 1, 2]
     assert (second.x[5], second.y[5]) == (2, 1)
     assert second.xaxis == "x2"
-    assert second.hovertext[5] == "<b>relative</b><br>encoder &#36;c&#36;, head of third of the encoders<br>.1"
+    assert (
+        second.hovertext[5] == "<b>relative</b><br>encoder &#36;c&#36;, head of third of the encoders<br>.1"
+    )
     assert first.hovertext[2].endswith("<br>no value")
     assert figure.layout.meta["alt"] == "Two heat maps."
     assert figure.layout.clickmode == "event+select"
 
 
 def test_panels_end_within_the_figure(panel):
-    """Plotly refuses to draw a file in which an axis ends at 1.0000000000000002, as rounding would have it at some widths."""
+    """Plotly refuses to draw a file in which an axis ends at 1.0000000000000002, as rounding would have it
+    at some widths.
+    """
     data = made(*[panel] * 3)
-    ends = [_Room(data, width, across).domain(across - 1)[1] for width in range(861, 2000) for across in (1, 2, 3)]
+    ends = [
+        _Room(data, width, across).domain(across - 1)[1] for width in range(861, 2000) for across in (1, 2, 3)
+    ]
     assert max(ends) <= 1
     assert min(ends) == pytest.approx(1)
 
@@ -51,7 +59,14 @@ def test_the_picked_cell_is_framed_in_its_own_panel(panel):
     plain, framed = (matrices_figure(made(panel, panel), picked=picked) for picked in (None, (1, 2, 0)))
     assert len(framed.layout.shapes) == len(plain.layout.shapes) + 1
     frame = framed.layout.shapes[-1]
-    assert (frame.xref, frame.yref, frame.x0, frame.x1, frame.y0, frame.y1) == ("x2", "y2", -0.5, 0.5, 1.5, 2.5)
+    assert (frame.xref, frame.yref, frame.x0, frame.x1, frame.y0, frame.y1) == (
+        "x2",
+        "y2",
+        -0.5,
+        0.5,
+        1.5,
+        2.5,
+    )
 
 
 def test_numbers_stand_where_they_have_room(panel):
@@ -79,7 +94,13 @@ def test_one_scale_for_all_also_turned_round_and_logarithmic(panel):
     data = made(panel, scale=(1.0, 1e4), log=True)
     np.testing.assert_allclose(data.shares(np.array([1, 100, 1e4])), [0, 0.5, 1])
     assert data.ticks() == ([0.0, 0.25, 0.5, 0.75, 1.0], ["1", "10", "100", "1,000", "10,000"])
-    assert matrices_figure(made(panel, panel), LIGHT).layout.coloraxis.colorbar.ticktext == ("0", ".25", ".5", ".75", "1")
+    assert matrices_figure(made(panel, panel), LIGHT).layout.coloraxis.colorbar.ticktext == (
+        "0",
+        ".25",
+        ".5",
+        ".75",
+        "1",
+    )
 
 
 def test_colours_are_those_of_the_theme_and_grow_deeper(panel):
@@ -110,14 +131,19 @@ def test_paper_is_as_wide_as_the_style_says_and_holds_every_cell(panel, width, t
     data = made(panel, panel, row_title="encoder", column_title="head of")
     figure = printed_figure(data, Style(width=width, theme=theme))
     assert figure.get_figwidth() == width
-    assert [len(axes.patches) for axes in figure.axes[:2]] == [12, 12]  # nine cells and three dotted frames each
+    assert [len(axes.patches) for axes in figure.axes[:2]] == [
+        12,
+        12,
+    ]  # nine cells and three dotted frames each
     written = {text.get_text() for axes in figure.axes[:2] for text in axes.texts}
     assert {".98", ".50", ".000", "head of", "encoder"} <= written
     assert "nan" not in written
 
 
 def test_the_table_has_a_row_a_cell_under_the_names_of_the_axes(panel):
-    figure = matrices_exportable(made(panel, row_title="encoder", column_title="head"), {"figure": "x"}, "stitching")
+    figure = matrices_exportable(
+        made(panel, row_title="encoder", column_title="head"), {"figure": "x"}, "stitching"
+    )
     table = figure.table()
     assert table.columns.tolist() == ["panel", "encoder", "head", "accuracy"]
     assert len(table) == 9

@@ -54,12 +54,19 @@ def test_print_shows_the_same_twice_to_the_byte(width):
     style = Style(width=width)
     assert figure.bytes("pdf", style=style) == figure.bytes("pdf", style=style)
     choices, curves = lines_print.options_figure(CHART, style).axes
-    assert [text.get_text() for text in choices.get_xticklabels()] == ["keep <$>", "bridge", "twice", "re-embed"]
+    assert [text.get_text() for text in choices.get_xticklabels()] == [
+        "keep <$>",
+        "bridge",
+        "twice",
+        "re-embed",
+    ]
     assert choices.get_ylim() == curves.get_ylim()
 
 
 def test_ticks_that_would_cover_each_other_are_left_out():
-    curves = Lines((Line("bridge", [25, 100, 250, 300], [0.2, 0.3, 0.4, 0.5]),), "pairs", "nDCG@10", log_x=True)
+    curves = Lines(
+        (Line("bridge", [25, 100, 250, 300], [0.2, 0.3, 0.4, 0.5]),), "pairs", "nDCG@10", log_x=True
+    )
     assert Options(CHART.options, curves).places == [25, 100, 300]
 
 

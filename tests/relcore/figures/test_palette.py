@@ -8,8 +8,16 @@ from relcore.figures.style import DARK, DIVERGING, LIGHT, SEQUENTIAL, category_c
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 EYES = {
     "normal": np.eye(3),
-    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
 }
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 
@@ -20,7 +28,11 @@ def linear(color):
 
 
 def lab(rgb):
-    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb / [0.9505, 1, 1.089]
+    xyz = (
+        np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+        @ rgb
+        / [0.9505, 1, 1.089]
+    )
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
@@ -34,14 +46,20 @@ def contrast(one, other):
 @pytest.mark.parametrize(("n", "apart"), [(8, 14), (20, 6)])
 @pytest.mark.parametrize("eye", EYES)
 def test_every_pair_of_colors_is_told_apart(theme, n, apart, eye):
-    seen = np.array([lab(np.clip(np.array(EYES[eye]) @ linear(color), 0, 1)) for color in theme.category_colors(n)])
+    seen = np.array(
+        [lab(np.clip(np.array(EYES[eye]) @ linear(color), 0, 1)) for color in theme.category_colors(n)]
+    )
     distances = np.linalg.norm(seen[:, None] - seen[None], axis=2)[~np.eye(n, dtype=bool)]
     assert distances.min() > apart
 
 
 @THEMES
 def test_text_is_readable_and_marks_are_seen(theme):
-    for text, ground in ((theme.text, theme.surface), (theme.muted, theme.surface), (theme.muted, theme.page)):
+    for text, ground in (
+        (theme.text, theme.surface),
+        (theme.muted, theme.surface),
+        (theme.muted, theme.page),
+    ):
         assert contrast(text, ground) >= 4.5
     assert contrast(theme.accent, theme.surface) >= 4.5
     assert contrast(theme.accent, theme.on_accent) >= 4.5

@@ -69,16 +69,24 @@ def test_page_is_exactly_as_wide_as_the_style(make_scene, width, n_panes):
 def star_sizes(scene):
     """Areas of the marks on top of the points, by the number of marks drawn at once."""
     figure = panes_print.panes_figure(scene, Style(dpi=72))
-    return [marks.get_sizes()[0] for marks in figure.axes[0].collections if len(marks.get_offsets()) == len(scene.anchors)]
+    return [
+        marks.get_sizes()[0]
+        for marks in figure.axes[0].collections
+        if len(marks.get_offsets()) == len(scene.anchors)
+    ]
 
 
 def test_stars_are_printed_as_large_as_on_the_screen_and_not_where_they_are_hidden(make_scene):
     usual = star_sizes(make_scene())
     assert len(usual) == 2  # the halo and the star
-    assert star_sizes(replace(make_scene(), stars=StarLook(size=0.5))) == pytest.approx([area / 4 for area in usual])
+    assert star_sizes(replace(make_scene(), stars=StarLook(size=0.5))) == pytest.approx(
+        [area / 4 for area in usual]
+    )
     hidden = replace(make_scene(), stars=StarLook(shown=False))
     assert star_sizes(hidden) == []
-    assert "5" not in [text.get_text() for text in drawn_texts(panes_print.panes_figure(hidden, Style(dpi=72)))]
+    assert "5" not in [
+        text.get_text() for text in drawn_texts(panes_print.panes_figure(hidden, Style(dpi=72)))
+    ]
 
 
 def drawn_texts(figure):
@@ -92,7 +100,9 @@ def test_no_text_is_cut_off(make_scene, scores, named_values, width):
     long = make_scene(n_panes=2)
     long = Scene(
         (
-            Pane("A title far too long for one column of a paper " * 3, long.panes[0].coordinates, "note " * 60),
+            Pane(
+                "A title far too long for one column of a paper " * 3, long.panes[0].coordinates, "note " * 60
+            ),
             long.panes[1],
         ),
         long.ids,
@@ -133,7 +143,10 @@ def test_letters_names_notes_and_numbers_are_there(make_scene):
     ):
         assert text in texts
     assert "Two spaces of words." not in texts
-    alone = [text.get_text() for text in drawn_texts(panes_print.panes_figure(make_scene(n_panes=1), Style(dpi=72)))]
+    alone = [
+        text.get_text()
+        for text in drawn_texts(panes_print.panes_figure(make_scene(n_panes=1), Style(dpi=72)))
+    ]
     assert "a" not in alone
     unlettered = panes_print.panes_figure(make_scene(), Style(dpi=72, panel_letters=False))
     assert "a" not in [text.get_text() for text in drawn_texts(unlettered)]
@@ -193,7 +206,8 @@ def test_charts_draw_their_table(scores, named_values):
     assert names == ["absolute", "relative", "chance level, 95 % band"]
     spectrum = publication.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
-    spectrum.canvas.draw()  # minor ticks are made now, outside the figure's settings, and still wear the theme
+    # minor ticks are made now, outside the figure's settings, and still wear the theme
+    spectrum.canvas.draw()
     assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
     histogram = publication.histogram_figure(named_values, "norm (no unit)", Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
@@ -216,10 +230,21 @@ def test_a_readers_own_settings_do_not_change_the_paper(make_scene):
 
 
 def test_twenty_thousand_points_are_drawn_in_as_few_strokes_as_two_hundred(make_scene, monkeypatch):
-    strokes, artists = Counter(), ("draw_path", "draw_markers", "draw_path_collection", "draw_image", "draw_text")
+    strokes, artists = (
+        Counter(),
+        (
+            "draw_path",
+            "draw_markers",
+            "draw_path_collection",
+            "draw_image",
+            "draw_text",
+        ),
+    )
     for name in artists:
         stroke = getattr(RendererAgg, name)
-        monkeypatch.setattr(RendererAgg, name, lambda *a, _s=stroke, _n=name, **k: strokes.update([_n]) or _s(*a, **k))
+        monkeypatch.setattr(
+            RendererAgg, name, lambda *a, _s=stroke, _n=name, **k: strokes.update([_n]) or _s(*a, **k)
+        )
     assert panes(make_scene(n=200), "png")
     few = strokes.total()
     strokes.clear()
@@ -229,7 +254,11 @@ def test_twenty_thousand_points_are_drawn_in_as_few_strokes_as_two_hundred(make_
 
 @pytest.mark.parametrize(
     ("choice", "message"),
-    [({"width": 30}, "width: expected 2 to 12 inches, got 30"), ({"dpi": 5}, "dpi"), ({"font_size": 0}, "font_size")],
+    [
+        ({"width": 30}, "width: expected 2 to 12 inches, got 30"),
+        ({"dpi": 5}, "dpi"),
+        ({"font_size": 0}, "font_size"),
+    ],
 )
 def test_style_refuses(choice, message):
     with pytest.raises(SpaceError, match=message):
@@ -238,13 +267,17 @@ def test_style_refuses(choice, message):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_turn_of_the_screen_is_matplotlibs_view(seed):
-    """The projection of the points is the turn's first two rows, whatever the turn; also straight from above and below."""
+    """The projection of the points is the turn's first two rows, whatever the turn; also straight from
+    above and below.
+    """
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
     turn[2] = np.cross(turn[0], turn[1])
     turn = {0: np.eye(3), 1: np.diag([1.0, -1.0, -1.0])}.get(seed, turn)
     points = np.random.default_rng(9).uniform(-1, 1, size=(50, 3))
     points[:8] = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
-    scene = Scene((Pane("solid", points),), np.arange(50).astype(str), np.full(50, -1), turn=tuple(turn.ravel()))
+    scene = Scene(
+        (Pane("solid", points),), np.arange(50).astype(str), np.full(50, -1), turn=tuple(turn.ravel())
+    )
     axes = panes_print.panes_figure(scene, Style(dpi=72)).axes[0]
     seen = np.transpose(proj3d.proj_transform(*points.T, axes.get_proj()))[:, :2]
     wanted = points @ turn[:2].T

@@ -12,7 +12,12 @@ FLAT, SOLID = Pane("A", np.arange(6.0).reshape(3, 2)), Pane("B", np.arange(9.0).
 
 
 def scene(**changes):
-    settings = {"panes": (FLAT, SOLID), "ids": IDS, "categories": np.array([1, -1, 0]), "category_names": ("x", "y")}
+    settings = {
+        "panes": (FLAT, SOLID),
+        "ids": IDS,
+        "categories": np.array([1, -1, 0]),
+        "category_names": ("x", "y"),
+    }
     return Scene(**settings | changes)
 
 
@@ -39,7 +44,10 @@ def test_a_scene_has_its_rows_and_cannot_change():
         ({"texts": ["one"]}, "texts: expected 3, one per row, got 1"),
         ({"notes": ["one"] * 4}, "notes: expected 3, one per row, got 4"),
         ({"panes": ()}, "expected 1 to 4 panes, got 0"),
-        ({"panes": tuple(dataclasses.replace(FLAT, title=str(number)) for number in range(5))}, "1 to 4 panes, got 5"),
+        (
+            {"panes": tuple(dataclasses.replace(FLAT, title=str(number)) for number in range(5))},
+            "1 to 4 panes, got 5",
+        ),
         ({"panes": (FLAT, FLAT)}, r"expected panes of different titles, got \['A', 'A'\]"),
         ({"panes": (Pane("A", np.zeros((2, 2))),)}, r"pane 'A': expected \(3, 2 or 3\), got \(2, 2\)"),
         ({"panes": (Pane("A", np.zeros((3, 4))),)}, r"got \(3, 4\)"),

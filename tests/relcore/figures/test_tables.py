@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from relcore.figures.export import scores_exportable
-from relcore.figures.tables import condition, histogram_table, printed_scores, score_places, score_table, spectrum_table
+from relcore.figures.tables import (
+    condition,
+    histogram_table,
+    printed_scores,
+    score_places,
+    score_table,
+    spectrum_table,
+)
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
@@ -38,7 +45,11 @@ def test_histogram_refuses(values, message):
 def test_spectrum_is_sorted_and_its_condition_known():
     table = spectrum_table({"a": [1.0, 4.0, 2.0], "flat": [3.0, 3.0], "flawed": [1.0, 0.0]})
     assert table[table.name == "a"].relative.tolist() == [1, 0.5, 0.25]
-    assert [condition(part) for _, part in table.groupby("name", sort=False)] == ["condition 4", "condition 1", "singular"]
+    assert [condition(part) for _, part in table.groupby("name", sort=False)] == [
+        "condition 4",
+        "condition 1",
+        "singular",
+    ]
     with pytest.raises(ValueError, match="negative one, −1"):
         spectrum_table({"a": [1.0, -1.0]})
 
@@ -61,9 +72,30 @@ def test_bars_stand_beside_each_other_around_their_metric(scores):
 def test_the_printed_scores_have_a_row_per_form_with_chance_and_n():
     table = pd.DataFrame(
         [
-            {"metric": "MRR", "form": "absolute", "score": 0.25, "null_low": 0.0, "null_high": 0.01, "n": 20000},
-            {"metric": "MRR", "form": "relative", "score": 0.5, "null_low": 0.0, "null_high": 0.01, "n": 19700},
-            {"metric": "cosine", "form": "relative", "score": -0.125, "null_low": np.nan, "null_high": np.nan, "n": 19700},
+            {
+                "metric": "MRR",
+                "form": "absolute",
+                "score": 0.25,
+                "null_low": 0.0,
+                "null_high": 0.01,
+                "n": 20000,
+            },
+            {
+                "metric": "MRR",
+                "form": "relative",
+                "score": 0.5,
+                "null_low": 0.0,
+                "null_high": 0.01,
+                "n": 19700,
+            },
+            {
+                "metric": "cosine",
+                "form": "relative",
+                "score": -0.125,
+                "null_low": np.nan,
+                "null_high": np.nan,
+                "n": 19700,
+            },
         ]
     )
     printed = printed_scores(table)

@@ -20,7 +20,10 @@ from relcore.figures.training import (
 )
 from relcore.runs.store import Store
 
-CURVES = {"CNN $64": {"loss": [2.0, 1.0, 0.5], "accuracy": [0.2, 0.6, 0.9]}, "<MLP>": {"loss": [1.5], "accuracy": [0.4]}}
+CURVES = {
+    "CNN $64": {"loss": [2.0, 1.0, 0.5], "accuracy": [0.2, 0.6, 0.9]},
+    "<MLP>": {"loss": [1.5], "accuracy": [0.4]},
+}
 
 
 def test_the_table_holds_each_epoch_once():

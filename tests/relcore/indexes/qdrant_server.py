@@ -1,4 +1,5 @@
-"""A small Qdrant server for tests: the few requests that we send, answered by Qdrant's embedded mode in memory.
+"""A small Qdrant server for tests: the few requests that we send, answered by Qdrant's embedded mode in
+memory.
 
 What it shows is that addresses work through the client's HTTP; how a real server searches is not its matter.
 """
@@ -53,7 +54,9 @@ class _Handler(BaseHTTPRequestHandler):
             keys = {"limit", "offset", "with_payload"}
             options = {key: value for key, value in body.items() if key in keys}
             points, following = base.scroll(parts[1], with_vectors=body.get("with_vector", False), **options)
-            return self._reply({"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following})
+            return self._reply(
+                {"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following}
+            )
         requests = [models.QueryRequest(**one) for one in body["searches"]]
         found = base.query_batch_points(parts[1], requests)
         return self._reply([one.model_dump(mode="json") for one in found])

@@ -46,4 +46,6 @@ def whole(index, size=16, start=0):
     payload = [one for block in blocks for one in block.payload]
     order = sorted(range(len(ids)), key=ids.__getitem__)
     vectors = np.concatenate([block.vectors for block in blocks])[order]
-    return StoredRows([ids[row] for row in order], vectors, tuple(payload[row] for row in order) if payload else ())
+    return StoredRows(
+        [ids[row] for row in order], vectors, tuple(payload[row] for row in order) if payload else ()
+    )

@@ -1,4 +1,6 @@
-"""A vector index as a space: its spec, what a stranger's session may not make it do, and its path in exports."""
+"""A vector index as a space: its spec, what a stranger's session may not make it do, and its path in
+exports.
+"""
 
 import json
 

@@ -68,8 +68,12 @@ def test_no_instruction_hides_a_name(pickled, strange):
 def test_names_that_are_made_on_the_way_are_strange():
     point = b"\x8c\x20qdrant_client.http.models.models\x94\x8c\x0bPointStruct\x94"
     assert list(strange_names(b"\x80\x04" + point + b"\x93.")) == []
-    assert list(strange_names(b"\x80\x04" + point + b"0\x8c\x02os\x93.")) == ["None os"]  # one is dropped in between
-    assert list(strange_names(b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94" + point + b"00\x93.")) == ["None None"]
+    assert list(strange_names(b"\x80\x04" + point + b"0\x8c\x02os\x93.")) == [
+        "None os"
+    ]  # one is dropped in between
+    assert list(strange_names(b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94" + point + b"00\x93.")) == [
+        "None None"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,9 @@ def test_a_hostile_folder_is_refused(meta, said, tmp_path):
 
 def test_a_damaged_store_of_points_is_refused(tmp_path):
     place = written("qdrant", tmp_path, made())
-    (tmp_path / "qdrant" / "collection" / "news" / "storage.sqlite").write_bytes(b"SQLite format 3\0" + bytes(200))
+    (tmp_path / "qdrant" / "collection" / "news" / "storage.sqlite").write_bytes(
+        b"SQLite format 3\0" + bytes(200)
+    )
     with pytest.raises(SpaceError, match="got a file that cannot be read"):
         open_index(place)
 
@@ -97,7 +103,9 @@ def test_a_damaged_store_of_points_is_refused(tmp_path):
 def test_a_locked_folder_is_named(tmp_path):
     place = written("qdrant", tmp_path, made())
     other = QdrantClient(path=place.where)
-    with pytest.raises(SpaceError, match=r"a folder that no other program has open, got a locked one; close that program"):
+    with pytest.raises(
+        SpaceError, match=r"a folder that no other program has open, got a locked one; close that program"
+    ):
         open_index(place)
     other.close()
     with open_index(place) as index:
@@ -147,7 +155,9 @@ def test_a_shared_app_opens_no_database_and_no_address(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_SHARE", "1")
     for place in [*places, Place("qdrant", "http://127.0.0.1:9", "news")]:
         for attempt in (open_index, load_rows, lambda one: write_index(one, [made()], Target(N, WIDTH))):
-            with pytest.raises(SpaceError, match="this app is shared, so it opens no databases and no addresses"):
+            with pytest.raises(
+                SpaceError, match="this app is shared, so it opens no databases and no addresses"
+            ):
                 attempt(place)
     inside, outside = written("npy", tmp_path, made()), Place("npy", "/etc/rows.npy")
     assert load_rows(inside, 5).dimension == WIDTH

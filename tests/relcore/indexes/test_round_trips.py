@@ -1,4 +1,6 @@
-"""Every kind of store gives back what was written to it: vectors, ids, payload, neighbours. All are real, none is mocked."""
+"""Every kind of store gives back what was written to it: vectors, ids, payload, neighbours. All are real,
+none is mocked.
+"""
 
 import importlib
 
@@ -16,13 +18,25 @@ from relcore.files.places import Place
 from relcore.files.reading import load_space
 from relcore.stores.index import StoredRows, Target, open_index, write_index
 from relcore.stores.rows import load_rows
-from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, in_blocks, made, place_of, whole, written
+from tests.relcore.indexes.stores import (
+    KINDS,
+    WIDTH,
+    WITH_PAYLOAD,
+    N,
+    in_blocks,
+    made,
+    place_of,
+    whole,
+    written,
+)
 
 
 def in_order(rows):
     order = sorted(range(len(rows.ids)), key=rows.ids.__getitem__)
     return StoredRows(
-        [rows.ids[row] for row in order], rows.vectors[order], tuple(rows.payload[row] for row in order if rows.payload)
+        [rows.ids[row] for row in order],
+        rows.vectors[order],
+        tuple(rows.payload[row] for row in order if rows.payload),
     )
 
 
@@ -159,7 +173,9 @@ def test_faiss_codes_are_no_vectors(tmp_path):
     index.train(made().vectors)
     index.add(made().vectors)
     faiss.write_index(index, str(tmp_path / "codes.faiss"))
-    with pytest.raises(SpaceError, match=r"expected an IVF index of whole vectors .*, got IndexIVFScalarQuantizer"):
+    with pytest.raises(
+        SpaceError, match=r"expected an IVF index of whole vectors .*, got IndexIVFScalarQuantizer"
+    ):
         open_index(Place("faiss", str(tmp_path / "codes.faiss")))
 
 
@@ -193,7 +209,9 @@ def test_a_parquet_file_with_several_vectors_needs_a_choice(tmp_path):
     lists = [one.tolist() for one in rows.vectors]
     table = pa.table({"id": rows.ids, "old": lists, "new": [one[::-1] for one in lists], "title": ["x"] * N})
     parquet.write_table(table, path, row_group_size=10)
-    with pytest.raises(SpaceError, match="expected one column with a vector per row, got 'old', 'new'; choose one after #"):
+    with pytest.raises(
+        SpaceError, match="expected one column with a vector per row, got 'old', 'new'; choose one after #"
+    ):
         open_index(Place("parquet", str(path)))
     with open_index(Place("parquet", str(path), "new")) as index:
         assert np.array_equal(whole(index).vectors[:, ::-1], in_order(rows).vectors)
@@ -216,7 +234,11 @@ def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
     client.create_collection("two", vectors_config={"old": parameters, "new": parameters})
     vectors = zip(own, rows.vectors.tolist(), strict=True)
     client.upsert(
-        "two", [models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1}) for one, v in vectors]
+        "two",
+        [
+            models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1})
+            for one, v in vectors
+        ],
     )
     client.close()
     with pytest.raises(SpaceError, match="one of its vectors, 'old', 'new'; name it as #COLLECTION/NAME"):
@@ -251,7 +273,9 @@ def test_a_payload_that_changes_its_columns_is_refused_by_tables(tmp_path):
         StoredRows(["b"], np.ones((1, 2), np.float32), ({"x": 1},)),
     ]
     for kind in ("parquet", "lancedb"):
-        with pytest.raises(SpaceError, match="expected the payload of all rows in the columns of the first ones"):
+        with pytest.raises(
+            SpaceError, match="expected the payload of all rows in the columns of the first ones"
+        ):
             write_index(place_of(kind, tmp_path), blocks, Target(2, 2))
 
 

@@ -1,4 +1,6 @@
-"""Across domains: a rotated twin is understood whole, a stranger is not, and what domains must share is checked."""
+"""Across domains: a rotated twin is understood whole, a stranger is not, and what domains must share is
+checked.
+"""
 
 import json
 
@@ -27,7 +29,9 @@ from relcore.tasks.task import task_job
 
 @pytest.fixture
 def make_part(rng, make_space):
-    """``make_part(domain, encoder, turn)``: 200 rows of four classes, other ones each time, and the same 40 anchors."""
+    """``make_part(domain, encoder, turn)``: 200 rows of four classes, other ones each time, and the same
+    40 anchors.
+    """
     centers, anchors = 3 * rng.normal(size=(4, 10)), 2 * rng.normal(size=(40, 10))
 
     def make(domain, encoder="net", turn=None, labels=None, test=range(0, 200, 4)):
@@ -35,7 +39,12 @@ def make_part(rng, make_space):
         X = centers[classes] + rng.normal(size=(200, 10))
         turn = np.eye(10) if turn is None else turn
         labels = [f"class {number}" for number in classes] if labels is None else labels
-        space = make_space(X @ turn, ids=[f"{domain}{row}" for row in range(200)], name=f"{encoder} · {domain}", labels=labels)
+        space = make_space(
+            X @ turn,
+            ids=[f"{domain}{row}" for row in range(200)],
+            name=f"{encoder} · {domain}",
+            labels=labels,
+        )
         return Part(domain, encoder, space, np.array(test), (anchors @ turn).astype(np.float32))
 
     return make
@@ -47,8 +56,14 @@ def turn(rng):
 
 
 def test_a_rotated_domain_is_understood_and_a_plain_copy_is_not(make_part, turn):
-    parts = [make_part("plain"), make_part("turned", turn=turn), make_part("plain", "other", turn=turn @ turn)]
-    found = cross_domain_matrix(parts, CrossDomainSpec(("procrustes", "relative", "absolute"), 40, random_states=(0, 1)))
+    parts = [
+        make_part("plain"),
+        make_part("turned", turn=turn),
+        make_part("plain", "other", turn=turn @ turn),
+    ]
+    found = cross_domain_matrix(
+        parts, CrossDomainSpec(("procrustes", "relative", "absolute"), 40, random_states=(0, 1))
+    )
     for way in ("procrustes", "relative"):
         assert found.matrix(way).min() > 0.9
     absolute = found.matrix("absolute")
@@ -79,13 +94,17 @@ def test_what_domains_must_share(make_part, make_space):
         cross_domain_matrix([plain])
     with pytest.raises(SpaceError, match="each encoder once per domain, got 'net · plain' twice"):
         cross_domain_matrix([plain, make_part("plain")])
-    with pytest.raises(SpaceError, match=r"have different classes .* a head can only predict labels that it was trained on"):
+    with pytest.raises(
+        SpaceError, match=r"have different classes .* a head can only predict labels that it was trained on"
+    ):
         cross_domain_matrix([plain, make_part("other", labels=["a", "b"] * 100)])
     with pytest.raises(SpaceError, match="'net · other': expected a label for every row"):
         cross_domain_matrix([plain, make_part("other", labels=["a", ""] * 100)])
     fewer = make_part("fewer")
     fewer = Part(fewer.domain, fewer.encoder, fewer.space, fewer.test, fewer.anchors[:9])
-    with pytest.raises(SpaceError, match="anchors: expected the same things encoded by every encoder, got 40, 9"):
+    with pytest.raises(
+        SpaceError, match="anchors: expected the same things encoded by every encoder, got 40, 9"
+    ):
         cross_domain_matrix([plain, fewer])
 
 
@@ -112,8 +131,14 @@ def test_spaces_of_a_session_are_parts_by_their_shared_ids(rng, make_space):
     assert set(parts[0].space.ids[parts[0].test]).isdisjoint(anchors)
     np.testing.assert_array_equal(parts[0].space.labels, parts[1].space.labels)
     np.testing.assert_allclose(parts[1].anchors, X[[int(one[1:]) for one in anchors]].astype(np.float32))
-    told = session_parts(spaces, ["one", "two"], ["net", "net"], anchors, test_ids=["r0", "r30", "r2", "r31", "r40"])
-    assert told[0].space.ids[told[0].test].tolist() == ["r30", "r31", "r40"]  # r0 is an anchor, r2 has no label
+    told = session_parts(
+        spaces, ["one", "two"], ["net", "net"], anchors, test_ids=["r0", "r30", "r2", "r31", "r40"]
+    )
+    assert told[0].space.ids[told[0].test].tolist() == [
+        "r30",
+        "r31",
+        "r40",
+    ]  # r0 is an anchor, r2 has no label
     with pytest.raises(SpaceError, match="expected labels in 'second', 'second', got none"):
         session_parts([spaces[1]] * 2, ["one", "two"], ["net", "net"], anchors)
     with pytest.raises(SpaceError, match="five rows or more that are not anchors, got 4"):
@@ -132,7 +157,9 @@ def test_networks_are_trained_on_each_domain_from_weights_of_their_own(tmp_path)
     for part in own:
         np.testing.assert_array_equal(part.test, held_out_rows(150))
         assert part.anchors.shape == (120, 8)
-        np.testing.assert_array_equal(part.anchors, part.space.vectors[np.setdiff1d(np.arange(150), part.test)])
+        np.testing.assert_array_equal(
+            part.anchors, part.space.vectors[np.setdiff1d(np.arange(150), part.test)]
+        )
     first = trained_parts(DomainsSpec(LOOKS, (NETWORK,), 0), store)
     for part, other in zip(first, own, strict=True):
         train = np.setdiff1d(np.arange(150), part.test)
@@ -160,7 +187,9 @@ def test_domains_that_are_not_parallel_need_common_anchors(tmp_path):
     shorter = DatasetSpec("digits", limit=100)
     with pytest.raises(SpaceError, match=r"are not parallel: .* take the anchors from one domain for all"):
         trained_parts(DomainsSpec((LOOKS[1], shorter), (NETWORK,)), Store(tmp_path))
-    with pytest.raises(SpaceError, match="expected two encoders or datasets or more, got 1 encoders of 1 datasets"):
+    with pytest.raises(
+        SpaceError, match="expected two encoders or datasets or more, got 1 encoders of 1 datasets"
+    ):
         DomainsSpec((shorter,), (NETWORK,))
     with pytest.raises(SpaceError, match="anchor_dataset: expected 0 to 1, or none, got 2"):
         DomainsSpec(LOOKS, (NETWORK,), 2)

@@ -1,4 +1,6 @@
-"""Inversion of a pair: against the estimator, permutations and the grid; and figures that a recipe draws again."""
+"""Inversion of a pair: against the estimator, permutations and the grid; and figures that a recipe draws
+again.
+"""
 
 from __future__ import annotations
 
@@ -93,8 +95,14 @@ def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
 
 
 def test_direct_maps_stand_beside_only_where_they_say_something(pair, anchors):
-    assert list(invert_pair(pair, anchors, InversionSpec()).scores) == ["inverse, pruned", "Procrustes", "least squares"]
-    same = match(pair.source, LatentSpace(pair.source.vectors @ ortho_group.rvs(D, random_state=0), pair.ids, name="t"))
+    assert list(invert_pair(pair, anchors, InversionSpec()).scores) == [
+        "inverse, pruned",
+        "Procrustes",
+        "least squares",
+    ]
+    same = match(
+        pair.source, LatentSpace(pair.source.vectors @ ortho_group.rvs(D, random_state=0), pair.ids, name="t")
+    )
     found = invert_pair(same, anchors, InversionSpec(method="ridge"))
     assert list(found.scores) == ["inverse, ridge, ours", "Procrustes", "least squares", "absolute copy"]
     assert found.scores["Procrustes"] == pytest.approx(1, abs=1e-5)
@@ -143,7 +151,11 @@ def test_settings_that_cannot_be_are_refused(settings, message):
         ((), InversionSpec(), "anchors: expected at least one id, got none"),
         (("r0",), InversionSpec(), "anchors: expected two or more"),
         (("r0", "zzz"), InversionSpec(), "zzz"),
-        (("r0", "r1", "r2"), InversionSpec(delta=1.0), "delta: expected a distance at which two or more anchors stay"),
+        (
+            ("r0", "r1", "r2"),
+            InversionSpec(delta=1.0),
+            "delta: expected a distance at which two or more anchors stay",
+        ),
     ],
 )
 def test_anchors_that_cannot_be_inverted_say_so(pair, anchors, spec, message):
@@ -184,7 +196,9 @@ def test_the_head_of_the_target_reads_what_is_recovered(pair, anchors):
 
 
 def test_the_head_may_be_asked_about_rows_that_are_named(pair, anchors):
-    sweep = inversion_sweep(pair, anchors, SweepSpec(test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,)))
+    sweep = inversion_sweep(
+        pair, anchors, SweepSpec(test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,))
+    )
     assert (sweep.n_test, sweep.n_train) == (2, N - 2)  # r3 is an anchor
 
 
@@ -277,9 +291,11 @@ def drawn(recipe):
     return {
         "inversion": RecoveredRows.of(recipe, inversion=spec).draw(),
         "inversion-errors": RecoveryErrors.of(recipe, inversion=spec).draw(),
-        "inversion-grid": InversionGrid.of(
-            recipe, measure="condition", sweep=SweepSpec("backward", 4, n_rows=100, **SMALL)
-        ).draw(),
+        "inversion-grid": (
+            InversionGrid.of(
+                recipe, measure="condition", sweep=SweepSpec("backward", 4, n_rows=100, **SMALL)
+            ).draw()
+        ),
         "inversion-lengths": Lengths((recipe.source, recipe.target)).draw(),
     }
 
@@ -311,7 +327,10 @@ def test_the_csv_of_the_panes_has_each_rows_error(drawn, recipe):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"inversion": {"gamma": 1}}, "recipe of inversion: inversion: expected settings among .* got 'gamma'"),
+        (
+            {"inversion": {"gamma": 1}},
+            "recipe of inversion: inversion: expected settings among .* got 'gamma'",
+        ),
         ({"inversion": {"omega": "many"}}, "omega: expected a whole number"),
         ({"color_by": "mood"}, "color_by: expected one of"),
         ({"mood": 1}, "recipe of inversion: expected settings among .* got 'mood'"),
@@ -326,8 +345,16 @@ def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):
     ("kind", "changes", "message"),
     [
         ("inversion-grid", {"measure": "beauty"}, "measure: expected one of"),
-        ("inversion-grid", {"sweep": {"alpha": 1}}, "recipe of inversion-grid: sweep: expected settings among .* got 'alpha'"),
-        ("inversion-lengths", {"spaces": "all"}, "recipe of inversion-lengths: spaces: expected a list, got 'all'"),
+        (
+            "inversion-grid",
+            {"sweep": {"alpha": 1}},
+            "recipe of inversion-grid: sweep: expected settings among .* got 'alpha'",
+        ),
+        (
+            "inversion-lengths",
+            {"spaces": "all"},
+            "recipe of inversion-lengths: spaces: expected a list, got 'all'",
+        ),
         ("inversion-lengths", {"spaces": []}, "spaces: expected at least one"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Figures of parallel anchors: drawn, drawn again from their recipes to the same numbers, and refused where they are broken."""
+"""Figures of parallel anchors: drawn, drawn again from their recipes to the same numbers, and refused
+where they are broken.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def make_spec(monkeypatch, tmp_path):
 
     def make(dataset, encoder):
         [space] = encode(dataset, encoder, Store())
-        return encoding_spec(dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name)
+        return encoding_spec(
+            dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name
+        )
 
     return make
 
@@ -44,7 +48,9 @@ def drawn_again(figure):
 
 
 def test_everyday_sentences_find_their_translation(make_spec):
-    specs = tuple(make_spec(DatasetSpec("parallel", name), TfidfSvd(200, min_texts=1)) for name in ("en", "fr"))
+    specs = tuple(
+        make_spec(DatasetSpec("parallel", name), TfidfSvd(200, min_texts=1)) for name in ("en", "fr")
+    )
     figure = CrossLingual(spaces=specs, retrieval=RetrievalSpec()).draw()
     table = drawn_again(figure).table().set_index(["method", "metric"])["score"]
     assert table["relative", "MRR"] > 0.7  # measured .78, absolute .02
@@ -58,7 +64,9 @@ def test_a_head_and_rows_meet_through_sentences_from_outside(make_spec, tmp_path
     specs = tuple(make_spec(DatasetSpec("file", str(path)), TfidfSvd(width)) for width in (40, 60))
     sentences = load_parallel(["en"])["en"][:200]
     pairs = tuple(zip(sentences, sentences, strict=True))
-    figure = AcrossLanguages(spaces=specs, stitching=StitchSpec(methods=("relative", "procrustes")), pairs=pairs).draw()
+    figure = AcrossLanguages(
+        spaces=specs, stitching=StitchSpec(methods=("relative", "procrustes")), pairs=pairs
+    ).draw()
     table = drawn_again(figure).table()
     assert table["anchors"].tolist() == [200, 200]
 
@@ -76,14 +84,30 @@ def test_digits_are_told_apart_by_sentences(make_spec):
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ({"figure": "cross-lingual", "spaces": []}, "recipe of cross-lingual: spaces: expected a list of length 2"),
-        ({"figure": "zero-shot", "spaces": [{}], "captions": {}}, "recipe of zero-shot: .*setting '.*' is missing"),
         (
-            {"figure": "cross-lingual", "spaces": [{"source": "file", "name": "x"}] * 2, "retrieval": {}, "pairs": [["a"]]},
+            {"figure": "cross-lingual", "spaces": []},
+            "recipe of cross-lingual: spaces: expected a list of length 2",
+        ),
+        (
+            {"figure": "zero-shot", "spaces": [{}], "captions": {}},
+            "recipe of zero-shot: .*setting '.*' is missing",
+        ),
+        (
+            {
+                "figure": "cross-lingual",
+                "spaces": [{"source": "file", "name": "x"}] * 2,
+                "retrieval": {},
+                "pairs": [["a"]],
+            },
             "recipe of cross-lingual: pairs.*: expected a list of length 2",
         ),
         (
-            {"figure": "across-languages", "spaces": [{"source": "file", "name": "x"}] * 2, "stitching": {}, "pairs": []},
+            {
+                "figure": "across-languages",
+                "spaces": [{"source": "file", "name": "x"}] * 2,
+                "stitching": {},
+                "pairs": [],
+            },
             "expected two pairs or more, got 0",
         ),
     ],

@@ -1,4 +1,6 @@
-"""The translation study where the answer is known: a rotation comes through whole, noise like chance; bad input is told."""
+"""The translation study where the answer is known: a rotation comes through whole, noise like chance; bad
+input is told.
+"""
 
 import json
 
@@ -28,7 +30,10 @@ def vectors(rng):
 def rotated(vectors, rng, make_space):
     rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     labels = [str(row.argmax() // 4) for row in vectors]
-    return [make_space(vectors, name="own", labels=labels), make_space(vectors @ rotation, name="rotated", labels=labels)]
+    return [
+        make_space(vectors, name="own", labels=labels),
+        make_space(vectors @ rotation, name="rotated", labels=labels),
+    ]
 
 
 def test_a_rotation_comes_through_whole(rotated):
@@ -61,7 +66,9 @@ def test_the_cosine_is_that_of_the_inverse_itself(rotated, vectors, rng, make_sp
     spec = TranslationSpec(("irp-pruned",), settings=settings(delta=0.5, omega=3), random_state=4)
     found = translate_all([rotated[0], noisy], ANCHORS, spec).matrix("irp-pruned", "cosine")[0, 1]
     means = {"source_mean": vectors.mean(axis=0), "target_mean": noisy.vectors.mean(axis=0)}
-    inverse = InverseRelativeProjection("pruned", 3, 0.5, random_state=4).fit(vectors[:60], noisy.vectors[:60], **means)
+    inverse = InverseRelativeProjection("pruned", 3, 0.5, random_state=4).fit(
+        vectors[:60], noisy.vectors[:60], **means
+    )
     true = recovered(inverse.transform(vectors[60:]), noisy.vectors[60:], means["target_mean"])
     assert found == pytest.approx(true["cosine"].mean(), abs=1e-5)
 
@@ -71,7 +78,9 @@ def test_heads_are_asked_about_the_rows_that_were_named(rotated):
     found = translate_all(rotated, ANCHORS, TranslationSpec(("procrustes",), test_ids=test_ids))
     assert found.n_test == 50
     summary = found.summary().iloc[0]
-    assert summary["accuracy"] == pytest.approx(np.mean([found.matrix("procrustes", "accuracy")[i, 1 - i] for i in (0, 1)]))
+    assert summary["accuracy"] == pytest.approx(
+        np.mean([found.matrix("procrustes", "accuracy")[i, 1 - i] for i in (0, 1)])
+    )
     assert summary["not stitched"] == pytest.approx(np.mean(found.own))
     assert found.own[0] > summary["chance"] + 0.1
 
@@ -81,7 +90,11 @@ def test_other_widths_leave_the_copy_out(vectors, rng, make_space):
     found = translate_all([make_space(vectors, name="own"), wide], ANCHORS, TranslationSpec(WAYS))
     assert np.isnan(found.matrix("absolute", "cosine")).tolist() == [[False, True], [True, False]]
     table = found.summary().set_index("method")
-    assert (table.loc["absolute", "pairs"], table.loc["Procrustes", "pairs"], table.loc["absolute", "of"]) == (0, 2, 2)
+    assert (
+        table.loc["absolute", "pairs"],
+        table.loc["Procrustes", "pairs"],
+        table.loc["absolute", "of"],
+    ) == (0, 2, 2)
     wide_table = found.wide("cosine")
     assert wide_table.columns.tolist() == [
         "source",

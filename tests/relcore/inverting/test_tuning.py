@@ -1,4 +1,6 @@
-"""Numbers of an inverse, chosen by held-out anchors: the best on rows that nobody looked at, and never from those rows."""
+"""Numbers of an inverse, chosen by held-out anchors: the best on rows that nobody looked at, and never
+from those rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def noisy_pair(n=500, d=12, noise=0.5, random_state=0):
     rng = np.random.default_rng(random_state)
     X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    return match(LatentSpace(X, ids, name="a"), LatentSpace(X @ turn + noise * rng.normal(size=(n, d)), ids, name="b"))
+    return match(
+        LatentSpace(X, ids, name="a"), LatentSpace(X @ turn + noise * rng.normal(size=(n, d)), ids, name="b")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +52,13 @@ def test_each_setting_is_scored_as_the_estimator_fitted_on_the_other_anchors(met
         known = np.setdiff1d(order, held_out)
         inverse = replace(spec, **choice.numbers()).inverse()
         assert isinstance(inverse, InverseRelativeProjection)
-        inverse.fit(pair.source.vectors[known], pair.target.vectors[known], source_mean=means[0], target_mean=means[1])
+        inverse.fit(
+            pair.source.vectors[known], pair.target.vectors[known], source_mean=means[0], target_mean=means[1]
+        )
         found = unit_rows(inverse.transform(pair.source.vectors[held_out]), means[1])
-        cosines.append(np.einsum("ij,ij->i", found, unit_rows(pair.target.vectors[held_out], means[1])).mean())
+        cosines.append(
+            np.einsum("ij,ij->i", found, unit_rows(pair.target.vectors[held_out], means[1])).mean()
+        )
     assert choice.cosine == pytest.approx(np.mean(cosines), abs=1e-5)
     assert (choice.n_tried, choice.n_held_out) == (2 if method == "pruned" else 1, 10)
 
@@ -63,7 +71,11 @@ def test_the_choice_is_nearly_the_best_of_the_grid_on_rows_that_took_no_part(wor
     if method == "pruned":
         grid = [{"delta": delta, "omega": 8} for delta in DELTAS]
     scores = [
-        float(invert_pair(words, anchors, InversionSpec(method=method, **one), most_rows=1500).scores[found.spec.title])
+        float(
+            invert_pair(words, anchors, InversionSpec(method=method, **one), most_rows=1500).scores[
+                found.spec.title
+            ]
+        )
         for one in grid
     ]
     assert float(found.scores[found.spec.title]) > max(scores) - 0.02
@@ -86,7 +98,9 @@ def test_rows_that_are_no_anchors_have_no_say(method):
     rng = np.random.default_rng(1)
     # Other rows, of the same mean: the means of all rows centre the anchors.
     others = pair.target.vectors[60:][rng.permutation(len(pair) - 60)]
-    changed = match(pair.source, LatentSpace(np.vstack([pair.target.vectors[:60], others]), pair.ids, name="b"))
+    changed = match(
+        pair.source, LatentSpace(np.vstack([pair.target.vectors[:60], others]), pair.ids, name="b")
+    )
     after = invert_pair(changed, anchors, spec)
     assert after.spec == before.spec
     assert after.choice.cosine == pytest.approx(before.choice.cosine, abs=1e-5)
@@ -105,7 +119,9 @@ def test_what_was_chosen_is_fitted_on_all_anchors_and_can_be_given_by_hand():
 
 def test_few_anchors_keep_the_given_numbers():
     pair = noisy_pair()
-    found = invert_pair(pair, tuple(pair.ids[: FEWEST - 1]), InversionSpec(method="ridge", ridge=0.7, tuned=True))
+    found = invert_pair(
+        pair, tuple(pair.ids[: FEWEST - 1]), InversionSpec(method="ridge", ridge=0.7, tuned=True)
+    )
     assert (found.choice, found.spec.ridge) == (None, 0.7)
 
 

@@ -16,12 +16,16 @@ SPEC = StitchSpec(methods=("absolute", "relative", "whitened", "procrustes"))
 
 @pytest.fixture
 def worlds(rng):
-    """Three classes of which each space has rows of its own, in turned coordinates, and 60 parallel anchors from outside."""
+    """Three classes of which each space has rows of its own, in turned coordinates, and 60 parallel
+    anchors from outside.
+    """
     centres, (turned, _) = 3 * rng.normal(size=(3, 10)), np.linalg.qr(rng.normal(size=(10, 10)))
 
     def space(prefix, basis, labels):
         vectors = (centres[labels] + rng.normal(size=(len(labels), 10))) @ basis
-        return LatentSpace(vectors, [f"{prefix}{row}" for row in range(len(labels))], name=prefix, labels=[*map(str, labels)])
+        return LatentSpace(
+            vectors, [f"{prefix}{row}" for row in range(len(labels))], name=prefix, labels=[*map(str, labels)]
+        )
 
     labels = [np.repeat([0, 1, 2], size) for size in (60, 40)]
     anchors = 2 * rng.normal(size=(60, 10))
@@ -73,9 +77,13 @@ def test_labels_anchors_and_classes_that_do_not_fit(worlds, make_space):
         head_across(home, make_space(away.vectors), first, second)
     with pytest.raises(SpaceError, match="expected as many for both spaces, of 'away' 10 wide, got"):
         head_across(home, away, first, second[:5])
-    strange = LatentSpace(away.vectors, away.ids, name="away", labels=["x", *away.labels[1:].tolist()[:-1], "y"])
+    strange = LatentSpace(
+        away.vectors, away.ids, name="away", labels=["x", *away.labels[1:].tolist()[:-1], "y"]
+    )
     kept = away.take(np.arange(1, len(away) - 1))  # the other two have classes of their own
     assert head_across(home, strange, first, second, SPEC).n == head_across(home, kept, first, second, SPEC).n
     other = LatentSpace(away.vectors, away.ids, name="away", labels=["x"] * len(away))
-    with pytest.raises(SpaceError, match=r"expected two classes or more that both spaces have.* 'home' has '0', '1', '2'"):
+    with pytest.raises(
+        SpaceError, match=r"expected two classes or more that both spaces have.* 'home' has '0', '1', '2'"
+    ):
         head_across(home, other, first, second)

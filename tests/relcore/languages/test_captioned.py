@@ -18,7 +18,9 @@ def pictures(rng):
     """Three classes around three centres."""
     labels = np.repeat([0, 1, 2], 40)
     vectors = 4 * rng.normal(size=(3, 8))[labels] + rng.normal(size=(120, 8))
-    return LatentSpace(vectors, [f"p{row}" for row in range(120)], labels=[("cat", "dog", "sea")[label] for label in labels])
+    return LatentSpace(
+        vectors, [f"p{row}" for row in range(120)], labels=[("cat", "dog", "sea")[label] for label in labels]
+    )
 
 
 @pytest.fixture
@@ -38,7 +40,9 @@ def test_sentences_alone_tell_the_classes(pictures, texts):
 
 
 def test_captions_without_a_meaning_tell_nothing(pictures, rng):
-    unrelated = [zero_shot(pictures, rng.permutation(rng.normal(size=(9, 6))), SPEC).accuracy[-1] for _ in range(20)]
+    unrelated = [
+        zero_shot(pictures, rng.permutation(rng.normal(size=(9, 6))), SPEC).accuracy[-1] for _ in range(20)
+    ]
     assert np.mean(unrelated) < 0.6
 
 
@@ -71,9 +75,13 @@ def test_digits_are_said_and_underscores_are_spaces(pictures):
 
 
 def test_what_cannot_be_says_why(pictures, texts, make_space):
-    with pytest.raises(SpaceError, match=r"templates: expected two or more different sentences, each with one \{\}"):
+    with pytest.raises(
+        SpaceError, match=r"templates: expected two or more different sentences, each with one \{\}"
+    ):
         CaptionSpec(templates=("a", "b {}"))
-    with pytest.raises(SpaceError, match=r"n_pairs: expected at most \d+, the number of pictures not held out, got 500"):
+    with pytest.raises(
+        SpaceError, match=r"n_pairs: expected at most \d+, the number of pictures not held out, got 500"
+    ):
         zero_shot(pictures, texts, CaptionSpec(templates=SPEC.templates, n_pairs=500))
     with pytest.raises(SpaceError, match="expected 3 classes × 3 templates = 9 rows, got 8"):
         zero_shot(pictures, texts[:8], SPEC)

@@ -1,4 +1,6 @@
-"""Partners found through parallel anchors: rotations are found whole, strangers at chance, and wrong lists say so."""
+"""Partners found through parallel anchors: rotations are found whole, strangers at chance, and wrong lists
+say so.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_a_list_pairs_ids_that_differ(rotated):
     renamed = LatentSpace(other.vectors[::-1], [f"q{row}" for row in range(119, -1, -1)], name="other")
     pairs = [(f"r{row}", f"q{row}") for row in range(120)]
     listed = retrieve(pair_up(one, renamed, [("nobody", "q1"), *pairs, ("r0", "q5")]), SPEC)
-    assert listed.scores["whitened"]["mrr"] == retrieve(pair_up(one, other), SPEC).scores["whitened"]["mrr"] == 1
+    assert (
+        listed.scores["whitened"]["mrr"] == retrieve(pair_up(one, other), SPEC).scores["whitened"]["mrr"] == 1
+    )
     with pytest.raises(SpaceError, match=r"expected ids of 'other' in the first column .* swap the columns"):
         pair_up(renamed, one, pairs)
 
@@ -67,7 +71,10 @@ def test_as_a_table_with_its_circumstances(rotated):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_anchors": 115}, r"expected more than n_anchors \+ k = 120 pairs.* got 120; lower the number of anchors"),
+        (
+            {"n_anchors": 115},
+            r"expected more than n_anchors \+ k = 120 pairs.* got 120; lower the number of anchors",
+        ),
         ({"methods": ("magic",)}, "methods: expected one of absolute, relative"),
         ({"methods": ()}, "methods: expected at least one"),
         ({"k": 0}, "k: expected a whole number from 1, got 0"),

@@ -13,13 +13,20 @@ def pairs(rng):
     numbers = np.arange(400) % 10
     images, texts = (topics[numbers] + 0.4 * rng.normal(size=(400, 20)) for _ in range(2))
     turn = ortho_group.rvs(20, random_state=1)
-    return images.astype(np.float32), (texts @ turn).astype(np.float32), (topics @ turn).astype(np.float32), numbers
+    return (
+        images.astype(np.float32),
+        (texts @ turn).astype(np.float32),
+        (topics @ turn).astype(np.float32),
+        numbers,
+    )
 
 
 @pytest.mark.parametrize(("keep", "exponent"), [(10, 8.0), (100, 8.0), (10_000, 1.0)])
 def test_paired_anchors_are_enough_to_name_pictures(pairs, keep, exponent):
     images, texts, prompts, numbers = pairs
-    found = zero_shot_similarities(images[300:], prompts, images[:300], texts[:300], keep=keep, exponent=exponent)
+    found = zero_shot_similarities(
+        images[300:], prompts, images[:300], texts[:300], keep=keep, exponent=exponent
+    )
     assert found.shape == (100, 10)
     assert found.min() >= 0
     assert found.max() <= 1 + 1e-6
@@ -41,7 +48,11 @@ def test_a_picture_among_the_anchors_finds_its_own_caption(pairs):
 @pytest.mark.parametrize(
     ("shapes", "settings", "message"),
     [
-        (((4, 3), (2, 5), (6, 3), (7, 5)), {}, "expected pairs, a picture and its caption, got 6 pictures and 7 captions"),
+        (
+            ((4, 3), (2, 5), (6, 3), (7, 5)),
+            {},
+            "expected pairs, a picture and its caption, got 6 pictures and 7 captions",
+        ),
         (((4, 3), (2, 5), (0, 3), (0, 5)), {}, "got 0 pictures and 0 captions"),
         (
             ((4, 3), (2, 5), (6, 4), (6, 5)),
@@ -49,7 +60,11 @@ def test_a_picture_among_the_anchors_finds_its_own_caption(pairs):
             r"expected image rows and anchors of one width, got shapes \(4, 3\) and \(6, 4\)",
         ),
         (((4, 3), (2, 5), (6, 3), (6, 4)), {}, "expected text rows and anchors of one width"),
-        (((4, 3), (2, 5), (6, 3), (6, 5)), {"keep": 0}, "expected keep of 1 or more and an exponent above 0, got 0"),
+        (
+            ((4, 3), (2, 5), (6, 3), (6, 5)),
+            {"keep": 0},
+            "expected keep of 1 or more and an exponent above 0, got 0",
+        ),
         (((4, 3), (2, 5), (6, 3), (6, 5)), {"exponent": 0}, "an exponent above 0, got 100 and 0"),
     ],
 )

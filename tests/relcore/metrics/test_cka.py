@@ -46,9 +46,9 @@ def unbiased_hsic(K, L):
     """Song et al. 2012, eq. 5."""
     n = len(K)
     K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
-    return (np.sum(K * L) + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * K.sum(axis=0) @ L.sum(axis=0)) / (
-        n * (n - 3)
-    )
+    return (
+        np.sum(K * L) + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * K.sum(axis=0) @ L.sum(axis=0)
+    ) / (n * (n - 3))
 
 
 def debiased_by_grams(X, Y):
@@ -76,7 +76,9 @@ def test_scores_know_what_they_are(pair):
 def test_rotation_scale_and_shift_change_nothing_and_other_linear_maps_do(pair, rng, debiased):
     X, Y = pair
     turn = np.linalg.qr(rng.normal(size=(9, 9)))[0]
-    assert linear_cka(X, 5 * Y @ turn + 3, debiased=debiased) == pytest.approx(linear_cka(X, Y, debiased=debiased), abs=1e-5)
+    assert linear_cka(X, 5 * Y @ turn + 3, debiased=debiased) == pytest.approx(
+        linear_cka(X, Y, debiased=debiased), abs=1e-5
+    )
     assert linear_cka(X, X @ np.diag([9, 1, 1, 1, 1, 1]), debiased=debiased) < 0.9
 
 
@@ -121,7 +123,8 @@ def test_the_null_of_four_rows_has_mean_and_variance(rng):
 
 
 def test_one_dimension_is_a_squared_correlation_whose_chance_is_beta(rng):
-    # r² of unrelated normal samples is Beta(1/2, (n − 2)/2); a symmetric band would end at 1.96 √2 / n + 1 / n = .0377.
+    # r² of unrelated normal samples is Beta(1/2, (n − 2)/2); a symmetric band would end at 1.96 √2 / n + 1 /
+    # n = .0377.
     null = linear_cka(rng.normal(size=(100, 1)), rng.normal(size=(100, 1))).null
     assert null.high == pytest.approx(beta(0.5, 49).ppf(0.975), rel=0.03)
     assert null.low == pytest.approx(0, abs=1e-3)
@@ -132,7 +135,9 @@ def test_sums_over_a_sample_give_the_skewness_of_all_rows(rng):
     X, Y = rng.normal(size=(2, 3 * SAMPLED_ROWS, 4)).astype(np.float32)
     null = linear_cka(X, Y).null
     shape = pearson3(
-        np.sqrt(8) / 4, loc=null.mean, scale=(null.high - null.low) / np.ptp(pearson3(np.sqrt(8) / 4).ppf([0.025, 0.975]))
+        np.sqrt(8) / 4,
+        loc=null.mean,
+        scale=(null.high - null.low) / np.ptp(pearson3(np.sqrt(8) / 4).ppf([0.025, 0.975])),
     )
     assert (null.low, null.high) == pytest.approx(shape.ppf([0.025, 0.975]), rel=0.02)
 

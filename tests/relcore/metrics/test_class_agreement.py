@@ -1,4 +1,6 @@
-"""Class agreement against votes counted one by one, its chance level against spaces that were really permuted."""
+"""Class agreement against votes counted one by one, its chance level against spaces that were really
+permuted.
+"""
 
 from collections import Counter
 
@@ -6,7 +8,14 @@ import numpy as np
 import pytest
 
 from relcore.represent.similarity import unit_rows
-from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_differences, score_pair
+from relcore.scores.comparison import (
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_differences,
+    score_pair,
+)
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbour_metrics import ClassAgreement
 from relcore.spaces.space import LatentSpace, match
@@ -15,7 +24,9 @@ from relcore.spaces.split import Split
 
 def agreement(source, target, labels, k=5, convention="paper", n_queries=None):
     split = Split.held_out([f"r{row}" for row in range(len(source))])
-    pair = AlignedPair.of(source, target, split, k, convention, n_queries, labels=np.asarray(labels, dtype=object))
+    pair = AlignedPair.of(
+        source, target, split, k, convention, n_queries, labels=np.asarray(labels, dtype=object)
+    )
     return ClassAgreement().score(pair)
 
 
@@ -33,9 +44,16 @@ def voted(source, target, labels, k):
 def classes(rng):
     """120 rows in four clusters, and the same rows turned and with noise."""
     labels = np.array(list("abcd"), dtype=object)[np.arange(120) % 4]
-    source = (rng.normal(size=(4, 6))[np.arange(120) % 4] + 0.8 * rng.normal(size=(120, 6))).astype(np.float32)
+    source = (rng.normal(size=(4, 6))[np.arange(120) % 4] + 0.8 * rng.normal(size=(120, 6))).astype(
+        np.float32
+    )
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    return source, (source + 0.3 * rng.normal(size=source.shape)).astype(np.float32), (source @ turn).astype(np.float32), labels
+    return (
+        source,
+        (source + 0.3 * rng.normal(size=source.shape)).astype(np.float32),
+        (source @ turn).astype(np.float32),
+        labels,
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 30])
@@ -49,7 +67,9 @@ def test_the_share_is_that_of_votes_counted_one_by_one(classes, k):
 def test_a_rotation_takes_it_away_from_absolute_spaces_and_not_from_relative_ones(classes):
     source, _, turned, labels = classes
     ids = [f"r{row}" for row in range(120)]
-    pair = match(LatentSpace(source, ids, labels=labels, name="a"), LatentSpace(turned, ids, labels=labels, name="b"))
+    pair = match(
+        LatentSpace(source, ids, labels=labels, name="a"), LatentSpace(turned, ids, labels=labels, name="b")
+    )
     anchors, found = tuple(ids[:20]), {}
     for form in ("absolute", "relative"):
         made, split = represent(pair, form, anchors, ProjectionSpec()), held_out(pair, anchors, form)
@@ -98,7 +118,10 @@ def test_one_class_or_as_many_as_rows_tell_nothing(rng, labels):
 
 
 def test_two_widths_have_no_common_neighbours(rng):
-    assert agreement(rng.normal(size=(30, 4)), rng.normal(size=(30, 5)), ["a", "b"] * 15, convention="mutual") is None
+    assert (
+        agreement(rng.normal(size=(30, 4)), rng.normal(size=(30, 5)), ["a", "b"] * 15, convention="mutual")
+        is None
+    )
 
 
 def test_a_sample_of_queries_has_an_interval_around_the_whole(classes):
@@ -122,7 +145,9 @@ def test_classes_are_labels_that_most_rows_have(rng):
     vectors, ids = rng.normal(size=(6, 2)), list("uvwxyz")
 
     def labelled(first, second=None):
-        return class_labels(match(*(LatentSpace(vectors, ids, labels=each, name="s") for each in (first, second))))
+        return class_labels(
+            match(*(LatentSpace(vectors, ids, labels=each, name="s") for each in (first, second)))
+        )
 
     assert labelled(None) is None
     assert labelled(["a", "b", "", "", "", ""]) is None

@@ -26,12 +26,16 @@ def test_the_only_group_of_two_rows_has_its_exact_p():
 
 
 def test_groups_whose_rows_move_together_need_the_variance_between_them():
-    """Of 100 draws 5 are expected to be significant; groups that move by a standard deviation of .3 are so in nearly all."""
+    """Of 100 draws 5 are expected to be significant; groups that move by a standard deviation of .3 are so
+    in nearly all.
+    """
     groups, found = np.repeat(np.arange(6), 50), []
     for draw in range(100):
         rng = np.random.default_rng(draw)
         values = rng.normal(size=300) + (0.3 * rng.normal(size=6))[groups]
-        tested = (lowest_groups(values, groups, between=between, n_permutations=199) for between in (0.0, 0.09))
+        tested = (
+            lowest_groups(values, groups, between=between, n_permutations=199) for between in (0.0, 0.09)
+        )
         found.append([bool(test.p.min() < 0.05) for test in tested])
     without, with_it = np.sum(found, axis=0)
     assert without > 50

@@ -12,8 +12,9 @@ def test_two_nn_finds_the_dimension_of_a_flat_cloud_in_a_wide_space(rng, dimensi
     n = 3000
     axes, _ = np.linalg.qr(rng.normal(size=(40, dimension)))
     cloud = rng.uniform(size=(n, dimension)) @ axes.T
-    # log μ is exponential with rate D, so a fit to nine tenths of n ratios has a relative standard error near 1.5 / √n = .027;
-    # the border of the cloud, where neighbours lie on one side, biases five dimensions by some hundredths more.
+    # log μ is exponential with rate D, so a fit to nine tenths of n ratios has a relative standard error near
+    # 1.5 / √n = .027; the border of the cloud, where neighbours lie on one side, biases five dimensions by
+    # some hundredths more.
     assert two_nn(cloud) == pytest.approx(dimension, rel=4 * 0.027)
 
 

@@ -18,7 +18,9 @@ def pair(rng):
 
 def plainly(R, S, queries, convention):
     """Jaccard and MRR of each query by sorted cosines, in float64."""
-    R, S = (Z.astype(np.float64) / np.linalg.norm(Z.astype(np.float64), axis=1, keepdims=True) for Z in (R, S))
+    R, S = (
+        Z.astype(np.float64) / np.linalg.norm(Z.astype(np.float64), axis=1, keepdims=True) for Z in (R, S)
+    )
     jaccard, mrr = [], []
     for query in queries:
         order = {name: np.argsort(-(b @ a[query])).tolist() for name, a, b in _searches(R, S, convention)}
@@ -68,8 +70,8 @@ def test_an_anchor_that_is_unrelated_in_the_target_harms_and_a_copy_does_nothing
 
 
 def test_of_unrelated_spaces_no_anchor_has_an_influence(rng):
-    """Influence on MRR, whose mean by chance is .02 and whose standard error over 120 queries is .008 with the anchor and
-    without it."""
+    """Influence on MRR, whose mean by chance is .02 and whose standard error over 120 queries is .008 with
+    the anchor and without it."""
     R, S = rng.normal(size=(2, N, M))
     assert np.abs(neighbours_without(R, S, np.arange(N), K).by("mrr")).max() < 4 * 0.008 * np.sqrt(2)
 

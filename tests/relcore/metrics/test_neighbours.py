@@ -1,4 +1,6 @@
-"""Jaccard and MRR against neighbour lists found one by one, and their nulls against spaces that were really permuted."""
+"""Jaccard and MRR against neighbour lists found one by one, and their nulls against spaces that were
+really permuted.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -66,7 +68,13 @@ def test_scores_are_those_of_brute_force(make_pair, metric, k, convention):
     source, target = make_pair()
     score = metric(source, target, k, convention)
     assert score == pytest.approx(BY_HAND[metric](source, target, k, convention).mean(), abs=1e-9)
-    assert (score.metric, score.convention, score.k, score.n, score.n_queries) == (metric.__name__, convention, k, 200, 200)
+    assert (score.metric, score.convention, score.k, score.n, score.n_queries) == (
+        metric.__name__,
+        convention,
+        k,
+        200,
+        200,
+    )
     assert score.interval is None
 
 
@@ -113,7 +121,9 @@ def test_one_known_case_by_hand():
 def test_rotating_one_space_changes_mutual_overlap_nowhere_and_the_papers_everywhere(make_pair, convention):
     source, target = make_pair()
     turned = (target @ np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]).astype(np.float32)
-    same = jaccard(source, turned, 10, convention) == pytest.approx(jaccard(source, target, 10, convention), abs=1e-6)
+    same = jaccard(source, turned, 10, convention) == pytest.approx(
+        jaccard(source, target, 10, convention), abs=1e-6
+    )
     assert same is (convention == "mutual")
 
 
@@ -123,7 +133,9 @@ def test_mutual_overlap_may_compare_spaces_of_different_widths(make_pair):
     assert jaccard(source, wide, 10, "mutual") == jaccard(source, target, 10, "mutual")
 
 
-@pytest.mark.parametrize("n_copies", [3, 5], ids=["fewer than k + 1 others", "so many that they crowd the row out"])
+@pytest.mark.parametrize(
+    "n_copies", [3, 5], ids=["fewer than k + 1 others", "so many that they crowd the row out"]
+)
 def test_duplicates_do_not_put_a_row_among_its_own_neighbours(n_copies):
     copies = np.repeat(np.eye(3, dtype=np.float32), n_copies, axis=0)
     found = find_neighbours(copies, copies, 2, "mutual")
@@ -150,7 +162,9 @@ def test_the_interval_of_a_sample_holds_the_score_of_all_rows(make_pair, metric,
 
 def test_a_sample_is_repeatable_and_asking_for_all_rows_is_no_sample(make_pair):
     source, target = make_pair()
-    first, again, other = (find_neighbours(source, target, n_queries=50, random_state=state).queries for state in (1, 1, 2))
+    first, again, other = (
+        find_neighbours(source, target, n_queries=50, random_state=state).queries for state in (1, 1, 2)
+    )
     assert first.tolist() == again.tolist() == sorted(set(first))
     assert first.tolist() != other.tolist()
     assert find_neighbours(source, target, n_queries=500).jaccard().interval is None
@@ -161,10 +175,13 @@ def test_a_sample_is_repeatable_and_asking_for_all_rows_is_no_sample(make_pair):
 def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, convention):
     source, target = make_pair(n=40)
     rng = np.random.default_rng(8)
-    real = np.array([BY_HAND[metric](source[rng.permutation(40)], target, 4, convention).mean() for _ in range(400)])
+    real = np.array(
+        [BY_HAND[metric](source[rng.permutation(40)], target, 4, convention).mean() for _ in range(400)]
+    )
     null = getattr(find_neighbours(source, target, 4, convention), metric.__name__)(n_permutations=1500).null
     assert null.mean == pytest.approx(real.mean(), abs=4 * real.std() * np.sqrt(1 / 400 + 1 / 1500))
-    # 400 draws know their 97.5 % point to about .15 deviations; that of "mutual" ranks may lie 1.4 times as far out.
+    # 400 draws know their 97.5 % point to about .15 deviations; that of "mutual" ranks may lie 1.4 times as
+    # far out.
     assert null.high - np.quantile(real, 0.975) < (0.45 if convention == "paper" else 1) * real.std()
     assert np.quantile(real, 0.975) - null.high < 0.45 * real.std()
 
@@ -174,7 +191,9 @@ def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, conventio
 def test_the_null_of_a_sample_has_the_mean_of_the_whole(make_pair, metric, convention):
     source, target = make_pair(n=400)
     whole, sampled = (
-        getattr(find_neighbours(source, target, 10, convention, n_queries=n_queries), metric)(n_permutations=200).null
+        getattr(find_neighbours(source, target, 10, convention, n_queries=n_queries), metric)(
+            n_permutations=200
+        ).null
         for n_queries in (None, 120)
     )
     assert sampled.mean == pytest.approx(whole.mean, abs=0.002)
@@ -182,8 +201,11 @@ def test_the_null_of_a_sample_has_the_mean_of_the_whole(make_pair, metric, conve
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_the_chance_level_of_mrr_is_the_harmonic_number_over_the_rows_however_few_are_asked(make_pair, convention):
-    # Permuted among the queries alone, 1 of 100 would stay where it is, and the chance level would be three times as high.
+def test_the_chance_level_of_mrr_is_the_harmonic_number_over_the_rows_however_few_are_asked(
+    make_pair, convention
+):
+    # Permuted among the queries alone, 1 of 100 would stay where it is, and the chance level would be three
+    # times as high.
     source, target = make_pair(n=4000, noise=0.1)
     found = find_neighbours(source, target, 10, convention, n_queries=100)
     assert found.mrr() > 0.7
@@ -196,7 +218,9 @@ def test_without_permutations_there_is_no_null(make_pair):
 
 
 def test_rows_that_are_equally_near_do_not_agree_for_their_order(rng):
-    """Two unrelated spaces of 10 places each: with ties broken by the row's number the overlap was .2 instead of .03."""
+    """Two unrelated spaces of 10 places each: with ties broken by the row's number the overlap was .2
+    instead of .03.
+    """
     source, target = (np.eye(10)[rng.integers(10, size=300)] for _ in range(2))
     score = jaccard(source, target, 5, "mutual")
     assert score.null.low <= score <= score.null.high
@@ -224,7 +248,9 @@ def test_the_gpu_finds_what_the_cpu_finds(make_pair):
 
 
 def test_nearest_refuses_more_neighbours_than_rows():
-    with pytest.raises(SpaceError, match="k: expected at most 3, the rows there are, got 4; choose fewer neighbours"):
+    with pytest.raises(
+        SpaceError, match="k: expected at most 3, the rows there are, got 4; choose fewer neighbours"
+    ):
         nearest(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), 4)
 
 
@@ -254,7 +280,12 @@ def test_a_search_leaves_other_searches_of_the_process_as_they_were(rng):
     faiss = pytest.importorskip("faiss")
     names = ("distance_compute_blas_threshold", "distance_compute_blas_query_bs")
     before = [getattr(faiss.cvar, name) for name in names]
-    nearest(rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(9, 3)).astype(np.float32), 2, device="cpu")
+    nearest(
+        rng.normal(size=(5, 3)).astype(np.float32),
+        rng.normal(size=(9, 3)).astype(np.float32),
+        2,
+        device="cpu",
+    )
     assert before[0] != 20  # else this test could not fail
     assert before[1] != 1024
     assert [getattr(faiss.cvar, name) for name in names] == before
@@ -275,11 +306,17 @@ def test_only_the_rows_in_the_lists_are_renamed():
     X = rng.normal(size=(200, 4))
     every = find_neighbours(X, X + rng.normal(size=X.shape), 10, "mutual")
     for state in range(3):
-        both = (one(np.random.default_rng(state)) for one in (every._permuted_overlap, partial(renamed_as_a_whole, every)))
+        both = (
+            one(np.random.default_rng(state))
+            for one in (every._permuted_overlap, partial(renamed_as_a_whole, every))
+        )
         assert next(both) == next(both)
-    some = replace(every, queries=every.queries[5::4][::-1], own=every.own[5::4][::-1], other=every.other[5::4][::-1])
+    some = replace(
+        every, queries=every.queries[5::4][::-1], own=every.own[5::4][::-1], other=every.other[5::4][::-1]
+    )
     ours, theirs = (
-        np.array([draw(rng) for _ in range(2000)]) for draw in (some._permuted_overlap, partial(renamed_as_a_whole, some))
+        np.array([draw(rng) for _ in range(2000)])
+        for draw in (some._permuted_overlap, partial(renamed_as_a_whole, some))
     )
     error = np.hypot(ours.std(), theirs.std()) / np.sqrt(2000)
     assert abs(ours.mean() - theirs.mean()) < 4 * error

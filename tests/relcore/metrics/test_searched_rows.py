@@ -1,4 +1,6 @@
-"""Intervals of differences contain the true difference in 95 % of draws; effects of rows equal a search without them."""
+"""Intervals of differences contain the true difference in 95 % of draws; effects of rows equal a search
+without them.
+"""
 
 import numpy as np
 import pytest
@@ -41,7 +43,8 @@ def population():
 
 def relative(vectors, anchors, which):
     made = (
-        (Z / np.linalg.norm(Z, axis=1, keepdims=True)) @ (A[which] / np.linalg.norm(A[which], axis=1, keepdims=True)).T
+        (Z / np.linalg.norm(Z, axis=1, keepdims=True))
+        @ (A[which] / np.linalg.norm(A[which], axis=1, keepdims=True)).T
         for Z, A in zip(vectors, anchors, strict=True)
     )
     return tuple(Z.astype(np.float32) for Z in made)
@@ -49,8 +52,8 @@ def relative(vectors, anchors, which):
 
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
 def test_intervals_of_two_anchor_sets_contain_the_true_difference(convention):
-    """100 draws of 200 rows; the truth is the mean over the draws. 95 are expected, standard error 2.2: 88 or fewer come once
-    in 250 times. Intervals half as wide would contain it in 67."""
+    """100 draws of 200 rows; the truth is the mean over the draws. 95 are expected, standard error 2.2: 88 or
+    fewer come once in 250 times. Intervals half as wide would contain it in 67."""
     (draw, anchors), split = population(), Split.held_out([f"r{row}" for row in range(200)])
     found = []
     for state in range(100):

@@ -14,18 +14,25 @@ def model(topics, noise, width, seed, offset=0.0):
 
 
 def migration_spaces(n=400, n_queries=60, old_topics=12, new_topics=12, noise=0.2, n_new=None, seed=0):
-    """Old and new vectors of n documents, queries by both models, and judgements: the five nearest by all twelve topics.
+    """Old and new vectors of n documents, queries by both models, and judgements: the five nearest by all
+    twelve topics.
 
-    A model that sees few topics is the worse one. Noise would not do: vectors do not show which of two models is noisier.
+    A model that sees few topics is the worse one. Noise would not do: vectors do not show which of two models
+    is noisier.
     """
     rng = np.random.default_rng(seed)
     topics, asked = rng.normal(size=(n, 12)), rng.normal(size=(n_queries, 12))
     ids, names = [f"d{row}" for row in range(n)], [f"q{row}" for row in range(n_queries)]
     both = np.concatenate([topics, asked])
-    old, new = model(both[:, :old_topics], noise, 24, seed + 1, 0.5), model(both[:, -new_topics:], noise, 32, seed + 2)
+    old, new = (
+        model(both[:, :old_topics], noise, 24, seed + 1, 0.5),
+        model(both[:, -new_topics:], noise, 32, seed + 2),
+    )
     unit = lambda X: X / np.linalg.norm(X, axis=1, keepdims=True)  # noqa: E731
     best = np.argsort(-(unit(asked) @ unit(topics).T), axis=1)[:, :5]
-    judgements = tuple(JudgedQuery(names[query], ids[row], 1.0) for query in range(n_queries) for row in best[query])
+    judgements = tuple(
+        JudgedQuery(names[query], ids[row], 1.0) for query in range(n_queries) for row in best[query]
+    )
     kept = slice(0, n_new)
     spaces = (
         LatentSpace(old[:n], ids, name="old"),

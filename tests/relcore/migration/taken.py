@@ -11,7 +11,9 @@ NEW, OLD, PROJECTED, HIDDEN = 12, 9, 7, 16
 
 @dataclass(eq=False)
 class Made(Adapter):
-    """Random steps: ``"affine"``, ``"residual"`` (affine and then a network), or ``"projected"`` (the corpus, too)."""
+    """Random steps: ``"affine"``, ``"residual"`` (affine and then a network), or ``"projected"`` (the
+    corpus, too).
+    """
 
     kind: str = "affine"
 
@@ -37,6 +39,8 @@ KINDS = ("affine", "residual", "projected")
 def pairs(n=40):
     """Rows of both models, (n, 12) and (n, 9), of uneven lengths, one of the new ones zero."""
     rng = np.random.default_rng(3)
-    new, old = (rng.normal(size=(n, width)).astype(np.float32) * rng.uniform(0.1, 30, (n, 1)) for width in (NEW, OLD))
+    new, old = (
+        rng.normal(size=(n, width)).astype(np.float32) * rng.uniform(0.1, 30, (n, 1)) for width in (NEW, OLD)
+    )
     new[5] = 0
     return new.astype(np.float32), old.astype(np.float32)

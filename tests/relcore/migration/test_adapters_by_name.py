@@ -86,7 +86,9 @@ def test_low_rank_of_full_rank_is_ridge(pairs):
 
 
 def test_diagonal_scaling_finds_the_factors_of_stretched_axes(rng):
-    """Pairs so close to their mean that their lengths hardly differ, which the unit rows would otherwise change."""
+    """Pairs so close to their mean that their lengths hardly differ, which the unit rows would otherwise
+    change.
+    """
     near = np.eye(6)[0] + 0.01 * np.column_stack([np.zeros(4000), rng.normal(size=(4000, 5))])
     stretched = np.eye(6)[0] + (near - np.eye(6)[0]) * [1, 1, 0.5, 1, 1, 1]
     factors = DiagonalAdapter().fit(near, stretched).factors_
@@ -109,7 +111,11 @@ def test_relative_adapters_score_as_the_relative_projection_does(pairs, m, white
     """Each query's cosines to all documents, up to a factor of the query's own."""
     new, old = pairs
     sides = [
-        unit_rows(RelativeProjection(whiten=whiten, center=whiten).fit(side[:m], anchors=np.arange(m)).transform(side[m:]))
+        unit_rows(
+            RelativeProjection(whiten=whiten, center=whiten)
+            .fit(side[:m], anchors=np.arange(m))
+            .transform(side[m:])
+        )
         for side in (new, old)
     ]
     adapter = (WhitenedRelativeAdapter if whiten else RelativeAdapter)().fit(new[:m], old[:m])
@@ -159,7 +165,10 @@ def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
     for rows in (queries, corpus):
         lengths = np.linalg.norm(rows, axis=1)
         assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
-    assert all(isinstance(step, Unit | AffineStep | Residual) for step in (*adapter.query_steps_, *adapter.corpus_steps_))
+    assert all(
+        isinstance(step, Unit | AffineStep | Residual)
+        for step in (*adapter.query_steps_, *adapter.corpus_steps_)
+    )
 
 
 def test_one_row_alone_is_translated_as_among_others(adapter, pairs):
@@ -178,7 +187,9 @@ def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs
         adapter.fit(new, old).transform(old)
 
 
-@pytest.mark.parametrize("broken", [WhitenedRelativeAdapter(ridge=0), WhitenedInverseAdapter(ridge=0), LowRankAdapter(rank=0)])
+@pytest.mark.parametrize(
+    "broken", [WhitenedRelativeAdapter(ridge=0), WhitenedInverseAdapter(ridge=0), LowRankAdapter(rank=0)]
+)
 def test_settings_without_a_meaning_are_refused(broken, pairs):
     with pytest.raises(SpaceError, match="expected"):
         broken.fit(*pairs)

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from relcore.migrate.evaluate import AUTOMATIC, choose, folds_of, fused_weight, imbalance, neighbours_of, richer
+from relcore.migrate.evaluate import (
+    AUTOMATIC,
+    choose,
+    folds_of,
+    fused_weight,
+    imbalance,
+    neighbours_of,
+    richer,
+)
 from relcore.represent.similarity import unit_rows
 from tests.relcore.migration.planted import model
 
@@ -38,8 +46,8 @@ def test_an_adapter_that_fits_noise_is_not_chosen(rng, topics):
 
 def test_unrelated_pairs_score_what_chance_scores(rng):
     new, old = rng.normal(size=(M, 10)), rng.normal(size=(M, 8))
-    # Mean of 1 / rank over 300 rows by chance: H(300) / 300 = .021; of the best of seven adapters a little more.
-    # Ten of 299 rows are relevant: nDCG is .033 on average.
+    # Mean of 1 / rank over 300 rows by chance: H(300) / 300 = .021; of the best of seven adapters a little
+    # more. Ten of 299 rows are relevant: nDCG is .033 on average.
     for one in choose(new, old, unit_rows(old), IDS):
         assert one.partner < 0.06
         assert one.neighbours < 0.07

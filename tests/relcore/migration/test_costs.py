@@ -43,7 +43,12 @@ def test_more_pairs_than_needed_cost_nothing_more():
 
 
 def test_the_table_sets_gains_beside_costs():
-    quality = {"keep": Quality(0.40), "bridge": Quality(0.38), "twice": Quality(0.42), "re-embed": Quality(0.41)}
+    quality = {
+        "keep": Quality(0.40),
+        "bridge": Quality(0.38),
+        "twice": Quality(0.42),
+        "re-embed": Quality(0.41),
+    }
     table = cost_table(option_costs(PRICES, 1000), quality, "nDCG@10").set_index("option")
     assert table.loc["ask twice", "gain per thousand rows"] == pytest.approx(0.02)
     assert table.loc["bridge", "gain per thousand rows"] == pytest.approx(-0.02)
@@ -64,7 +69,9 @@ def test_the_pace_of_an_encoder_is_measured_on_a_few_items():
         seconds_per_thousand(encode, [])
 
 
-@pytest.mark.parametrize("wrong", [{"rows": 0}, {"rows": 10, "new_price": -1.0}, {"rows": 10, "new_seconds": float("inf")}])
+@pytest.mark.parametrize(
+    "wrong", [{"rows": 0}, {"rows": 10, "new_price": -1.0}, {"rows": 10, "new_seconds": float("inf")}]
+)
 def test_prices_that_make_no_sense_are_refused(wrong):
     with pytest.raises(SpaceError, match="expected a"):
         Prices(**wrong)

@@ -1,4 +1,6 @@
-"""What the tabs of a migration compute: the migration's own pairs and queries, and figures that come out the same twice."""
+"""What the tabs of a migration compute: the migration's own pairs and queries, and figures that come out
+the same twice.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,17 @@ def test_the_tabs_search_with_the_migrations_own_pairs_and_queries(planted, resu
     assert found.rows.ids[found.trial.own].tolist() == list(result.queries)
     for option in ("keep", "bridge", "re-embed"):
         best = np.argsort(-found.scores(option), axis=1)[:, : result.k]
-        np.testing.assert_allclose(ndcg(best, found.trial.relevance, result.k), result.scores[option], atol=1e-5)
+        np.testing.assert_allclose(
+            ndcg(best, found.trial.relevance, result.k), result.scores[option], atol=1e-5
+        )
 
 
 def test_the_share_of_none_is_bridging_and_of_all_is_re_embedding(planted, result, settings):
     outcome = PartialReembedding(**settings).run(planted[0][:2])
     for curve in outcome.curves:
-        assert curve.quality[0] == pytest.approx(result.option("bridge").value, abs=0.01)  # scaled scores may change ties
+        assert curve.quality[0] == pytest.approx(
+            result.option("bridge").value, abs=0.01
+        )  # scaled scores may change ties
         assert curve.quality[-1] == pytest.approx(result.option("re-embed").value, abs=1e-5)
     assert [curve.order for curve in outcome.curves] == ["residual", "random"]
 
@@ -69,7 +75,9 @@ def test_traffic_is_an_order_where_rows_have_counts(planted, settings):
     outcome = PartialReembedding(**settings).run((counted, new))
     assert [curve.order for curve in outcome.curves] == ["residual", "traffic", "random"]
     known = new.take(np.arange(250))
-    assert full_order(counted, known, "procrustes", "traffic").tolist() == [f"d{row}" for row in range(299, 249, -1)]
+    assert full_order(counted, known, "procrustes", "traffic").tolist() == [
+        f"d{row}" for row in range(299, 249, -1)
+    ]
 
 
 def test_a_threshold_keeps_its_number_of_rows(planted, settings):

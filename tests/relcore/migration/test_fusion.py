@@ -37,7 +37,8 @@ def test_where_both_search_the_same_vectors_no_second_corpus_is_needed(sides):
     queries, searched = added_scores(old, other, (corpus, corpus), 0.5)
     assert searched is corpus
     assert np.array_equal(
-        searched_twice(old, other, (corpus, corpus), 5), searched_twice(old, other, (corpus, corpus.copy()), 5)
+        searched_twice(old, other, (corpus, corpus), 5),
+        searched_twice(old, other, (corpus, corpus.copy()), 5),
     )
     assert queries.shape == old.shape
 
@@ -56,7 +57,9 @@ def test_a_query_without_direction_leaves_the_other_one_alone(sides):
 
 
 def test_reciprocal_ranks_by_hand():
-    """Row 3: 1/61 + 1/62; row 7: 1/62 + 1/61, equal, and behind it in the first list; row 5: 1/63; row 9: 1/63, second list."""
+    """Row 3: 1/61 + 1/62; row 7: 1/62 + 1/61, equal, and behind it in the first list; row 5: 1/63; row 9:
+    1/63, second list.
+    """
     lists = np.array([[3, 7, 5]]), np.array([[7, 3, 9]])
     assert reciprocal_ranks(lists, 6).tolist() == [[3, 7, 5, 9, -1, -1]]
     assert reciprocal_ranks(lists, 3, weight=1.5).tolist() == [[7, 3, 9]]

@@ -36,8 +36,12 @@ def test_a_much_worse_model_is_not_taken():
 def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
     spaces, judgements = migration_spaces()
     rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))
-    turned = [LatentSpace(one.vectors @ rotation, one.ids, name=f"new {one.name}") for one in (spaces[0], spaces[2])]
-    found = Migration(**QUICK, adapter="in-place", judgements=judgements).run((spaces[0], turned[0], spaces[2], turned[1]))
+    turned = [
+        LatentSpace(one.vectors @ rotation, one.ids, name=f"new {one.name}") for one in (spaces[0], spaces[2])
+    ]
+    found = Migration(**QUICK, adapter="in-place", judgements=judgements).run(
+        (spaces[0], turned[0], spaces[2], turned[1])
+    )
     assert found.verdict.option == "keep"
     assert found.option("re-embed").value == pytest.approx(found.option("keep").value, abs=1e-6)
     assert found.option("bridge").value == pytest.approx(found.option("keep").value, abs=0.01)
@@ -61,7 +65,9 @@ def test_the_result_survives_the_store_and_its_tables_agree():
     assert (np.diff(losers.change) >= 0).all()
     assert found.found["keep"].shape == (60, 10)
     old = spaces[0]
-    assert set(old.ids[found.relevant_row[found.relevant_query == 0]]) == {one.row for one in judgements if one.query == "q0"}
+    assert set(old.ids[found.relevant_row[found.relevant_query == 0]]) == {
+        one.row for one in judgements if one.query == "q0"
+    }
 
 
 def test_held_out_rows_are_never_fitted_and_the_same_ids_are_drawn_wherever_they_stand():
@@ -128,6 +134,8 @@ def test_what_is_wrong_is_told():
     few = spaces[0], spaces[1].take(np.arange(20))
     with pytest.raises(SpaceError, match="expected 25 rows or more that both models have embedded, got 20"):
         Migration().run(few)
-    shuffled = LatentSpace(spaces[1].vectors[np.random.default_rng(0).permutation(400)], spaces[1].ids, name="new")
+    shuffled = LatentSpace(
+        spaces[1].vectors[np.random.default_rng(0).permutation(400)], spaces[1].ids, name="new"
+    )
     with pytest.raises(SpaceError, match="no better than by chance"):
         Migration().run((spaces[0], shuffled))

@@ -1,4 +1,6 @@
-"""Pairs that do not pair are refused, and shifts are named; what gives away different preprocessing is noted."""
+"""Pairs that do not pair are refused, and shifts are named; what gives away different preprocessing is
+noted.
+"""
 
 import re
 

@@ -1,16 +1,26 @@
-"""Partial re-embedding: a hard cluster goes first, a random order gains evenly, and the stop sign stands where gains end."""
+"""Partial re-embedding: a hard cluster goes first, a random order gains evenly, and the stop sign stands
+where gains end.
+"""
 
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import ProcrustesAdapter
-from relcore.migrate.partial import comparable, held_out_residuals, order_rows, partial_curve, predict_residuals
+from relcore.migrate.partial import (
+    comparable,
+    held_out_residuals,
+    order_rows,
+    partial_curve,
+    predict_residuals,
+)
 from relcore.represent.similarity import unit_rows
 
 N = 600
 IDS = [f"r{row}" for row in range(N)]
-HARD = np.arange(N) < 150  # one quarter, in a region of its own, whose old vectors tell nothing about the new ones
+HARD = (
+    np.arange(N) < 150
+)  # one quarter, in a region of its own, whose old vectors tell nothing about the new ones
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +36,9 @@ def models():
 
 @pytest.fixture(scope="module")
 def scores(models):
-    """Noisy copies of the rows as queries, through the adapter and by the new model; row i is relevant to query i."""
+    """Noisy copies of the rows as queries, through the adapter and by the new model; row i is relevant to
+    query i.
+    """
     new, old = models
     adapter = ProcrustesAdapter().fit(new[~HARD][:200], old[~HARD][:200])
     queries = new + 0.3 * np.random.default_rng(1).normal(size=new.shape).astype(np.float32)
@@ -59,7 +71,9 @@ def test_the_hard_cluster_first_gains_most(models, scores):
     bridged, new = scores
     residuals = held_out_residuals(ProcrustesAdapter, *models, IDS)
     shares = (0.0, 0.25, 0.5, 1.0)
-    hard = partial_curve("residual", bridged, new, order_rows("residual", IDS, residuals), found_first, shares)
+    hard = partial_curve(
+        "residual", bridged, new, order_rows("residual", IDS, residuals), found_first, shares
+    )
     random = partial_curve("random", bridged, new, order_rows("random", IDS), found_first, shares)
     assert hard.quality[0] == random.quality[0]
     assert hard.quality[-1] == random.quality[-1] == found_first(new).mean()
@@ -75,11 +89,15 @@ def test_a_random_order_gains_in_proportion_to_the_share(scores):
     bridged, new = scores
     shares = np.linspace(0, 1, 6)
     curves = [
-        partial_curve("random", bridged, new, order_rows("random", IDS, random_state=state), found_first, shares).quality
+        partial_curve(
+            "random", bridged, new, order_rows("random", IDS, random_state=state), found_first, shares
+        ).quality
         for state in range(8)
     ]
     straight = np.linspace(found_first(bridged).mean(), found_first(new).mean(), 6)
-    np.testing.assert_allclose(np.mean(curves, axis=0), straight, atol=0.03)  # standard error .02 / √8, and rows that compete
+    np.testing.assert_allclose(
+        np.mean(curves, axis=0), straight, atol=0.03
+    )  # standard error .02 / √8, and rows that compete
 
 
 def test_equal_models_have_nothing_to_gain(scores):
@@ -106,10 +124,15 @@ def test_traffic_goes_by_its_values_and_ties_are_random():
     first, other = (order_rows("traffic", ids, traffic=traffic, random_state=state) for state in (0, 1))
     assert first[:2].tolist() == other[:2].tolist() == [3, 1]
     assert sorted(first[2:]) == [0, 2, 4, 5]
-    assert first.tolist() != sorted(first, key=lambda row: (-traffic[row], row)) or first.tolist() != other.tolist()
+    assert (
+        first.tolist() != sorted(first, key=lambda row: (-traffic[row], row))
+        or first.tolist() != other.tolist()
+    )
 
 
-@pytest.mark.parametrize(("order", "told"), [("alphabet", "order: expected one of"), ("traffic", "one traffic value per row")])
+@pytest.mark.parametrize(
+    ("order", "told"), [("alphabet", "order: expected one of"), ("traffic", "one traffic value per row")]
+)
 def test_an_order_needs_its_values(order, told):
     with pytest.raises(SpaceError, match=told):
         order_rows(order, IDS)

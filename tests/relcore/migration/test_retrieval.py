@@ -1,4 +1,6 @@
-"""nDCG and recall against scikit-learn and tables made by hand; judgements from files, hostile ones among them."""
+"""nDCG and recall against scikit-learn and tables made by hand; judgements from files, hostile ones among
+them.
+"""
 
 import numpy as np
 import pytest
@@ -35,7 +37,9 @@ def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
 
 
 def test_a_table_made_by_hand():
-    """Query 0: relevant 1 and 4, found at places 1 and 3; query 1: relevant 2, not found; query 2: nothing is relevant."""
+    """Query 0: relevant 1 and 4, found at places 1 and 3; query 1: relevant 2, not found; query 2: nothing
+    is relevant.
+    """
     relevance = Relevance.of(np.array([0, 0, 1]), np.array([4, 1, 2]), np.ones(3), 3, 5)
     found = np.array([[1, 0, 4], [0, 1, 3], [0, 1, 2]])
     best = 1 + 1 / np.log2(3)

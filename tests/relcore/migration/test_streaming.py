@@ -24,7 +24,9 @@ def adapter():
 def source(tmp_path):
     """New vectors in a parquet file, with a payload."""
     new, _ = pairs(N)
-    rows = StoredRows([f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N)))
+    rows = StoredRows(
+        [f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N))
+    )
     place = Place("parquet", str(tmp_path / "new.parquet"))
     write_index(place, in_blocks(rows, 16), Target(N, NEW))
     return place
@@ -95,10 +97,16 @@ def test_a_block_that_was_cut_short_is_written_again(tmp_path):
     again = StagedRows(tmp_path / "s", "key")
     assert again.done == 2
     again.append(StoredRows(["c"], np.zeros((1, 3), np.float32)))
-    assert [one for found in StagedRows(tmp_path / "s", "key").blocks() for one in found.ids] == ["a", "b", "c"]
+    assert [one for found in StagedRows(tmp_path / "s", "key").blocks() for one in found.ids] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
-@pytest.mark.parametrize("spoil", [b"", b"{", b'{"key": "key"}', b'{"key": "key", "sizes": [99999, 9], "done": 3}'])
+@pytest.mark.parametrize(
+    "spoil", [b"", b"{", b'{"key": "key"}', b'{"key": "key", "sizes": [99999, 9], "done": 3}']
+)
 def test_a_damaged_state_begins_again(spoil, tmp_path):
     staged = StagedRows(tmp_path / "s", "key")
     staged.append(StoredRows(["a"], np.ones((1, 3), np.float32)))

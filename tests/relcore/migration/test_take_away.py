@@ -49,7 +49,16 @@ def taken(request, tmp_path):
     new, old = pairs()
     adapter = Made(request.param).fit(new, old)
     scores = (CardScore("nDCG@10", 0.41, 0.39, 0.43, 225),)
-    card = card_of(adapter, new, old, method="made", new_model="MiniLM", old_model="word2vec", scores=scores, commit="a8e5362")
+    card = card_of(
+        adapter,
+        new,
+        old,
+        method="made",
+        new_model="MiniLM",
+        old_model="word2vec",
+        scores=scores,
+        commit="a8e5362",
+    )
     folder = tmp_path / "adapter"
     adapter_file.write(adapter, card, folder)
     np.savez(folder / "given.npz", new=new, old=old)

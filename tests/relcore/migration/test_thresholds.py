@@ -1,11 +1,20 @@
-"""Thresholds: a known map of scores is found again, what passes is kept, and scores that tell nothing are refused."""
+"""Thresholds: a known map of scores is found again, what passes is kept, and scores that tell nothing are
+refused.
+"""
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.thresholds import ScoreMap, ScorePairs, ks_distance, restore_threshold, score_pairs, usual_threshold
+from relcore.migrate.thresholds import (
+    ScoreMap,
+    ScorePairs,
+    ks_distance,
+    restore_threshold,
+    score_pairs,
+    usual_threshold,
+)
 
 
 def drawn(noise, n_queries=200, per_query=20, state=0):
@@ -19,7 +28,9 @@ def test_a_monotone_change_of_scores_is_undone():
     outcome = restore_threshold(drawn(noise=0), 0.6)
     assert outcome.ks_before > 0.3
     assert outcome.ks_after < 0.073  # fitted and judged on four samples of 2,000 scores: 1.63 · √(4 / 2,000)
-    assert outcome.new_threshold == pytest.approx(0.5 + 0.4 * 0.36, abs=0.01)  # 2 standard errors of a median of 2,000
+    assert outcome.new_threshold == pytest.approx(
+        0.5 + 0.4 * 0.36, abs=0.01
+    )  # 2 standard errors of a median of 2,000
     assert outcome.error_before > 0.15
     assert outcome.error_after < 0.05
     assert outcome.change.high < 0
@@ -29,7 +40,9 @@ def test_a_monotone_change_of_scores_is_undone():
 
 def test_as_many_rows_pass_as_before_though_scores_are_noisy():
     outcome = restore_threshold(drawn(noise=0.05), 0.5)
-    assert outcome.accepted_after == pytest.approx(outcome.accepted_old, abs=0.6)  # 20 rows · 2 · √(.25 · 2 / 2,000)
+    assert outcome.accepted_after == pytest.approx(
+        outcome.accepted_old, abs=0.6
+    )  # 20 rows · 2 · √(.25 · 2 / 2,000)
     assert outcome.accepted_before > 18  # the scores begin at .5
     assert outcome.beats_chance
     assert outcome.error_after < outcome.error_before
@@ -82,7 +95,9 @@ def test_a_query_has_no_score_with_itself_and_the_usual_threshold_passes_ten_row
     assert (pairs.old >= usual_threshold(pairs)).sum() == pytest.approx(600, abs=2)
 
 
-@pytest.mark.parametrize(("threshold", "n_queries", "told"), [(1.5, 40, "a cosine"), (0.5, 19, "20 queries or more, got 19")])
+@pytest.mark.parametrize(
+    ("threshold", "n_queries", "told"), [(1.5, 40, "a cosine"), (0.5, 19, "20 queries or more, got 19")]
+)
 def test_what_cannot_be_judged_is_refused(threshold, n_queries, told):
     with pytest.raises(SpaceError, match=told):
         restore_threshold(drawn(0, n_queries), threshold)

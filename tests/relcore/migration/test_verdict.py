@@ -1,4 +1,6 @@
-"""The rule on scores made by hand, and the sentence; intervals against the normal ones of the same differences."""
+"""The rule on scores made by hand, and the sentence; intervals against the normal ones of the same
+differences.
+"""
 
 import numpy as np
 import pytest
@@ -65,7 +67,8 @@ def test_intervals_are_those_of_the_normal_approximation(base, rng, bootstrap):
     now = base + rng.normal(0.02, 0.1, Q)
     found, wanted = bootstrap.difference(now, base), mean_difference(base, now)
     assert found.value == pytest.approx(wanted.value, abs=1e-6)
-    # Percentiles of 2,000 draws have a standard error of about .06 standard errors of the mean, which is .005.
+    # Percentiles of 2,000 draws have a standard error of about .06 standard errors of the mean, which is
+    # .005.
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=0.001)
     ratio = bootstrap.ratio(2 * base, base)
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2, 2, 2), abs=1e-4)
@@ -76,7 +79,8 @@ def test_the_sentence_has_every_number(base, bootstrap):
     told = verdict_of(found, bootstrap, k=10, on="400 queries", truth="by the judgements").sentence
     keep, twice = base.mean(), base.mean() + 0.05
     assert told.startswith(
-        "Ask twice: search the old vectors with both models and add their scores: by the judgements, nDCG@10 is "
+        "Ask twice: search the old vectors with both models and add their scores: by the judgements,"
+        " nDCG@10 is "
     )
     assert f"{keep:.3f}"[1:] in told
     assert f"{twice:.3f}"[1:] + " when both models search (+.050, 95 %: .050 … .050)" in told

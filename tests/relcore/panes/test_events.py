@@ -1,4 +1,6 @@
-"""What comes back from the linked panes: each event once, in its order, and only for the rows that it is about."""
+"""What comes back from the linked panes: each event once, in its order, and only for the rows that it is
+about.
+"""
 
 import base64
 
@@ -13,13 +15,22 @@ from relcore.panes.payload import pack_rows
 def message(serial, kind="select", rows=(), version="v", n=11):
     if kind == "click":
         return {"serial": serial, "kind": kind, "version": version, "row": rows[0]}
-    return {"serial": serial, "kind": kind, "version": version, "bits": base64.b64encode(pack_rows(rows, n)).decode()}
+    return {
+        "serial": serial,
+        "kind": kind,
+        "version": version,
+        "bits": base64.b64encode(pack_rows(rows, n)).decode(),
+    }
 
 
 def test_each_event_is_read_once_in_order():
     messages = [message(12, "click", [3]), message(11, rows=[1, 5]), message(13)]
     events, answered = read_events(messages, "v", 11, 0)
-    assert [(event.kind, event.rows.tolist()) for event in events] == [("select", [1, 5]), ("click", [3]), ("clear", [])]
+    assert [(event.kind, event.rows.tolist()) for event in events] == [
+        ("select", [1, 5]),
+        ("click", [3]),
+        ("clear", []),
+    ]
     assert answered == 13
     assert read_events([*messages, message(14, "click", [0])], "v", 11, answered)[0][0].row == 0
     assert read_events(messages, "v", 11, answered) == ([], 13)
@@ -31,17 +42,24 @@ def test_events_on_other_rows_are_answered_but_dropped():
 
 def test_the_look_of_the_anchors_is_heard_for_any_rows_and_kept_within_its_limits():
     sent = [{"serial": 5, "kind": "stars", "version": "older", "size": 99, "opacity": 0.5, "shown": False}]
-    ((event,), answered) = read_events(sent, "v", 11, 0)
+    (event,), answered = read_events(sent, "v", 11, 0)
     assert (event.stars, len(event.rows), answered) == (StarLook(SIZES[1], 0.5, shown=False), 0, 5)
 
 
 def test_how_the_maps_look_is_heard_whatever_rows_they_show():
     turn = [0.12345678, 0, 1, 0, 1, 0, -1, 0, 0]
-    messages = [{"kind": "turn", "turn": turn, "serial": 3, "version": "old"}, {"kind": "named", "named": False, "serial": 1}]
+    messages = [
+        {"kind": "turn", "turn": turn, "serial": 3, "version": "old"},
+        {"kind": "named", "named": False, "serial": 1},
+    ]
     messages += [{"kind": "hidden", "hidden": [["a"], []], "serial": 2}]
     events, answered = read_events(messages, "v", 11, 0)
     assert ([event.kind for event in events], answered) == (["named", "hidden", "turn"], 3)
-    assert (events[0].named, events[1].hidden, events[2].turn) == (False, (("a",), ()), (0.1235, 0, 1, 0, 1, 0, -1, 0, 0))
+    assert (events[0].named, events[1].hidden, events[2].turn) == (
+        False,
+        (("a",), ()),
+        (0.1235, 0, 1, 0, 1, 0, -1, 0, 0),
+    )
 
 
 def test_only_a_click_has_one_row():

@@ -19,7 +19,13 @@ def make_scene(n=50):
     rng = np.random.default_rng(0)
     panes = tuple(Pane(title, rng.normal(size=(n, 2))) for title in ("first", "second"))
     texts = np.array([f"Text é {i}" for i in range(n)], dtype=object)
-    return Scene(panes, np.array([f"row {i}" for i in range(n)], dtype=object), np.full(n, -1), texts=texts, caption="Fifty.")
+    return Scene(
+        panes,
+        np.array([f"row {i}" for i in range(n)], dtype=object),
+        np.full(n, -1),
+        texts=texts,
+        caption="Fifty.",
+    )
 
 
 def test_a_page_holds_every_number_and_what_hovers_show():
@@ -33,7 +39,9 @@ def test_a_page_holds_every_number_and_what_hovers_show():
         return content[4 + length + start : 4 + length + start + size]
 
     for i, pane in enumerate(scene.panes):
-        np.testing.assert_array_equal(np.frombuffer(array(f"pane{i}"), "<f4"), pane.coordinates.astype(np.float32).ravel())
+        np.testing.assert_array_equal(
+            np.frombuffer(array(f"pane{i}"), "<f4"), pane.coordinates.astype(np.float32).ravel()
+        )
     assert array("texts").decode().split("\x1f") == scene.texts.tolist()
     assert header["files"] == {"texts": "texts"}
 

@@ -33,7 +33,8 @@ def read(payload):
     header = json.loads(payload[4 : 4 + length])
     assert (4 + length) % 4 == 0
     arrays = {
-        name: payload[4 + length + start : 4 + length + start + size] for name, (start, size, _) in header["arrays"].items()
+        name: payload[4 + length + start : 4 + length + start + size]
+        for name, (start, size, _) in header["arrays"].items()
     }
     assert all(start % 4 == 0 for start, _, _ in header["arrays"].values())
     return header, arrays
@@ -63,7 +64,9 @@ def test_payload_carries_every_number():
 
 def test_what_hovers_show_is_a_file_and_only_where_it_is_found_travels():
     sheet = Sheet(b"PNG", "image/png", 8, 4, 3, np.arange(11)[::-1])
-    header, arrays = read(pack(make_scene(), sheet=sheet, files={"sheet": "/media/a.png", "texts": "/media/b.txt"}))
+    header, arrays = read(
+        pack(make_scene(), sheet=sheet, files={"sheet": "/media/a.png", "texts": "/media/b.txt"})
+    )
     assert np.frombuffer(arrays["cells"], "<u4").tolist() == list(range(10, -1, -1))
     assert header["sheet"] == {"side": 8, "columns": 4, "lines": 3, "crisp": True}
     assert header["files"] == {"sheet": "/media/a.png", "texts": "/media/b.txt"}
@@ -79,7 +82,10 @@ def test_digests_change_only_where_the_content_does():
     before = digests(scene, selected=[1])
     assert digests(make_scene(), selected=[1]) == before
     moved = make_scene(panes=(scene.panes[0], Pane("pane 1", scene.panes[1].coordinates + 1)))
-    cases = {"selected": digests(scene, selected=[2]), "anchors": digests(make_scene(anchors=np.array([1])), selected=[1])}
+    cases = {
+        "selected": digests(scene, selected=[2]),
+        "anchors": digests(make_scene(anchors=np.array([1])), selected=[1]),
+    }
     cases["pane1"] = digests(moved, selected=[1])
     for name, after in cases.items():
         assert {other for other in before if before[other] != after[other]} == {name}
@@ -123,14 +129,20 @@ def test_a_solid_pane_and_the_order_of_names_travel_whole():
     solid, order = np.random.default_rng(0).normal(size=(11, 3)), np.arange(11)[::-1]
     header, arrays = read(pack(make_scene(panes=(Pane("solid", solid),), prominence=order)))
     assert header["panes"][0]["dimensions"] == 3
-    np.testing.assert_array_equal(np.frombuffer(arrays["pane0"], "<f4").reshape(-1, 3), solid.astype(np.float32))
+    np.testing.assert_array_equal(
+        np.frombuffer(arrays["pane0"], "<f4").reshape(-1, 3), solid.astype(np.float32)
+    )
     assert np.frombuffer(arrays["prominence"], "<u4").tolist() == order.tolist()
 
 
 @pytest.mark.parametrize(
     ("changes", "options", "match"),
     [
-        ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
+        (
+            {"panes": (Pane("holes", np.full((11, 2), np.nan)),)},
+            {},
+            "'holes': expected finite coordinates, got 11 rows",
+        ),
         ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
         ({}, {"selected": [-1, 3]}, "got -1 to 3"),
     ],

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from relcore.panes.payload import EXACT, POSITION_STEPS, is_quantised, need_finite, packed_positions, quantised
+from relcore.panes.payload import (
+    EXACT,
+    POSITION_STEPS,
+    is_quantised,
+    need_finite,
+    packed_positions,
+    quantised,
+)
 
 
 def test_steps_are_at_most_half_a_step_off_and_reach_both_ends():
@@ -33,7 +40,11 @@ def test_an_axis_without_extent_lies_in_the_middle(value):
 def test_the_widest_range_of_float32_does_not_overflow():
     most = float(np.finfo(np.float32).max)
     coordinates = np.array([[-most, -most], [0, 0], [most, most]], dtype=np.float32)
-    assert quantised(coordinates).tolist() == [[0, 0], [POSITION_STEPS // 2 + 1] * 2, [POSITION_STEPS, POSITION_STEPS]]
+    assert quantised(coordinates).tolist() == [
+        [0, 0],
+        [POSITION_STEPS // 2 + 1] * 2,
+        [POSITION_STEPS, POSITION_STEPS],
+    ]
 
 
 def test_many_rows_of_a_plane_travel_in_two_bytes_an_axis_and_all_others_exactly():

@@ -80,7 +80,11 @@ def test_anchors_draw_the_panes_again_and_only_what_changed_has_another_digest(w
     before = widget._header
     widget.anchors = ["row 2", "row 3", "row 4"]
     assert len(widget.scene.anchors) == 3
-    changed = {name for name, (_, _, digest) in widget._header["arrays"].items() if before["arrays"][name][2] != digest}
+    changed = {
+        name
+        for name, (_, _, digest) in widget._header["arrays"].items()
+        if before["arrays"][name][2] != digest
+    }
     assert changed == {"pane1", "anchors"}
     assert widget._header["colorings"][0]["hidden"] == ["odd"]
     assert widget._header["named"] is True
@@ -134,7 +138,10 @@ def test_where_no_widget_is_drawn_a_line_says_what_it_is_and_what_to_do(widget):
 def test_panes_that_come_with_the_first_anchors_reach_the_browser():
     def draw_more(anchors):
         scene, rows = draw(anchors)
-        return Scene(scene.panes[: 1 + bool(anchors)], scene.ids, scene.categories, scene.category_names), rows
+        return (
+            Scene(scene.panes[: 1 + bool(anchors)], scene.ids, scene.categories, scene.category_names),
+            rows,
+        )
 
     widget = PanesWidget(IDS, draw_more)
     assert "_array_pane1" not in widget.get_state()

@@ -29,7 +29,9 @@ def pictures(rng):
 def test_both_kinds_learn_and_equal_states_give_equal_answers(pictures, anchors):
     classify = fit_end_to_end(pictures, anchors, SMALL, 0)
     assert held_out_f1(pictures, classify) > 0.9
-    np.testing.assert_array_equal(classify(pictures.test), fit_end_to_end(pictures, anchors, SMALL, 0)(pictures.test))
+    np.testing.assert_array_equal(
+        classify(pictures.test), fit_end_to_end(pictures, anchors, SMALL, 0)(pictures.test)
+    )
     one = classify(pictures.test[:1])
     assert one[0] == classify(pictures.test)[0]  # an answer does not depend on the pictures asked with it
 
@@ -37,7 +39,10 @@ def test_both_kinds_learn_and_equal_states_give_equal_answers(pictures, anchors)
 @pytest.mark.parametrize("anchors", [None, ANCHORS], ids=["absolute", "relative"])
 def test_labels_that_say_nothing_of_the_pictures_give_chance(pictures, rng, anchors):
     drawn = Pictures(
-        pictures.train, pictures.test, rng.permutation(pictures.train_labels), rng.permutation(pictures.test_labels)
+        pictures.train,
+        pictures.test,
+        rng.permutation(pictures.train_labels),
+        rng.permutation(pictures.test_labels),
     )
     # 120 answers to two classes: right half of the time, standard error .046; F1 is at most about that.
     assert held_out_f1(drawn, fit_end_to_end(drawn, anchors, SMALL, 0)) < 0.5 + 4 * 0.046

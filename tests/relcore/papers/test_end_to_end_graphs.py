@@ -20,7 +20,10 @@ def nodes(rng):
     words = rng.random((240, 30)) < np.where(np.arange(30) % 3 == groups[:, None], 0.4, 0.1)
     words[~words.any(axis=1), 0] = True
     features = torch.from_numpy(words / words.sum(axis=1, keepdims=True)).float().to_sparse().coalesce()
-    names, ids = np.array(["red", "green", "blue"])[groups], np.array([f"node {i}" for i in range(240)], dtype=object)
+    names, ids = (
+        np.array(["red", "green", "blue"])[groups],
+        np.array([f"node {i}" for i in range(240)], dtype=object),
+    )
     return Nodes(features, neighbour_matrix(torch.from_numpy(edges.T), 240, normalise=True), names, ids)
 
 
@@ -35,7 +38,8 @@ def test_communities_are_told_apart_and_equal_states_give_equal_answers(nodes, k
 @KINDS
 def test_classes_that_say_nothing_of_the_graph_give_chance(nodes, rng, kind):
     drawn = replace(nodes, labels=rng.permutation(nodes.labels))
-    # Two splits of about 40 test nodes, three classes: right for a third, standard error √(2/9 / 80) = .053 on average.
+    # Two splits of about 40 test nodes, three classes: right for a third, standard error √(2/9 / 80) = .053
+    # on average.
     splits = [parted(drawn, 40, state) for state in (0, 1)]
     scores = [weighted_f1(drawn, split, trained_answers(drawn, split, kind, 16, 60)) for split in splits]
     assert np.mean(scores) < 1 / 3 + 4 * 0.053

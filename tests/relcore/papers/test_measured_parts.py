@@ -8,7 +8,8 @@ from relcore.papers.measured import _different_pairs, _lost, completed
 
 
 def test_different_sentences_are_as_alike_as_their_common_mean(rng):
-    # Rows m + e with |m|² = 4 and e of 400 entries of variance .01, |e|² ≈ 4: the cosine of two is 4 / (4 + 4) = .5.
+    # Rows m + e with |m|² = 4 and e of 400 entries of variance .01, |e|² ≈ 4: the cosine of two is 4 / (4 +
+    # 4) = .5.
     mean = np.zeros(400)
     mean[0] = 2.0
     found = _different_pairs((mean + rng.normal(scale=0.1, size=(200, 400))).astype(np.float32))
@@ -23,7 +24,9 @@ def test_what_a_layer_loses_has_the_interval_of_paired_answers():
     def lost(accuracy, changed, n=100):
         spec = LayerRescaleSpec()
         facts = {"own": 0.9, "chance": 0.1, "n_train": 400, "n_test": n, "changed": ((changed,),)}
-        return _lost(LayerRescaleResult(spec, "a", ("layer 1",), (5.0,), (5.0,), ((accuracy,),), **facts), "layer 1")
+        return _lost(
+            LayerRescaleResult(spec, "a", ("layer 1",), (5.0,), (5.0,), ((accuracy,),), **facts), "layer 1"
+        )
 
     same, one_way, both_ways = lost(0.9, 0.0), lost(0.86, 0.04), lost(0.9, 0.2)
     assert same.value == 0
@@ -36,7 +39,8 @@ def test_what_a_layer_loses_has_the_interval_of_paired_answers():
 def test_completion_leaves_a_rotation_and_amplifies_what_was_damped(rng):
     rotation, _ = np.linalg.qr(rng.normal(size=(6, 6)))
     assert completed(rotation) == pytest.approx(rotation, abs=1e-5)
-    # Two axes of the source go to nearly the same direction: W has singular values √(1 ± cos), and completion inverts them.
+    # Two axes of the source go to nearly the same direction: W has singular values √(1 ± cos), and completion
+    # inverts them.
     nearly = np.array([[1.0, 0.0], [0.9, np.sqrt(1 - 0.81)]])
     singular = np.linalg.svd(nearly, compute_uv=False)
     assert np.linalg.svd(completed(nearly), compute_uv=False) == pytest.approx(1 / singular[::-1], rel=1e-4)

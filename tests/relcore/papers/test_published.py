@@ -34,7 +34,10 @@ def test_tables_print_numbers_with_units_and_figures_say_where_there_are_none():
         for _, cells in row.published.lines:
             for cell, measure in zip(cells, row.published.measures, strict=True):
                 assert measure.unit, row.id
-                assert (cell.value is not None) == (measure.unit not in WORDS and cell.text != "–"), (row.id, cell)
+                assert (cell.value is not None) == (measure.unit not in WORDS and cell.text != "–"), (
+                    row.id,
+                    cell,
+                )
 
 
 def test_what_has_no_numbers_here_says_why():
@@ -49,7 +52,12 @@ def test_what_has_no_numbers_here_says_why():
     [
         ("relative-table-1", ("relative", "Word2Vec", "FastText"), "MRR", "0.98"),
         ("relative-table-3", ("AE", "Rel", "Stitch"), "CIFAR-100", "18.03 ± 12.46"),
-        ("relative-table-6", ("vit-base-resnet50-384", "vit-base-patch16-224"), "CIFAR-100 coarse: absolute", "4.69 ± 0.07"),
+        (
+            "relative-table-6",
+            ("vit-base-resnet50-384", "vit-base-patch16-224"),
+            "CIFAR-100 coarse: absolute",
+            "4.69 ± 0.07",
+        ),
         ("relative-table-13", ("ja", "es"), "relative, translated anchors: F1", "70.37 ± 6.94"),
         ("relative-table-16", ("rexnet-100", "vit-small-patch16-224"), "relative", "44.11 ± 0.84"),
         ("relative-figure-3", ("mean over models, over epochs",), "Pearson", "0.955"),

@@ -52,8 +52,12 @@ def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
     shipped = ours.shipped()
     assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
     for name, found in shipped.items():
-        assert is_current(found), f"{name}: other settings or version than now; run python -m relcore.papers {name}"
-        assert re.fullmatch(r"[0-9a-f]{7,}", found.commit), f"{name}: measured with code that is not committed"
+        assert is_current(found), (
+            f"{name}: other settings or version than now; run python -m relcore.papers {name}"
+        )
+        assert re.fullmatch(r"[0-9a-f]{7,}", found.commit), (
+            f"{name}: measured with code that is not committed"
+        )
         assert found.data
         assert found.version
         assert found.seconds > 0
@@ -76,7 +80,10 @@ def test_translations_are_found_through_anchors_and_not_without(tmp_path, resize
 def test_codes_of_runs_are_told_by_their_distribution(tmp_path, resized):
     resized("codes", n_states=3, epochs=1, widths=[2, 8], n_train=200)
     found = by_label(measure("codes", Store(tmp_path)))
-    told = [found["2 numbers", f"disparity after the best turn: {name}"] for name in ("smallest", "median", "largest")]
+    told = [
+        found["2 numbers", f"disparity after the best turn: {name}"]
+        for name in ("smallest", "median", "largest")
+    ]
     assert 0 <= told[0].value <= told[1].value <= told[2].value <= 1
     assert told[1].low <= told[1].value <= told[1].high
     # Permuted rows: 1 − 2 / 359 on average, and not below 1 − 16 / 359, as in the test of `disparities`.
@@ -91,7 +98,9 @@ def test_bootstrapped_words_are_told_both_ways_on_held_out_rows_and_as_published
     there = "Word2Vec → FastText, held-out rows"
     assert into[f"GT, {there}", "Jaccard"].value > into[f"Seed, {there}", "Jaccard"].value - 0.1
     forms = ("GT", "Seed", "AO (as published)", "AO (as published), continuous", "self-learning (ours)")
-    names = {f"{form}, {way}" for form in forms for way in (there, "FastText → Word2Vec, all rows, as published")}
+    names = {
+        f"{form}, {way}" for form in forms for way in (there, "FastText → Word2Vec, all rows, as published")
+    }
     assert {label for label, _ in into} >= {"AO (as published)", "self-learning (ours)", *names}
 
 
@@ -124,13 +133,22 @@ def test_other_settings_are_another_result(made_up, resized):
 
 def test_shipped_numbers_of_other_settings_do_not_count(tmp_path, made_up, monkeypatch, resized):
     found = Ours(
-        "words", "data", dict(RUNS["words"].settings), "2026-01-01", "0", 1.0, (made_up,), run_version=RUNS["words"].version
+        "words",
+        "data",
+        dict(RUNS["words"].settings),
+        "2026-01-01",
+        "0",
+        1.0,
+        (made_up,),
+        run_version=RUNS["words"].version,
     )
     monkeypatch.setattr(runs, "shipped", lambda: {"words": found})
     assert result_of("words", Store(tmp_path)) == found
     with monkeypatch.context() as later:
         later.setitem(RUNS, "words", replace(RUNS["words"], version=RUNS["words"].version + 1))
-        assert result_of("words", Store(tmp_path)) is None  # the same settings, but the code gives other numbers
+        assert (
+            result_of("words", Store(tmp_path)) is None
+        )  # the same settings, but the code gives other numbers
     assert result_of("words", Store(tmp_path)) == found
     resized("words", n_anchors=7)
     assert result_of("words", Store(tmp_path)) is None
@@ -153,7 +171,9 @@ def test_the_command_line_writes_skips_and_repeats(tmp_path, monkeypatch, capsys
 
 def test_data_that_are_not_here_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    with pytest.raises(SpaceError, match="expected trec in the data folder, which RELSCOPE_DATA names, got none"):
+    with pytest.raises(
+        SpaceError, match="expected trec in the data folder, which RELSCOPE_DATA names, got none"
+    ):
         measure("stitch-trec", Store(tmp_path / "store"))
     (tmp_path / "trec").mkdir()
     assert runs.what_is_missing("stitch-trec") == ""
@@ -182,14 +202,18 @@ def test_means_and_deviations_are_over_repeats():
     number = averaged("a", "F1", [0.1, 0.2, 0.3])
     assert (number.value, number.deviation, number.repeats) == (pytest.approx(0.2), pytest.approx(0.1), 3)
     assert averaged("a", "F1", [0.1]).deviation is None
-    rows = [{"label": "a", "metric": "F1", "value": value, "n": 5, "baseline": value / 2} for value in (0.2, 0.4)]
+    rows = [
+        {"label": "a", "metric": "F1", "value": value, "n": 5, "baseline": value / 2} for value in (0.2, 0.4)
+    ]
     found, other = grouped([*rows, {**rows[0], "group": "other"}])
     assert (found.value, found.n, found.baseline, found.group) == (0.3, 5, 0.15, "")
     assert (other.value, other.group) == (0.2, "other")
 
 
 def test_exports_hold_every_number_of_both_sources(made_up):
-    rows = [row for row in load_rows() if row.id in ("relative-table-1", "relative-table-8", "relative-figure-1")]
+    rows = [
+        row for row in load_rows() if row.id in ("relative-table-1", "relative-table-8", "relative-figure-1")
+    ]
     found = {"words": Ours("words", "data", {"k": 10}, "2026-01-01", "0", 1.0, (made_up,))}
     table = long_table(rows, found)
     assert (table.source == "here").sum() == 1
@@ -202,7 +226,9 @@ def test_exports_hold_every_number_of_both_sources(made_up):
 def test_a_number_carries_the_commit_and_whether_its_code_was_changed(tmp_path):
     def git(*asked):
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        return subprocess.run(["git", *who, *asked], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *who, *asked], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     assert commit_of(tmp_path) == ""
     git("init", "-q")

@@ -1,4 +1,6 @@
-"""Verdicts: a rule on numbers and their intervals, which says no to a reversed result and nothing to noise."""
+"""Verdicts: a rule on numbers and their intervals, which says no to a reversed result and nothing to
+noise.
+"""
 
 import json
 from dataclasses import replace
@@ -32,7 +34,9 @@ def test_every_measured_row_has_claims_and_every_other_row_says_why_not():
         assert bool(row.runs) != bool(row.why_not), row.id
         assert bool(row.runs) == bool(row.claims), row.id
         assert not row.why_not or row.why_not.endswith("."), row.id
-        assert {claim.run for claim in row.claims} <= set(row.run_names()), f"{row.id}: a claim on a run that is not the row's"
+        assert {claim.run for claim in row.claims} <= set(row.run_names()), (
+            f"{row.id}: a claim on a run that is not the row's"
+        )
         for claim in row.claims:
             assert claim.says.endswith("."), (row.id, claim.says)
             assert "{" not in str(claim.sides()) + claim.says, (row.id, claim.says)
@@ -43,7 +47,9 @@ def test_all_that_claims_name_is_in_the_shipped_numbers():
     for row in load_rows():
         for claim in row.claims:
             if claim.run in known:
-                decide(claim, known[claim.run].of_groups(row.groups(claim.run)))  # raises where a side names nothing
+                decide(
+                    claim, known[claim.run].of_groups(row.groups(claim.run))
+                )  # raises where a side names nothing
 
 
 def test_every_shipped_row_gets_a_verdict():
@@ -79,8 +85,8 @@ def test_one_number_above_and_one_below_is_partly():
 
 
 def test_what_lies_within_the_error_is_not_decided():
-    # Two means over 5 states with deviation .02: the difference's error is .02 √(2 / 5) = .0126, with 8 degrees of freedom
-    # t = 2.306, so that .029 decides. .01 apart is open, .04 apart holds.
+    # Two means over 5 states with deviation .02: the difference's error is .02 √(2 / 5) = .0126, with 8
+    # degrees of freedom t = 2.306, so that .029 decides. .01 apart is open, .04 apart holds.
     near, far = replace(LOW, value=0.89), replace(LOW, value=0.86)
     assert decide(MORE, (HIGH, near)).outcome == OPEN
     decided = decide(MORE, (HIGH, far))
@@ -91,7 +97,10 @@ def test_what_lies_within_the_error_is_not_decided():
 def test_welch_agrees_with_scipy():
     from scipy.stats import ttest_ind_from_stats
 
-    one, other = Number("relative", "MRR", 0.5, 0.03, repeats=4), Number("absolute", "MRR", 0.45, 0.01, repeats=7)
+    one, other = (
+        Number("relative", "MRR", 0.5, 0.03, repeats=4),
+        Number("absolute", "MRR", 0.45, 0.01, repeats=7),
+    )
     decided = decide(MORE, (one, other))
     _, p = ttest_ind_from_stats(0.5, 0.03, 4, 0.45, 0.01, 7, equal_var=False)
     assert (decided.low > 0) == (p < 0.05)
@@ -101,8 +110,9 @@ def test_welch_agrees_with_scipy():
 
 
 def test_equal_numbers_hold_in_at_most_the_nominal_share():
-    # The control: 400 pairs drawn from one distribution, 5 repeats each. The rule is two-sided at 95 %, so about 2.5 % hold
-    # and 2.5 % fail; of 400 that is 10, with a standard error of 3.1. 20 would be 3.2 errors above.
+    # The control: 400 pairs drawn from one distribution, 5 repeats each. The rule is two-sided at 95 %, so
+    # about 2.5 % hold and 2.5 % fail; of 400 that is 10, with a standard error of 3.1. 20 would be 3.2 errors
+    # above.
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,6 @@
-"""A plane turned onto another: known turns come back, the end is scipy's Procrustes, and the way there is rigid."""
+"""A plane turned onto another: known turns come back, the end is scipy's Procrustes, and the way there is
+rigid.
+"""
 
 import numpy as np
 import pytest
@@ -62,7 +64,9 @@ def test_on_its_way_the_matrix_is_the_power_of_the_whole_turn(points, time):
 
 
 def test_what_has_no_turn_is_refused(points):
-    with pytest.raises(SpaceError, match=r"expected two paired sets of points \(n, 2\), got shapes \(60, 2\) and \(59, 2\)"):
+    with pytest.raises(
+        SpaceError, match=r"expected two paired sets of points \(n, 2\), got shapes \(60, 2\) and \(59, 2\)"
+    ):
         fit_turn(points, points[1:])
     with pytest.raises(SpaceError, match="expected points that differ, got all of them in one place"):
         fit_turn(points, np.ones((60, 2)))
@@ -81,13 +85,16 @@ def test_runs_that_differ_by_a_turn_have_no_disparity_and_unrelated_ones_nearly_
     turned = -2 * first @ rotation(50) + [7, 1]
     found = disparities([first, turned, rng.normal(size=(400, 2))])
     assert found[0, 1] == pytest.approx(0, abs=1e-12)
-    # The overlap is the nuclear norm of a 2 × 2 matrix whose entries have variance 1 / 400 over the product of the spreads:
-    # its square is at most twice the squared Frobenius norm, 1 / 400 on average. Eight times that is beyond chance.
+    # The overlap is the nuclear norm of a 2 × 2 matrix whose entries have variance 1 / 400 over the product
+    # of the spreads: its square is at most twice the squared Frobenius norm, 1 / 400 on average. Eight times
+    # that is beyond chance.
     assert 1 - 16 / 400 < found[0, 2] <= 1
 
 
 def test_runs_without_disparity_are_refused(points):
-    with pytest.raises(SpaceError, match=r"expected paired codes of equal shape, got shapes \[\(60, 2\), \(59, 2\)\]"):
+    with pytest.raises(
+        SpaceError, match=r"expected paired codes of equal shape, got shapes \[\(60, 2\), \(59, 2\)\]"
+    ):
         disparities([points, points[1:]])
     with pytest.raises(SpaceError, match="expected codes that differ, got all of them in one place"):
         disparities([points, np.ones((60, 2))])

@@ -9,7 +9,13 @@ from sklearn.datasets import load_digits
 from relcore.base.errors import SpaceError
 from relcore.represent.projection import RelativeProjection
 from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder, restore_autoencoder
-from relcore.stitch.reconstruction import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
+from relcore.stitch.reconstruction import (
+    Reconstructions,
+    balanced_anchors,
+    errors_of,
+    mean_picture_error,
+    rebuild,
+)
 
 QUICK = AutoencoderSpec(width=16, epochs=1)
 
@@ -111,7 +117,9 @@ def test_table_by_hand():
 def test_the_mean_picture_by_hand(rng):
     train, test = rng.uniform(size=(40, 3, 2)), rng.uniform(size=(9, 3, 2))
     assert mean_picture_error(train, train) == pytest.approx(1000 * train.var(axis=0).mean())
-    assert mean_picture_error(train, test) == pytest.approx(1000 * np.square(test - train.mean(axis=0)).mean())
+    assert mean_picture_error(train, test) == pytest.approx(
+        1000 * np.square(test - train.mean(axis=0)).mean()
+    )
 
 
 def test_balanced_anchors_are_as_many_of_each_class(digits):
@@ -128,7 +136,10 @@ def test_without_labels_anchors_are_any_rows(digits):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"representation": "relativ"}, "representation: expected one of absolute, relative, whitened, got 'relativ'"),
+        (
+            {"representation": "relativ"},
+            "representation: expected one of absolute, relative, whitened, got 'relativ'",
+        ),
         ({"width": 0}, "width: expected a whole number from 1, got 0"),
         ({"epochs": 1.5}, "epochs: expected a whole number from 1, got 1.5"),
         ({"batch_size": 1}, "batch_size: expected a whole number from 2, got 1"),
@@ -144,7 +155,9 @@ def test_specs_that_cannot_be_are_refused(settings, message):
 def test_pictures_anchors_and_codes_that_do_not_fit_are_refused(digits, anchors):
     images = digits[0][:64]
     relative = replace(QUICK, representation="relative")
-    with pytest.raises(SpaceError, match=r"expected grey pictures \(n, height, width\) of values 0 … 1, got shape \(64, 64\)"):
+    with pytest.raises(
+        SpaceError, match=r"expected grey pictures \(n, height, width\) of values 0 … 1, got shape \(64, 64\)"
+    ):
         fit_autoencoder(images.reshape(64, 64), anchors, QUICK)
     with pytest.raises(SpaceError, match="expected grey pictures"):
         fit_autoencoder(255 * images, anchors, QUICK)
@@ -152,7 +165,9 @@ def test_pictures_anchors_and_codes_that_do_not_fit_are_refused(digits, anchors)
         fit_autoencoder(images, [3, 64], relative)
     with pytest.raises(SpaceError, match=r"anchors: expected two rows or more of 0 … 63, got \[\]"):
         fit_autoencoder(images, [], relative)
-    with pytest.raises(SpaceError, match=r"expected codes of width 16, got shape \(2, 17\); stitch models of one spec"):
+    with pytest.raises(
+        SpaceError, match=r"expected codes of width 16, got shape \(2, 17\); stitch models of one spec"
+    ):
         fit_autoencoder(images, [], QUICK).decode(np.ones((2, 17)))
     with pytest.raises(SpaceError, match="expected two pictures or more to train on, got one"):
         fit_autoencoder(images[:1], [], QUICK)

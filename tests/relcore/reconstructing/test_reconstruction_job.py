@@ -1,4 +1,6 @@
-"""Autoencoders as a job: what is kept, what is not trained twice, what is refused, and what digits and MNIST give."""
+"""Autoencoders as a job: what is kept, what is not trained twice, what is refused, and what digits and
+MNIST give.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_what_was_killed_half_way_goes_on_with_what_is_finished(store, digest, m
     told = []
     found = spec.stored(store, lambda *step: told.append(step))
     assert trained == [3, 1, "killed", 2]
-    assert [step[:3] for step in told if step[2].endswith("trained before")] == [(2, 3, "2 of 3 trained before")]
+    assert [step[:3] for step in told if step[2].endswith("trained before")] == [
+        (2, 3, "2 of 3 trained before")
+    ]
     assert list(told[-1][3]) == ["state 2"]
     at_once = TINY.stored(Store(tmp_path / "other"))
     (arrays, facts), (expected, expected_facts) = records.pack(found), records.pack(at_once)
@@ -82,8 +86,12 @@ def test_keys_know_what_a_training_depends_on_and_nothing_else(digest):
     absolute = replace(TINY, model=AutoencoderSpec(epochs=1))
     assert training_key(digest, TINY, 1) != training_key(digest, replace(TINY, n_anchors=30), 1)
     assert training_key(digest, absolute, 1) == training_key(digest, replace(absolute, n_anchors=30), 1)
-    assert training_key(digest, TINY, 1) == training_key(digest, replace(TINY, pictures=replace(FEW, n_test=5)), 1)
-    assert training_key(digest, TINY, 1) != training_key(digest, replace(TINY, pictures=replace(FEW, n_train=50)), 1)
+    assert training_key(digest, TINY, 1) == training_key(
+        digest, replace(TINY, pictures=replace(FEW, n_test=5)), 1
+    )
+    assert training_key(digest, TINY, 1) != training_key(
+        digest, replace(TINY, pictures=replace(FEW, n_train=50)), 1
+    )
     whole = replace(TINY, dataset_digest=digest)
     assert whole.key() != replace(whole, pictures=replace(FEW, n_test=5)).key()
     assert whole.key() != replace(whole, dataset_digest="0" + digest[1:]).key()
@@ -100,13 +108,16 @@ def test_two_numbers_for_a_picture_are_kept_with_their_classes(store):
 
 def test_kinds_come_together_where_they_belong_together(store):
     kinds = [
-        replace(TINY, random_states=(0, 1), model=AutoencoderSpec(name, width=8, epochs=1)) for name in ("absolute", "whitened")
+        replace(TINY, random_states=(0, 1), model=AutoencoderSpec(name, width=8, epochs=1))
+        for name in ("absolute", "whitened")
     ]
     found = collect({spec: spec.stored(store) for spec in kinds})
     assert list(found.mse) == ["AE, absolute", "AE, whitened"]
     assert found.table()["mean_picture"].unique() == pytest.approx([found.floor])
     other = replace(TINY, random_states=(1, 2))
-    with pytest.raises(SpaceError, match="expected kinds trained on the same pictures with the same random states"):
+    with pytest.raises(
+        SpaceError, match="expected kinds trained on the same pictures with the same random states"
+    ):
         collect({spec: spec.stored(store) for spec in (kinds[0], other)})
 
 
@@ -126,8 +137,12 @@ def test_pictures_are_parted_as_for_encoders_and_always_the_same():
 
 def test_pictures_that_are_tried_are_not_trained_on_and_their_number_moves_no_training_picture():
     dataset = load_dataset(DatasetSpec("digits"))
-    few, more = (load_pictures(dataset, PictureSpec(DatasetSpec("digits"), n_train=200, n_test=n)) for n in (20, 50))
-    np.testing.assert_array_equal(few.train, more.train)  # a stored training is found again by a key without n_test
+    few, more = (
+        load_pictures(dataset, PictureSpec(DatasetSpec("digits"), n_train=200, n_test=n)) for n in (20, 50)
+    )
+    np.testing.assert_array_equal(
+        few.train, more.train
+    )  # a stored training is found again by a key without n_test
     trained = {picture.tobytes() for picture in more.train}
     assert len(trained) == 200
     assert not trained & {picture.tobytes() for picture in more.test}
@@ -147,7 +162,10 @@ def test_a_spec_comes_back_from_json():
         ({"model": {"width": 0}}, "width: expected a whole number from 1, got 0"),
         ({"model": {"wide": 3}}, "model: expected settings among 'representation', .*, got 'wide'"),
         ({"model": None}, "model: expected an object, got None"),
-        ({"pictures": {"dataset": {"source": "digits"}, "n_train": 2}}, "n_train: expected a whole number from 10"),
+        (
+            {"pictures": {"dataset": {"source": "digits"}, "n_train": 2}},
+            "n_train: expected a whole number from 10",
+        ),
         ({"pictures": {}}, "pictures: the setting 'dataset' is missing"),
     ],
 )
@@ -160,7 +178,9 @@ def test_datasets_that_cannot_be_are_refused(store, digest):
     with pytest.raises(SpaceError, match="expected pictures, got texts; choose a dataset of pictures"):
         replace(TINY, pictures=PictureSpec(DatasetSpec("parallel", "en"))).stored(store)
     changed = replace(TINY, dataset_digest="0" * 32)
-    with pytest.raises(SpaceError, match=r"digits has changed: expected content 00000000…, got \w+…; load the original"):
+    with pytest.raises(
+        SpaceError, match=r"digits has changed: expected content 00000000…, got \w+…; load the original"
+    ):
         changed.stored(store)
     with pytest.raises(SpaceError, match="digits has changed"):
         task_job(Context("0" * 32, store), task=changed)
@@ -172,7 +192,9 @@ def test_datasets_that_cannot_be_are_refused(store, digest):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variational", [False, True])
-def test_decoders_of_digits_draw_from_relative_codes_of_other_encoders_and_not_from_absolute_ones(store, variational):
+def test_decoders_of_digits_draw_from_relative_codes_of_other_encoders_and_not_from_absolute_ones(
+    store, variational
+):
     def table_of(representation):
         model = AutoencoderSpec(representation, variational, epochs=10)
         spec = ReconstructionSpec(PictureSpec(DatasetSpec("digits")), model)
@@ -186,7 +208,9 @@ def test_decoders_of_digits_draw_from_relative_codes_of_other_encoders_and_not_f
 @pytest.mark.data
 @pytest.mark.slow
 def test_decoders_of_mnist_do_so_too(store):
-    known = {entry.name: entry.spec for entry in available_datasets()} if os.environ.get("RELSCOPE_DATA") else {}
+    known = (
+        {entry.name: entry.spec for entry in available_datasets()} if os.environ.get("RELSCOPE_DATA") else {}
+    )
     if "mnist/train" not in known:
         pytest.skip("mnist/train is not under RELSCOPE_DATA")
     pictures, found = PictureSpec(replace(known["mnist/train"], limit=7000), n_train=5000, n_test=300), {}

@@ -1,4 +1,6 @@
-"""Figures of reconstructions: what they show and say, on screen and on paper, and that a recipe draws the same again."""
+"""Figures of reconstructions: what they show and say, on screen and on paper, and that a recipe draws the
+same again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_layout
 from relcore.figures.style import COLUMN, DARK, LIGHT, Style
 from relcore.runs.store import Store
 from relcore.stitch.autoencoders import AutoencoderSpec, PictureSpec
-from relcore.stitch.reconstruction import Planes, ReconstructionErrors, ReconstructionGrid, ReconstructionSpec, collect
+from relcore.stitch.reconstruction import (
+    Planes,
+    ReconstructionErrors,
+    ReconstructionGrid,
+    ReconstructionSpec,
+    collect,
+)
 
 SMALL = Style(dpi=80)
 BASE = ReconstructionSpec(PictureSpec(DatasetSpec("digits", limit=150)), random_states=(0, 1), n_anchors=20)
@@ -75,7 +83,9 @@ def test_the_grid_shows_the_pixels_and_tells_the_errors(figures):
     assert "Encoder of random state 1, stitched to the decoder of 0; 30 test pictures." in alt
     mosaic = np.asarray(Image.open(BytesIO(base64.b64decode(figure.data[0].source.split(",")[1]))))
     shades = np.round(255 * found.originals[0]).astype(np.uint8)
-    np.testing.assert_array_equal(mosaic[40 + 2 : 40 + 40 : 5, 2:40:5, 0], shades)  # below the title, five units a pixel
+    np.testing.assert_array_equal(
+        mosaic[40 + 2 : 40 + 40 : 5, 2:40:5, 0], shades
+    )  # below the title, five units a pixel
     table = figures["grid"].table()
     assert len(table) == 4 * 2 * 10
     row = table[(table.family == "VAE") & (table.name == "relative") & table.stitched]
@@ -114,7 +124,9 @@ def test_the_animation_begins_as_it_is_and_ends_at_the_disparity_of_scipy(figure
 
 def test_pictures_of_other_sizes_are_refused():
     row = PictureRow("AE", "relative", False, np.zeros((2, 4, 4)), 1.0)
-    with pytest.raises(SpaceError, match=r"expected pictures of shape \(2, 5, 4\) as the originals, got \(2, 4, 4\)"):
+    with pytest.raises(
+        SpaceError, match=r"expected pictures of shape \(2, 5, 4\) as the originals, got \(2, 4, 4\)"
+    ):
         PictureGrid(np.zeros((2, 5, 4)), (row,))
     with pytest.raises(SpaceError, match="expected one row of pictures or more"):
         PictureGrid(np.zeros((2, 4, 4)), ())
@@ -125,12 +137,24 @@ def test_pictures_of_other_sizes_are_refused():
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("grid", {"encoder_state": 7}, r"random states: expected two different ones of \(0, 1\), got 7 and 0"),
-        ("grid", {"decoder_state": 1}, r"random states: expected two different ones of \(0, 1\), got 1 and 1"),
+        (
+            "grid",
+            {"encoder_state": 7},
+            r"random states: expected two different ones of \(0, 1\), got 7 and 0",
+        ),
+        (
+            "grid",
+            {"decoder_state": 1},
+            r"random states: expected two different ones of \(0, 1\), got 1 and 1",
+        ),
         ("grid", {"models": []}, "models: expected one kind of autoencoder or more, got none"),
         ("errors", {"colour": "red"}, "recipe of reconstruction-mse: expected settings among 'pictures'"),
         ("errors", {"dataset_digest": "0" * 32}, "expected content 00000000…, got"),
-        ("errors", {"dataset_digest": 3}, "recipe of reconstruction-mse: dataset_digest: expected a string, got 3"),
+        (
+            "errors",
+            {"dataset_digest": 3},
+            "recipe of reconstruction-mse: dataset_digest: expected a string, got 3",
+        ),
         ("planes", {"moving_state": 9}, r"random states: expected two different ones of \(0, 1\), got 9"),
         ("planes", {"models": [{"width": 3, "epochs": 1}]}, "expected an absolute model of width 2"),
     ],

@@ -22,7 +22,9 @@ def test_an_answer_by_direction_does_not_change_and_one_by_length_does(rows):
     assert np.isnan(by_direction["alpha"][0])
     assert by_direction["alpha"][1:].tolist() == list(alphas)
     assert by_direction["accuracy"].nunique() == 1
-    by_length = rescale_curve(lambda Z: np.where(np.linalg.norm(Z, axis=1) > 5, classes, -1), X, classes, alphas)
+    by_length = rescale_curve(
+        lambda Z: np.where(np.linalg.norm(Z, axis=1) > 5, classes, -1), X, classes, alphas
+    )
     assert by_length["accuracy"].tolist() == [0, 0, 0, 1]
 
 

@@ -1,4 +1,6 @@
-"""Networks opened and rescaled inside: the last layer's rescaling is that of the head's input, and encodings stay the same."""
+"""Networks opened and rescaled inside: the last layer's rescaling is that of the head's input, and
+encodings stay the same.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,13 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.open_networks import can_open, open_network
 from relcore.encoders.small_vision import SmallVision, held_out_rows
-from relcore.invert.rescale import LayerRescaleResult, LayerRescaleSpec, fit_plain_mlp, rescale_curve, rescale_network
+from relcore.invert.rescale import (
+    LayerRescaleResult,
+    LayerRescaleSpec,
+    fit_plain_mlp,
+    rescale_curve,
+    rescale_network,
+)
 from relcore.runs.store import Store
 
 DIGITS = DatasetSpec("digits", limit=300)
@@ -38,7 +46,9 @@ def test_the_last_layer_rescaled_is_the_heads_input_rescaled(store):
     answer = fit_plain_mlp(space.vectors[train_rows], classes[train_rows], "relu", 0)
     curve = rescale_curve(answer, space.vectors[rows], classes[rows], found.alphas)["accuracy"]
     assert found.own == pytest.approx(curve[0], abs=0.026)
-    np.testing.assert_allclose(found.accuracy[-1], curve[1:], atol=0.051)  # float32 sums of another batch, one item or two
+    np.testing.assert_allclose(
+        found.accuracy[-1], curve[1:], atol=0.051
+    )  # float32 sums of another batch, one item or two
     assert found.lengths[-1] == pytest.approx(space.norms[rows].mean(), rel=1e-4)
 
 
@@ -54,7 +64,9 @@ def test_an_open_network_encodes_as_the_encoder_does(store, architecture):
     from relcore.invert.cross_domain import trained_weights
 
     data = load_dataset(DIGITS)
-    network = open_network(small(architecture), data, print, trained_weights(small(architecture), data, store))
+    network = open_network(
+        small(architecture), data, print, trained_weights(small(architecture), data, store)
+    )
     np.testing.assert_allclose(network.encode(data.items(0, 20)), space.vectors[:20], atol=1e-4)
 
 

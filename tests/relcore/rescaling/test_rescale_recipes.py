@@ -1,4 +1,6 @@
-"""Figures of rescale injection, translation and domains come back from their recipes; wrong recipes are told."""
+"""Figures of rescale injection, translation and domains come back from their recipes; wrong recipes are
+told.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,12 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import SmallVision
 from relcore.invert.cross_domain import CrossDomainSpec
 from relcore.invert.rescale import InputRescaleSpec, LayerRescaleSpec, RescaleInput, RescaleLayers
-from relcore.invert.translation import SessionCrossDomain, TrainedCrossDomain, TranslationSpec, TranslationTable
+from relcore.invert.translation import (
+    SessionCrossDomain,
+    TrainedCrossDomain,
+    TranslationSpec,
+    TranslationTable,
+)
 
 ANCHORS = [f"r{row}" for row in range(30)]
 TINY = SmallVision("mlp", width=8, epochs=1)
@@ -28,7 +35,12 @@ def specs(tmp_path, rng):
     vectors, ids = rng.normal(size=(90, 6)), np.array([f"r{row}" for row in range(90)])
     for name in ("first", "second"):
         noise = 0.2 * rng.normal(size=vectors.shape)
-        np.savez(tmp_path / f"{name}.npz", vectors=vectors + noise, ids=ids, labels=np.array([str(i % 2) for i in range(90)]))
+        np.savez(
+            tmp_path / f"{name}.npz",
+            vectors=vectors + noise,
+            ids=ids,
+            labels=np.array([str(i % 2) for i in range(90)]),
+        )
     return [SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "second")]
 
 
@@ -56,7 +68,13 @@ def make_figure(specs):
     return make
 
 
-KINDS = ("rescale-input", "rescale-layers", "translation-table", "cross-domain", "cross-domain of the session")
+KINDS = (
+    "rescale-input",
+    "rescale-layers",
+    "translation-table",
+    "cross-domain",
+    "cross-domain of the session",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,16 +96,32 @@ def test_drawn_again_it_holds_the_same_numbers(make_figure, tmp_path, kind):
         ("rescale-input", {"spaces": []}, "recipe of rescale-input: expected one space, got 0"),
         ("rescale-input", {"digests": ["0" * 32]}, "'first' has changed"),
         ("rescale-input", {"spec": 3}, "recipe of rescale-input: spec: expected an object, got 3"),
-        ("rescale-layers", {"dataset": "digits"}, "recipe of rescale-layers: dataset: expected an object, got 'digits'"),
+        (
+            "rescale-layers",
+            {"dataset": "digits"},
+            "recipe of rescale-layers: dataset: expected an object, got 'digits'",
+        ),
         ("rescale-layers", {"spec": {"n_test": 0}}, "n_test: expected a whole number from 2"),
         ("translation-table", {"metric": "magic"}, "metric: expected one of cosine"),
-        ("translation-table", {"anchors": "r1"}, "recipe of translation-table: anchors: expected a list, got 'r1'"),
+        (
+            "translation-table",
+            {"anchors": "r1"},
+            "recipe of translation-table: anchors: expected a list, got 'r1'",
+        ),
         ("translation-table", {"digests": ["0" * 32]}, "expected 2 digests, one per space, got 1"),
         ("translation-table", {"spec": {"methods": ["magic"]}}, "methods: expected one of"),
         ("cross-domain", {"encoders": [3]}, 'expected a JSON object with "encoder"'),
         ("cross-domain", {"anchor_dataset": 7}, "anchor_dataset: expected 0 to 1, or none, got 7"),
-        ("cross-domain", {"method": "relative"}, "method: expected one of procrustes, absolute, got 'relative'"),
-        ("cross-domain of the session", {"domain_names": ["one"]}, "a domain and an encoder for each of 2 spaces, got 1 and 2"),
+        (
+            "cross-domain",
+            {"method": "relative"},
+            "method: expected one of procrustes, absolute, got 'relative'",
+        ),
+        (
+            "cross-domain of the session",
+            {"domain_names": ["one"]},
+            "a domain and an encoder for each of 2 spaces, got 1 and 2",
+        ),
     ],
 )
 def test_a_wrong_recipe_says_what_is_right(make_figure, kind, change, message):

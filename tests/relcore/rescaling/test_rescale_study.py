@@ -41,7 +41,9 @@ def test_rows_of_one_length_are_unchanged_at_it(make_blobs):
     for network in ("relu", "cosine"):
         assert [line[4] for line in found.accuracy[network]] == list(found.own[network])
     assert found.curve("cosine")[0].min() < found.curve("relu")[0].min()
-    assert found.table()["all at the mean length"].tolist() == [np.mean(found.own[name]) for name in ("relu", "cosine")]
+    assert found.table()["all at the mean length"].tolist() == [
+        np.mean(found.own[name]) for name in ("relu", "cosine")
+    ]
 
 
 def test_rows_that_were_held_out_are_the_ones_tested(make_blobs):

@@ -1,4 +1,6 @@
-"""Scores of every row from blocks of queries: the numbers of a whole search, what a restart does, and approximate searches."""
+"""Scores of every row from blocks of queries: the numbers of a whole search, what a restart does, and
+approximate searches.
+"""
 
 import numpy as np
 import pytest
@@ -19,8 +21,13 @@ def spaces():
     rng = np.random.default_rng(3)
     first = rng.standard_normal((N, D)) + 1
     turned = first @ np.linalg.qr(rng.standard_normal((D, D)))[0] + 0.6 * rng.standard_normal((N, D)) + 5
-    ids, labels = [f"r{i}" for i in range(N)], np.where(np.arange(N) % 7, np.where(first[:, 0] > 1, "high", "low"), "")
-    return [LatentSpace(X, ids, name=name, labels=labels) for X, name in ((first, "first"), (turned, "turned"))]
+    ids, labels = (
+        [f"r{i}" for i in range(N)],
+        np.where(np.arange(N) % 7, np.where(first[:, 0] > 1, "high", "low"), ""),
+    )
+    return [
+        LatentSpace(X, ids, name=name, labels=labels) for X, name in ((first, "first"), (turned, "turned"))
+    ]
 
 
 def task_of(representation, spaces, convention="paper", **settings):
@@ -33,7 +40,10 @@ def task_of(representation, spaces, convention="paper", **settings):
 def test_blocks_give_the_scores_of_a_whole_search(spaces, representation, convention, monkeypatch):
     monkeypatch.setattr(lists, "QUERIES_PER_BLOCK", 500)
     task, pair = task_of(representation, spaces, convention), match(*spaces)
-    made, split = represent(pair, representation, task.anchors, task.projection), held_out(pair, task.anchors, representation)
+    made, split = (
+        represent(pair, representation, task.anchors, task.projection),
+        held_out(pair, task.anchors, representation),
+    )
     expected = score_pair(*made, split, k=5, convention=convention, labels=class_labels(pair))
     for kept in (2**30, 0):
         monkeypatch.setattr(approximate, "KEPT_BYTES", kept)
@@ -41,8 +51,14 @@ def test_blocks_give_the_scores_of_a_whole_search(spaces, representation, conven
         assert list(found) == list(expected)
         for name, score in expected.items():
             assert score == pytest.approx(found[name], abs=1e-6)
-            assert (found[name].n, found[name].n_queries, found[name].k) == (score.n, score.n_queries, score.k)
-            assert (found[name].null.mean, found[name].null.high) == pytest.approx((score.null.mean, score.null.high), abs=1e-6)
+            assert (found[name].n, found[name].n_queries, found[name].k) == (
+                score.n,
+                score.n_queries,
+                score.k,
+            )
+            assert (found[name].null.mean, found[name].null.high) == pytest.approx(
+                (score.null.mean, score.null.high), abs=1e-6
+            )
 
 
 def test_rows_in_nearly_one_direction_are_ordered_by_blocks_too(monkeypatch):

@@ -42,13 +42,18 @@ def write_parquet(folder, vectors, sizes, ids=None, labels=None, groups=None):
 def write_feather(folder, vectors, sizes, ids=None, labels=None, groups=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, table in enumerate(tables(vectors, sizes, ids, labels)):
-        feather.write_feather(table, folder / f"part-{number:05}.feather", compression="uncompressed", chunksize=groups)
+        feather.write_feather(
+            table, folder / f"part-{number:05}.feather", compression="uncompressed", chunksize=groups
+        )
     return folder
 
 
 def write_arrow(folder, vectors, sizes, ids=None, labels=None, groups=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, table in enumerate(tables(vectors, sizes, ids, labels)):
-        with pa.OSFile(str(folder / f"part-{number:05}.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        with (
+            pa.OSFile(str(folder / f"part-{number:05}.arrow"), "wb") as sink,
+            pa.ipc.new_stream(sink, table.schema) as stream,
+        ):
             stream.write_table(table, max_chunksize=groups)
     return folder

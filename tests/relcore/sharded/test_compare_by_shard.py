@@ -7,7 +7,14 @@ from relcore.migrate.migration import Migration
 from relcore.represent.anchors import select_anchors
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_pair,
+)
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.invert import invert_shards
 from relcore.sharded.made_shard import made
@@ -25,7 +32,11 @@ def rows_of(width=9, noise=0.5, alike=True):
     """Two spaces with the same rows turned, or unrelated ones, a few of them zero."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(N, width)).astype(np.float32) + 1
-    Y = X @ rng.normal(size=(width, width)) + noise * rng.normal(size=(N, width)) if alike else rng.normal(size=(N, width))
+    Y = (
+        X @ rng.normal(size=(width, width)) + noise * rng.normal(size=(N, width))
+        if alike
+        else rng.normal(size=(N, width))
+    )
     Y = Y.astype(np.float32)
     X[[7, 450]] = 0
     Y[[450, 1499]] = 0
@@ -43,7 +54,10 @@ def expected(source, target, anchors, spec, n_queries, forms=REPRESENTATIONS, **
     ids = anchors if not isinstance(anchors, int) else select_anchors(pair.source, anchors) if anchors else ()
     settings |= {"labels": class_labels(pair)}
     made = {form: (represent(pair, form, ids, spec), held_out(pair, ids, form)) for form in forms}
-    return {form: score_pair(*rows, split, n_queries=n_queries, **settings) for form, (rows, split) in made.items()}
+    return {
+        form: score_pair(*rows, split, n_queries=n_queries, **settings)
+        for form, (rows, split) in made.items()
+    }
 
 
 def need_equal(found, wanted):
@@ -79,9 +93,13 @@ def test_of_every_convention_and_similarity(tmp_path, convention, similarity):
     source, target = spaces(tmp_path, *rows_of(), ids=None)
     spec = ProjectionSpec(similarity, center=similarity == "cosine", ridge=0.1)
     settings = {"k": 5, "convention": convention}
-    found = compare_shards(source, target, 30, Runner(Store(tmp_path / "store")), spec, n_queries=50, **settings)
+    found = compare_shards(
+        source, target, 30, Runner(Store(tmp_path / "store")), spec, n_queries=50, **settings
+    )
     wanted = expected(source, target, 30, spec, 50, **settings)
-    if convention == "mutual":  # its chance level permutes the rows at random, in another order where rows are equally near
+    if (
+        convention == "mutual"
+    ):  # its chance level permutes the rows at random, in another order where rows are equally near
         for scores in (found.scores, wanted):
             assert all(0 <= one["jaccard"].null.mean < 0.02 for one in scores.values())
     need_equal(found.scores, wanted)
@@ -98,9 +116,14 @@ def test_class_agreement(tmp_path, convention, share, side):
     write_npy(tmp_path / "a", X, SIZES, ids=IDS, labels=None if side else labels)
     write_parquet(tmp_path / "b", Y, SIZES, ids=IDS, labels=labels if side else None)
     source, target = ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b")
-    found = compare_shards(source, target, 40, Runner(Store(tmp_path / "store")), n_queries=60, convention=convention)
+    found = compare_shards(
+        source, target, 40, Runner(Store(tmp_path / "store")), n_queries=60, convention=convention
+    )
     wanted = expected(source, target, 40, ProjectionSpec(), 60, convention=convention)
-    names = "class agreement", "mrr"  # the chance level of others permutes the rows by "mutual", in another order
+    names = (
+        "class agreement",
+        "mrr",
+    )  # the chance level of others permutes the rows by "mutual", in another order
     assert names[0] in found.scores["absolute"]
     assert set(wanted["relative"]) == set(found.scores["relative"])
     need_equal(
@@ -116,7 +139,10 @@ def test_labels_that_are_no_classes(tmp_path, labels):
     """One class, a class of its own for each row, or none for most rows."""
     X, Y = rows_of()
     write_npy(tmp_path / "a", X, SIZES, ids=IDS, labels=labels)
-    source, target = ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(write_npy(tmp_path / "b", Y, SIZES, ids=IDS))
+    source, target = (
+        ShardedSpace.open(tmp_path / "a"),
+        ShardedSpace.open(write_npy(tmp_path / "b", Y, SIZES, ids=IDS)),
+    )
     found = compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=30)
     need_equal(found.scores, expected(source, target, 10, ProjectionSpec(), 30))
     assert "class agreement" not in found.scores["absolute"]
@@ -126,7 +152,10 @@ def test_classes_of_unrelated_spaces_agree_by_chance(tmp_path):
     X, Y = rows_of(alike=False)
     labels = [("red", "green", "blue")[int(one) % 3] for one in np.random.default_rng(7).integers(0, 3, N)]
     write_npy(tmp_path / "a", X, SIZES, ids=IDS, labels=labels)
-    source, target = ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(write_npy(tmp_path / "b", Y, SIZES, ids=IDS))
+    source, target = (
+        ShardedSpace.open(tmp_path / "a"),
+        ShardedSpace.open(write_npy(tmp_path / "b", Y, SIZES, ids=IDS)),
+    )
     found = compare_shards(source, target, 30, Runner(Store(tmp_path / "store")), n_queries=400)
     for form in REPRESENTATIONS:
         score = found.scores[form]["class agreement"]
@@ -174,7 +203,9 @@ def test_what_cannot_be_compared(tmp_path):
         compare_shards(source, target, 10, runner, convention="other")
 
 
-@pytest.mark.parametrize("spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec(), InversionSpec(tuned=True)])
+@pytest.mark.parametrize(
+    "spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec(), InversionSpec(tuned=True)]
+)
 def test_inversion_by_shard_is_that_of_one_machine(tmp_path, spec):
     source, target = spaces(tmp_path, *rows_of())
     runner, goal = Runner(Store(tmp_path / "store")), tmp_path / "goal"
@@ -227,7 +258,8 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
     ids = [*IDS[:1400], *IDS[:100]]
     source, target = spaces(tmp_path, X, Y, ids=ids)
     with pytest.raises(
-        SpaceError, match=r"a: ids must be distinct, 'row-\d+' occurs .* in 'part-00000.npy' and in 'part-00003.npy'"
+        SpaceError,
+        match=r"a: ids must be distinct, 'row-\d+' occurs .* in 'part-00000.npy' and in 'part-00003.npy'",
     ):
         compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=300)
     with pytest.raises(SpaceError, match="ids must be distinct"):
@@ -235,7 +267,9 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
 
 
 def test_spaces_with_few_rows_are_named(tmp_path):
-    spaces = [ShardedSpace.open(write_npy(tmp_path / name, np.eye(3, 4, dtype=np.float32), (1, 2))) for name in "ab"]
+    spaces = [
+        ShardedSpace.open(write_npy(tmp_path / name, np.eye(3, 4, dtype=np.float32), (1, 2))) for name in "ab"
+    ]
     runner = Runner(Store(tmp_path / "store"))
     with pytest.raises(SpaceError, match="for 3 rows of 'a' and 'b', got 10"):
         compare_shards(*spaces, 0, runner)

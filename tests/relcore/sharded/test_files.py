@@ -29,7 +29,9 @@ def test_nothing_is_left_after_an_error(tmp_path):
 def test_what_a_killed_writer_of_the_same_file_left_is_removed(tmp_path, alive, left):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    partial = tmp_path / f".part-0.npy.{os.getpid() if alive else ended.pid}~0f~{socket.gethostname()}.partial"
+    partial = (
+        tmp_path / f".part-0.npy.{os.getpid() if alive else ended.pid}~0f~{socket.gethostname()}.partial"
+    )
     partial.write_bytes(b"half")
     with replacing(str(tmp_path / "part-0.npy")) as stream:
         stream.write(b"whole")

@@ -42,7 +42,9 @@ def kept(store, space, n_rows):
 
 @pytest.mark.parametrize("write", [write_npy, write_parquet])
 @pytest.mark.parametrize("n_rows", [1, 100, 1111, N - 1, N, 2 * N])
-def test_one_reading_draws_the_rows_of_the_sample_of_the_commands(tmp_path, store, blocks_of_64, write, n_rows):
+def test_one_reading_draws_the_rows_of_the_sample_of_the_commands(
+    tmp_path, store, blocks_of_64, write, n_rows
+):
     X = A.copy()
     X[[3, 700, 2999]] = 0  # rows without direction are left out
     space = ShardedSpace.open(str(write(tmp_path / "a", X, [1000, 1, 999, 1000], IDS, LABELS)))
@@ -58,7 +60,9 @@ def test_one_reading_draws_the_rows_of_the_sample_of_the_commands(tmp_path, stor
 def test_two_folders_with_other_shards_in_another_order_give_the_same_ids(tmp_path, blocks_of_64):
     order = RNG.permutation(N)
     first = ShardedSpace.open(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS)))
-    second = ShardedSpace.open(str(write_parquet(tmp_path / "b", B[order], [700, 2300], [IDS[row] for row in order])))
+    second = ShardedSpace.open(
+        str(write_parquet(tmp_path / "b", B[order], [700, 2300], [IDS[row] for row in order]))
+    )
     drawn = [draw(space, 400) for space in (first, second)]
     assert set(drawn[0].ids) == set(drawn[1].ids)
     other = ShardedSpace.open(str(write_npy(tmp_path / "c", A, [1500, 1500])))
@@ -75,7 +79,9 @@ def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store
     assert sample_spec(ShardedSpace.open(str(folder)), 500) == spec  # the second opening finds it
     assert dict(spec.options) == {"key": spec.option("key"), "rows": "500", "of": "3000"}
     np.save(folder / "part-00001.npy", 2 * A[1000:])
-    with pytest.raises(SpaceError, match="expected the shards that its sample was drawn from, got others; draw it again"):
+    with pytest.raises(
+        SpaceError, match="expected the shards that its sample was drawn from, got others; draw it again"
+    ):
         load(spec, store)
     again = sample_spec(ShardedSpace.open(str(folder)), 500)
     assert again.option("key") != spec.option("key")
@@ -121,7 +127,9 @@ def test_a_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkey
     assert len(load(spec, store)) == 500
     with pytest.raises(SpaceError, match="is not open to this session"):
         need_access(secret)
-    stolen = type(spec)("sample", spec.name, options=(("key", secret.option("key")), ("rows", "500"), ("of", "3000")))
+    stolen = type(spec)(
+        "sample", spec.name, options=(("key", secret.option("key")), ("rows", "500"), ("of", "3000"))
+    )
     with pytest.raises(SpaceError, match="got another result"):
         load(stolen, store)
     with pytest.raises(SpaceError, match="is not open to this session"):

@@ -22,8 +22,8 @@ ROWS = 1000  # of a block: several in a shard, so that one is read in part when 
 
 @dataclass(frozen=True)
 class LoggedShard(Shard):
-    """Leaves a line each time its rows are read from the start. One `dies_at` kills its process once, when it has been read so
-    many times and half of its rows are read again."""
+    """Leaves a line each time its rows are read from the start. One `dies_at` kills its process once, when it
+    has been read so many times and half of its rows are read again."""
 
     log: str = ""
     dies_at: int = 0
@@ -45,7 +45,10 @@ def readings(log):
 
 def logged(space, log, **dies_at):
     """The space with shards that leave their lines in a file, in processes of workers too."""
-    facts = (vars(shard) | {"log": str(log), "dies_at": dies_at.get(f"shard_{at}", 0)} for at, shard in enumerate(space.shards))
+    facts = (
+        vars(shard) | {"log": str(log), "dies_at": dies_at.get(f"shard_{at}", 0)}
+        for at, shard in enumerate(space.shards)
+    )
     return replace(space, shards=tuple(LoggedShard(**one) for one in facts))
 
 
@@ -62,10 +65,15 @@ def test_it_costs_one_shard_and_changes_no_number(engine, tmp_path):
     undisturbed = compare_shards(
         *(logged(one, tmp_path / "log") for one in pair), 20, Runner(Store(tmp_path / "here")), n_queries=30
     )
-    assert readings(tmp_path / "log") == Counter({shard.name: 4 for shard in pair[0].shards})  # means, then scores, of both
+    assert readings(tmp_path / "log") == Counter(
+        {shard.name: 4 for shard in pair[0].shards}
+    )  # means, then scores, of both
 
     run, logs = Runner(engine.store, engine), [tmp_path / "source.log", tmp_path / "target.log"]
-    source, target = logged(pair[0], logs[0], shard_3=2), logged(pair[1], logs[1])  # in its second reading: of the scores
+    source, target = (
+        logged(pair[0], logs[0], shard_3=2),
+        logged(pair[1], logs[1]),
+    )  # in its second reading: of the scores
     found = compare_shards(source, target, 20, run, n_queries=30)
     for log in logs:
         assert readings(log) - Counter({shard.name: 2 for shard in source.shards}) == Counter({killed_in: 1})
@@ -76,5 +84,7 @@ def test_it_costs_one_shard_and_changes_no_number(engine, tmp_path):
         assert found.scores[form].keys() == scores.keys()
         for metric, score in scores.items():
             other = found.scores[form][metric]
-            np.testing.assert_array_equal([float(other), *(other.interval or ())], [float(score), *(score.interval or ())])
+            np.testing.assert_array_equal(
+                [float(other), *(other.interval or ())], [float(score), *(score.interval or ())]
+            )
             assert vars(other.null) == vars(score.null), (form, metric)

@@ -21,7 +21,9 @@ IDS = [f"row-{row}" for row in range(N)]
 
 @pytest.fixture(autouse=True)
 def few_queries(monkeypatch):
-    """Two products of float32 that differ by a rounding are ordered either way: among few lists there are none."""
+    """Two products of float32 that differ by a rounding are ordered either way: among few lists there are
+    none.
+    """
     for where in (evaluate, migrate):
         monkeypatch.setattr(where, "MOST_QUERIES", 40)
 
@@ -66,9 +68,13 @@ def need_equal(found, wanted):
         np.testing.assert_array_equal(found.found[option], wanted.found[option], option)
         np.testing.assert_allclose(found.scores[option], scores, atol=1e-6)
     for one, other in zip(found.options, wanted.options, strict=True):
-        assert (one.value, one.low, one.high, one.recall) == pytest.approx((other.value, other.low, other.high, other.recall))
+        assert (one.value, one.low, one.high, one.recall) == pytest.approx(
+            (other.value, other.low, other.high, other.recall)
+        )
     assert [one.adapter for one in found.candidates] == [one.adapter for one in wanted.candidates]
-    for one, other in zip((*found.candidates, *found.curve), (*wanted.candidates, *wanted.curve), strict=True):
+    for one, other in zip(
+        (*found.candidates, *found.curve), (*wanted.candidates, *wanted.curve), strict=True
+    ):
         assert vars(one) == pytest.approx(vars(other), abs=1e-6)
 
 
@@ -82,7 +88,9 @@ def need_equal(found, wanted):
     ],
 )
 def test_all_numbers_are_those_of_one_machine(tmp_path, richer, settings):
-    copies = not settings  # of equal rows that are held out, which it may have by other settings, one machine finds any
+    copies = (
+        not settings
+    )  # of equal rows that are held out, which it may have by other settings, one machine finds any
     pair, task = pair_of(tmp_path, *rows_of(richer, copies=copies)), Migration(**settings)
     found = migrate_shards(task, pair, Runner(Store(tmp_path / "store")))
     assert found.truth == richer
@@ -159,7 +167,8 @@ def test_the_share_of_repeated_rows():
     for start in range(0, len(rows), 100):
         bounded.add(rows[start : start + 100])
     assert len(bounded.hashes) == 200
-    # A row has 3.5 copies on average, standard deviation 1.7: 1 / mean count of 200 of them has a standard error of .01.
+    # A row has 3.5 copies on average, standard deviation 1.7: 1 / mean count of 200 of them has a standard
+    # error of .01.
     assert bounded.repeated == pytest.approx(wanted, abs=0.04)
     assert DistinctRows().repeated == 0
     fresh = DistinctRows()
@@ -169,5 +178,7 @@ def test_the_share_of_repeated_rows():
 
 def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
     pair = pair_of(tmp_path, *rows_of(), ids=[*IDS[:690], *IDS[:10]])
-    with pytest.raises(SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"):
+    with pytest.raises(
+        SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"
+    ):
         migrate_shards(Migration(sizes=()), pair, Runner(Store(tmp_path / "store")))

@@ -25,7 +25,9 @@ from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 @dataclass(frozen=True)
 class Sums(ShardWork):
-    """Sums of the rows; leaves a line for each shard that is computed, and kills its process once in one of them."""
+    """Sums of the rows; leaves a line for each shard that is computed, and kills its process once in one
+    of them.
+    """
 
     kind: ClassVar[str] = "sums of a test"
 
@@ -40,7 +42,9 @@ class Sums(ShardWork):
             raise SpaceError(f"{shards[0].name}: broken")
         if shards[0].name == self.dies_in and Path(self.log).read_text().count(self.dies_in) == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        return {"sum": sum(block.vectors.sum(axis=0, dtype=np.float64) for block in shards[0].blocks())}, {"n": shards[0].n}
+        return {"sum": sum(block.vectors.sum(axis=0, dtype=np.float64) for block in shards[0].blocks())}, {
+            "n": shards[0].n
+        }
 
     def merged(self, first, second, store):
         facts = [one.metadata["facts"]["n"] for one in (first, second)]
@@ -68,7 +72,9 @@ def test_a_killed_worker_costs_one_shard(engine, tmp_path):
     found = ShardPass(work, alone(space), engine.store, engine).run()
     names = [shard.name for shard in space.shards]
     assert computed(log) == sorted([*names, names[5]])
-    np.testing.assert_allclose(found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
+    )
     assert (found.facts["n"], found.computed, [one.shard for one in found.ran]) == (400, 12, names)
     assert all(peak > 0 for peak in found.peaks.values())
 
@@ -92,9 +98,13 @@ def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, 
     space, store = space_of(n_shards), Store(tmp_path / "store")
     work = Sums(str(tmp_path / "log"))
     reports = []
-    one_pass = ShardPass(work, alone(space), store, report=lambda done, total, text: reports.append((done, total)), title="add")
+    one_pass = ShardPass(
+        work, alone(space), store, report=lambda done, total, text: reports.append((done, total)), title="add"
+    )
     found = one_pass.run()
-    np.testing.assert_allclose(found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
+    )
     assert [one.shard for one in found.ran] == [shard.name for shard in space.shards]
     assert store.entries() == [work.key(alone(space))]
     assert reports[-1] == (n_shards, n_shards)
@@ -151,9 +161,13 @@ def test_the_survey_is_that_of_the_matched_spaces(tmp_path, ids):
     whole = match(pair.source.whole(), pair.target.whole())
     assert (found.facts["n"], found.arrays["dropped"].tolist()) == (len(whole), [3, 35, 70])
     for side, space in enumerate((whole.source, whole.target)):
-        np.testing.assert_allclose(found.arrays[f"sum_{side}"], space.vectors.sum(axis=0, dtype=np.float64), rtol=1e-10)
+        np.testing.assert_allclose(
+            found.arrays[f"sum_{side}"], space.vectors.sum(axis=0, dtype=np.float64), rtol=1e-10
+        )
         squares = np.sum(space.vectors.astype(np.float64) ** 2)
-        np.testing.assert_allclose(found.arrays["squares"][side], squares, rtol=1e-6)  # a row's own is float32
+        np.testing.assert_allclose(
+            found.arrays["squares"][side], squares, rtol=1e-6
+        )  # a row's own is float32
     asked = Split.held_out(whole.ids, random_state=4).queries(12)
     names = pair.source.whole().ids
     assert sorted(names[found.arrays["rows"]]) == sorted(whole.ids[asked])
@@ -178,7 +192,9 @@ def test_ids_in_another_order_are_found(tmp_path):
     ids[40], ids[41] = ids[41], ids[40]
     write_npy(tmp_path / "a", X, (30, 50, 20), ids=ids)
     pair = ShardedPair(ShardedSpace.open(tmp_path / "a"), pair.target)
-    with pytest.raises(SpaceError, match=r"row 11: expected the same id in both, got 'row-41', 'row-40'; sort"):
+    with pytest.raises(
+        SpaceError, match=r"row 11: expected the same id in both, got 'row-41', 'row-40'; sort"
+    ):
         ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
 
 
@@ -192,7 +208,9 @@ def test_an_id_twice_in_a_shard(tmp_path):
 
 @pytest.mark.parametrize("scale", [1, 1e20, 1e-25])
 def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
-    """Squares of such numbers leave the range of float32; what lies far from the origin keeps a mean in float64."""
+    """Squares of such numbers leave the range of float32; what lies far from the origin keeps a mean in
+    float64.
+    """
     rows = (scale * (1e4 + np.random.default_rng(2).normal(size=(100, 6)))).astype(np.float32)
     space = ShardedSpace.open(write_npy(tmp_path / "s", rows, (60, 40)))
     found = ShardPass(Survey(), alone(space), Store(tmp_path / "store")).run()
@@ -213,6 +231,11 @@ def test_classes_are_counted_no_further_than_they_are_kept(tmp_path, monkeypatch
     monkeypatch.setattr(survey, "Counter", Watched)
     monkeypatch.setattr(survey, "_MOST_CLASSES", 15)
     monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
-    space = ShardedSpace.open(write_npy(tmp_path / "s", X, (60, 40), labels=[f"class {row}" for row in range(100)]))
-    assert ShardPass(Survey(classes_of=0), alone(space), Store(tmp_path / "store")).run().facts["classes"] is None
+    space = ShardedSpace.open(
+        write_npy(tmp_path / "s", X, (60, 40), labels=[f"class {row}" for row in range(100)])
+    )
+    assert (
+        ShardPass(Survey(classes_of=0), alone(space), Store(tmp_path / "store")).run().facts["classes"]
+        is None
+    )
     assert Watched.largest == 20

@@ -57,7 +57,11 @@ def test_the_digest_changes_when_a_shard_is_written_again(tmp_path):
     np.save(tmp_path / "part-00001.npy", X[:50] + 1)
     after = ShardedSpace.open(tmp_path)
     assert before.digest != after.digest
-    assert [one.stamp == two.stamp for one, two in zip(before.shards, after.shards, strict=True)] == [True, False, True]
+    assert [one.stamp == two.stamp for one, two in zip(before.shards, after.shards, strict=True)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_an_address_that_fsspec_opens(tmp_path):
@@ -96,7 +100,9 @@ def test_what_a_folder_must_not_be(tmp_path):
 
 def test_a_first_row_without_a_vector_is_named(tmp_path):
     for number, rows in enumerate(([[1.0, 2.0]], [None, [1.0, 2.0]])):
-        parquet.write_table(pa.table({"vector": pa.array(rows, pa.list_(pa.float32()))}), tmp_path / f"part-{number}.parquet")
+        parquet.write_table(
+            pa.table({"vector": pa.array(rows, pa.list_(pa.float32()))}), tmp_path / f"part-{number}.parquet"
+        )
     with pytest.raises(SpaceError, match=r"part-1\.parquet, row 1: expected a vector, got none"):
         ShardedSpace.open(tmp_path)
 
@@ -114,7 +120,9 @@ def test_rows_by_number_are_looked_for_in_small_blocks(tmp_path, monkeypatch, wr
     """Of wide rows, too: 65,536 rows of 4,096 numbers would be 1 GB."""
     read = []
     real = shard.matrix_of
-    monkeypatch.setattr(shard, "matrix_of", lambda name, column, *rest: read.append(len(column)) or real(name, column, *rest))
+    monkeypatch.setattr(
+        shard, "matrix_of", lambda name, column, *rest: read.append(len(column)) or real(name, column, *rest)
+    )
     monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
     space = ShardedSpace.open(write(tmp_path, X, SIZES))
     np.testing.assert_array_equal(space.take(np.arange(100)), X)
@@ -161,7 +169,9 @@ def test_as_many_ids_as_rows(tmp_path):
     path = tmp_path / "part-00001.ids.txt"
     for text, got in ((path.read_text() + "one\n", "more"), (path.read_text()[:-3], "fewer")):
         path.write_text(text)
-        with pytest.raises(SpaceError, match=f"part-00001.npy: expected 50 ids or labels beside it, one per row, got {got}"):
+        with pytest.raises(
+            SpaceError, match=f"part-00001.npy: expected 50 ids or labels beside it, one per row, got {got}"
+        ):
             list(ShardedSpace.open(tmp_path).shards[1].blocks(7))
 
 
@@ -170,9 +180,13 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
     write_npy(tmp_path / "b", X, (30, 40, 30))
     write_npy(tmp_path / "c", X[:80], SIZES[:2])
     a, b, c = (ShardedSpace.open(tmp_path / name) for name in "abc")
-    with pytest.raises(SpaceError, match=r"50 rows in 'part-00001.npy' of 'a' and 40 in 'part-00001.npy' of 'b'; write both"):
+    with pytest.raises(
+        SpaceError, match=r"50 rows in 'part-00001.npy' of 'a' and 40 in 'part-00001.npy' of 'b'; write both"
+    ):
         ShardedPair(a, b)
-    with pytest.raises(SpaceError, match=r"got 2 in 'c' and 3 in 'a': 'c' has no partner for 'part-00002.npy'; add it"):
+    with pytest.raises(
+        SpaceError, match=r"got 2 in 'c' and 3 in 'a': 'c' has no partner for 'part-00002.npy'; add it"
+    ):
         ShardedPair(c, a)
 
 

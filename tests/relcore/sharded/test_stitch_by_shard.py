@@ -36,7 +36,9 @@ def test_answers_by_shard_are_those_of_one_machine(tmp_path):
     assert found.n_trained == found.n_train == N - 3 - found.n_test
     for method in METHODS:
         for metric in ("accuracy", "f1"):
-            np.testing.assert_allclose(found.matrix(method, metric), wanted.matrix(method, metric)[0], atol=1e-6)
+            np.testing.assert_allclose(
+                found.matrix(method, metric), wanted.matrix(method, metric)[0], atol=1e-6
+            )
             assert found.chance(metric) == pytest.approx(wanted.chance(metric), abs=1e-6)
         np.testing.assert_array_equal(found.confusion[method][0, 1], wanted.confusion(method, 0, 1))
     assert np.isnan(found.matrix("absolute")[0, 1])  # of other widths
@@ -71,7 +73,8 @@ def test_labels_of_the_second_space_alone(tmp_path):
     first, _ = folders(tmp_path)
     labels = first.whole().labels.tolist()
     vectors = [
-        np.concatenate([block.vectors for shard in space.shards for block in shard.blocks()]) for space in folders(tmp_path)
+        np.concatenate([block.vectors for shard in space.shards for block in shard.blocks()])
+        for space in folders(tmp_path)
     ]
     spec, found = StitchSpec(("relative",), n_anchors=25), []
     for name, half in (("plain", False), ("half", True)):
@@ -81,9 +84,13 @@ def test_labels_of_the_second_space_alone(tmp_path):
             (one / "part-00001.labels.txt").unlink()
         spaces = [ShardedSpace.open(one), ShardedSpace.open(other)]
         found.append(stitch_shards(spaces, spec, Runner(Store(tmp_path / "store"))))
-    wanted = stitch_matrix([ShardedSpace.open(tmp_path / name).whole() for name in ("plain", "plain-b")], spec)
+    wanted = stitch_matrix(
+        [ShardedSpace.open(tmp_path / name).whole() for name in ("plain", "plain-b")], spec
+    )
     for one in found:
-        np.testing.assert_allclose(one.matrix("relative"), wanted.matrix("relative", "accuracy")[0], atol=1e-6)
+        np.testing.assert_allclose(
+            one.matrix("relative"), wanted.matrix("relative", "accuracy")[0], atol=1e-6
+        )
 
 
 def test_classes_and_rows_that_no_heads_can_be_tested_on(tmp_path, monkeypatch):
@@ -94,7 +101,9 @@ def test_classes_and_rows_that_no_heads_can_be_tested_on(tmp_path, monkeypatch):
     with pytest.raises(SpaceError, match="at most 3 classes to count answers by shard, got 4"):
         stitch_shards(spaces, StitchSpec(METHODS, n_anchors=25), runner)
     write_npy(tmp_path / "a", np.ones((N, 7), np.float32), SIZES, ids=IDS, labels=IDS)
-    with pytest.raises(SpaceError, match="at most 6 classes to count answers by shard, got 250"):  # of the first shard
+    with pytest.raises(
+        SpaceError, match="at most 6 classes to count answers by shard, got 250"
+    ):  # of the first shard
         stitch_shards([ShardedSpace.open(tmp_path / "a"), spaces[1]], StitchSpec(METHODS), runner)
 
 
@@ -103,5 +112,7 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
     for name, space in zip("ab", spaces, strict=True):
         write_npy(tmp_path / f"{name}2", space.whole().vectors, SIZES, ids=ids, labels=["x", "y"] * 450)
     spaces = [ShardedSpace.open(tmp_path / name) for name in ("a2", "b2")]
-    with pytest.raises(SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"):
+    with pytest.raises(
+        SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"
+    ):
         stitch_shards(spaces, StitchSpec(METHODS, n_anchors=25), Runner(Store(tmp_path / "store")))

@@ -30,7 +30,9 @@ def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, form,
     write(tmp_path / "s", rows, SIZES, ids=IDS, labels=labels)
     source = ShardedSpace.open(tmp_path / "s")
     spec = ProjectionSpec("cosine" if whiten else "angular")
-    written = project_shards(source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, form=form, random_state=3)
+    written = project_shards(
+        source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, form=form, random_state=3
+    )
     whole = source.whole()
     ids = select_anchors(whole, 9, random_state=3)
     anchors = whole.rows(ids)
@@ -71,7 +73,9 @@ def test_an_adapter_by_shard_maps_as_it_maps_the_whole(tmp_path, runner):
         assert (written.n, written.width) == (100, 5)
         np.testing.assert_allclose(ShardedSpace.open(goal).whole().vectors, loaded.transform(X), atol=1e-6)
     with pytest.raises(SpaceError, match="of the old model, of width 5, got 6"):
-        adapt_shards(loaded, ShardedSpace.open(tmp_path / "new"), str(tmp_path / "other"), runner, side="corpus")
+        adapt_shards(
+            loaded, ShardedSpace.open(tmp_path / "new"), str(tmp_path / "other"), runner, side="corpus"
+        )
 
 
 def test_targets_in_a_store_of_objects(runner):

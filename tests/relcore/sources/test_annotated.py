@@ -1,4 +1,6 @@
-"""AnnData files: the matrix that is chosen, dense or sparse, with ids and labels from obs; a crash is an error."""
+"""AnnData files: the matrix that is chosen, dense or sparse, with ids and labels from obs; a crash is an
+error.
+"""
 
 import signal
 import subprocess
@@ -24,7 +26,9 @@ def test_the_usual_matrix_names_and_cell_types(tmp_path, limit):
     assert (list(space.ids), list(space.labels)) == (CELLS[:limit], TYPES[:limit])
 
 
-@pytest.mark.parametrize("x", [COUNTS, csr_matrix(COUNTS), csc_matrix(COUNTS), COUNTS.astype(np.int64)], ids=str)
+@pytest.mark.parametrize(
+    "x", [COUNTS, csr_matrix(COUNTS), csc_matrix(COUNTS), COUNTS.astype(np.int64)], ids=str
+)
 @pytest.mark.parametrize("limit", [None, 6])
 def test_x_dense_and_sparse(tmp_path, x, limit):
     space = load_space(write(tmp_path / "x.h5ad", x=x), matrix="X", limit=limit)
@@ -39,9 +43,14 @@ def test_a_matrix_and_columns_are_chosen(tmp_path):
     assert list(space.ids) == [str(10 * row) for row in range(20)]
     assert set(space.labels) == {"batch 0", "batch 1"}
     assert list(space.counts) == [10 * row for row in range(20)]
-    with pytest.raises(SpaceError, match=r"expected one matrix 'X_tsne', got 'X', 'obsm/X_pca', .*; choose one .*matrix=X_pca"):
+    with pytest.raises(
+        SpaceError,
+        match=r"expected one matrix 'X_tsne', got 'X', 'obsm/X_pca', .*; choose one .*matrix=X_pca",
+    ):
         load_space(path, matrix="X_tsne")
-    with pytest.raises(SpaceError, match=r"x\.h5ad: expected 'obs/kind' in an AnnData file, got nothing of this name"):
+    with pytest.raises(
+        SpaceError, match=r"x\.h5ad: expected 'obs/kind' in an AnnData file, got nothing of this name"
+    ):
         load_space(path, label_column="kind")
 
 
@@ -85,7 +94,11 @@ def test_nothing_outside_the_file_is_read(tmp_path):
         file["obsm"].create_virtual_dataset("X_pca", layout)
 
     write(tmp_path / "other.h5ad")
-    for change, got in ((external, "lie in another file"), (linked, "a link to elsewhere"), (virtual, "lie in another file")):
+    for change, got in (
+        (external, "lie in another file"),
+        (linked, "a link to elsewhere"),
+        (virtual, "lie in another file"),
+    ):
         path = write(tmp_path / "x.h5ad", change=change)
         with pytest.raises(SpaceError, match=rf"x\.h5ad: expected data in the file itself, got .*{got}"):
             load_space(path)
@@ -127,7 +140,8 @@ def test_a_crash_of_the_library_is_an_error_and_leaves_no_process(tmp_path, monk
 
     monkeypatch.setattr(h5ad.subprocess, "Popen", crashing)
     with pytest.raises(
-        SpaceError, match=r"x\.h5ad: expected an AnnData file, got one on which its library fails; write it again"
+        SpaceError,
+        match=r"x\.h5ad: expected an AnnData file, got one on which its library fails; write it again",
     ):
         load_space(write(tmp_path / "x.h5ad"))
     assert [one.poll() for one in started] == [-signal.SIGSEGV]
@@ -136,5 +150,7 @@ def test_a_crash_of_the_library_is_an_error_and_leaves_no_process(tmp_path, monk
 def test_another_hdf5_file(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         encoded(file.create_group("weights"), "dict")
-    with pytest.raises(SpaceError, match=r"x\.h5ad: expected 'obs' in an AnnData file, got nothing of this name"):
+    with pytest.raises(
+        SpaceError, match=r"x\.h5ad: expected 'obs' in an AnnData file, got nothing of this name"
+    ):
         load_space(tmp_path / "x.h5ad")

@@ -45,7 +45,13 @@ def test_npy_takes_ids_and_labels_from_files_beside_it(tmp_path):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("limit", [None, 3])
 def test_npz_with_columns(tmp_path, save, limit):
-    save(tmp_path / "x.npz", vectors=VECTORS, ids=np.array(IDS), labels=np.array([1, 1, 2, 2]), counts=np.array([9, 8, 7, 6]))
+    save(
+        tmp_path / "x.npz",
+        vectors=VECTORS,
+        ids=np.array(IDS),
+        labels=np.array([1, 1, 2, 2]),
+        counts=np.array([9, 8, 7, 6]),
+    )
     space = load_space(tmp_path / "x.npz", limit=limit)
     np.testing.assert_array_equal(space.vectors, VECTORS[:limit])
     assert list(space.ids) == IDS[:limit]
@@ -64,8 +70,15 @@ def test_npz_takes_the_only_matrix_and_asks_where_there_are_two(tmp_path):
 @pytest.mark.parametrize("limit", [None, 1])
 def test_safetensors_with_ids_as_tensor_or_metadata(tmp_path, limit):
     counts = np.array([4, 3, 2, 1], dtype=np.int32)
-    save_file({"vectors": VECTORS.astype(np.float16), "ids": as_bytes(IDS), "counts": counts}, tmp_path / "x.safetensors")
-    save_file({"anything": VECTORS}, tmp_path / "y.safetensors", metadata={"ids": "\n".join(IDS), "labels": "p\nq\np\nq"})
+    save_file(
+        {"vectors": VECTORS.astype(np.float16), "ids": as_bytes(IDS), "counts": counts},
+        tmp_path / "x.safetensors",
+    )
+    save_file(
+        {"anything": VECTORS},
+        tmp_path / "y.safetensors",
+        metadata={"ids": "\n".join(IDS), "labels": "p\nq\np\nq"},
+    )
     x, y = (load_space(tmp_path / name, limit=limit) for name in ("x.safetensors", "y.safetensors"))
     np.testing.assert_array_equal(x.vectors, VECTORS[:limit])
     np.testing.assert_array_equal(y.vectors, VECTORS[:limit])
@@ -150,7 +163,9 @@ def test_npz_bomb_is_weighed_before_it_is_unpacked(tmp_path, monkeypatch):
 
 def test_npz_with_a_header_that_promises_more_than_the_directory(tmp_path):
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 1)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 1)}
+    )
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("vectors.npy", header.getvalue() + b"\0" * 40)
     with pytest.raises(SpaceError, match=r"promises shape .* but only 40 B follow"):

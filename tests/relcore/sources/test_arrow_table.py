@@ -21,7 +21,9 @@ LABELS = ["a", "b", "c"] * 10
 
 def table(vectors=VECTORS, fixed=True):
     kind = pa.list_(pa.float32(), 4) if fixed else pa.list_(pa.float32())
-    return pa.table({"id": IDS[: len(vectors)], "label": LABELS[: len(vectors)], "vector": pa.array(list(vectors), kind)})
+    return pa.table(
+        {"id": IDS[: len(vectors)], "label": LABELS[: len(vectors)], "vector": pa.array(list(vectors), kind)}
+    )
 
 
 def write(path, content, form=pa.ipc.new_stream, rows=7, **options):
@@ -44,14 +46,18 @@ def test_streams_and_files_come_back_exactly(tmp_path, form, fixed, limit):
 
 
 def test_number_columns_and_a_dictionary_of_ids(tmp_path):
-    columns = {f"d{number}": VECTORS[:, number] for number in range(4)} | {"word": pa.array(IDS).dictionary_encode()}
+    columns = {f"d{number}": VECTORS[:, number] for number in range(4)} | {
+        "word": pa.array(IDS).dictionary_encode()
+    }
     space = load_space(write(tmp_path / "x.arrow", pa.table(columns)))
     np.testing.assert_array_equal(space.vectors, VECTORS)
     assert list(space.ids) == IDS
 
 
 def saved(folder, shards, n=30):
-    features = Features({"id": Value("string"), "text": Value("string"), "embedding": Sequence(Value("float32"), length=4)})
+    features = Features(
+        {"id": Value("string"), "text": Value("string"), "embedding": Sequence(Value("float32"), length=4)}
+    )
     columns = {"id": IDS[:n], "text": ["a text"] * n, "embedding": list(VECTORS[:n])}
     Dataset.from_dict(columns, features=features).save_to_disk(folder, num_shards=shards)
     return folder
@@ -105,10 +111,13 @@ def test_a_state_that_names_no_files_beside_it(tmp_path, state, message):
 
 def test_parts_of_unequal_width_are_refused(tmp_path):
     write(tmp_path / "x-00000-of-00002.arrow", table(fixed=False))
-    other = pa.table({"id": ["other"], "label": ["a"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))})
+    other = pa.table(
+        {"id": ["other"], "label": ["a"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}
+    )
     write(tmp_path / "x-00001-of-00002.arrow", other)
     with pytest.raises(
-        SpaceError, match=r"x-00001-of-00002\.arrow: expected vectors of 4 numbers as in the files before it, got 2"
+        SpaceError,
+        match=r"x-00001-of-00002\.arrow: expected vectors of 4 numbers as in the files before it, got 2",
     ):
         load_space(tmp_path)
 
@@ -123,16 +132,23 @@ def test_feather(tmp_path):
         np.testing.assert_array_equal(space.vectors, VECTORS)
         assert space.ids.tolist() == IDS
     table().to_pandas().to_feather(path)  # compressed by default
-    with pytest.raises(SpaceError, match=r"numbers\.feather: .* got compressed ones; .*compression='uncompressed'"):
+    with pytest.raises(
+        SpaceError, match=r"numbers\.feather: .* got compressed ones; .*compression='uncompressed'"
+    ):
         load_space(path)
     feather.write_feather(wide, path, version=1)
-    with pytest.raises(SpaceError, match=r"numbers\.feather: expected version 2 of Feather, an Arrow table, got version 1"):
+    with pytest.raises(
+        SpaceError, match=r"numbers\.feather: expected version 2 of Feather, an Arrow table, got version 1"
+    ):
         load_space(path)
 
 
 def test_compressed_batches_and_other_files_are_refused(tmp_path):
     path = write(tmp_path / "x.arrow", table(), options=pa.ipc.IpcWriteOptions(compression="zstd"))
-    with pytest.raises(SpaceError, match=r"x\.arrow: expected batches that are not compressed, got compressed ones; .*parquet"):
+    with pytest.raises(
+        SpaceError,
+        match=r"x\.arrow: expected batches that are not compressed, got compressed ones; .*parquet",
+    ):
         load_space(path)
     path.write_bytes(b"PAR1" * 100)
     with pytest.raises(SpaceError, match=r"x\.arrow: expected an Arrow table"):
@@ -143,9 +159,15 @@ def test_sizes_are_checked_before_memory(tmp_path, monkeypatch):
     zeros = np.zeros(10**6, np.int8)
     path = write(tmp_path / "x.arrow", pa.table({"x": zeros, "y": zeros}), rows=10**6)
     monkeypatch.setattr("relcore.files.tables.GrowingMatrix", None)  # nothing is read
-    with pytest.raises(SpaceError, match="1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB"):
+    with pytest.raises(
+        SpaceError, match="1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB"
+    ):
         load_space(path, max_bytes=10**8)
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), pa.array(["x" * 10**5]))
-    path = write(tmp_path / "y.arrow", pa.table({"id": words, "x": zeros[:1000], "y": zeros[:1000]}), rows=10**6)
-    with pytest.raises(SpaceError, match="ids and labels of more than 100 MB take 300 MB, more than max_bytes = 200 MB"):
+    path = write(
+        tmp_path / "y.arrow", pa.table({"id": words, "x": zeros[:1000], "y": zeros[:1000]}), rows=10**6
+    )
+    with pytest.raises(
+        SpaceError, match="ids and labels of more than 100 MB take 300 MB, more than max_bytes = 200 MB"
+    ):
         load_space(path, max_bytes=2 * 10**8)

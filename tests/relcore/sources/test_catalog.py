@@ -45,7 +45,12 @@ def test_bundled_first_and_gensim_data_needs_the_network(folder, monkeypatch):
         ("fasttext-novels", "here", 20_000, 100),
     ]
     google = next(entry for entry in entries if entry.name == "word2vec-google-news-300")
-    assert (google.where, google.n, google.dimension, google.size_bytes) == ("needs the network", 3_000_000, 300, 1_743_563_840)
+    assert (google.where, google.n, google.dimension, google.size_bytes) == (
+        "needs the network",
+        3_000_000,
+        300,
+        1_743_563_840,
+    )
     assert len(entries) == 2 + 12
 
 
@@ -116,14 +121,21 @@ def test_columns_of_a_table_travel_with_its_spec(tmp_path):
     options = (("id_column", "b"), ("count_column", "n"), ("ignore", '["a", "y"]'))
     spec = SpaceSpec.from_json(SpaceSpec("file", str(tmp_path / "t.csv"), options=options).to_json())
     space = load(spec)
-    assert (space.ids.tolist(), space.counts.tolist(), space.vectors.tolist()) == (["q", "s"], [1, 4], [[2], [5]])
+    assert (space.ids.tolist(), space.counts.tolist(), space.vectors.tolist()) == (
+        ["q", "s"],
+        [1, 4],
+        [[2], [5]],
+    )
     for bad in ("a", "{}", "[1]"):
         with pytest.raises(SpaceError, match="ignore: expected a list of columns"):
             load(SpaceSpec("file", str(tmp_path / "t.csv"), options=(("ignore", bad),)))
 
 
 def test_load_goes_where_the_names_go(folder):
-    assert load(SpaceSpec("bundled", "word2vec-novels", 100)).digest == load_words("word2vec-novels", limit=100).digest
+    assert (
+        load(SpaceSpec("bundled", "word2vec-novels", 100)).digest
+        == load_words("word2vec-novels", limit=100).digest
+    )
     (folder / "x.csv").write_text("w,v,x\na,b,1\nc,d,2\n")
     spec = SpaceSpec("file", str(folder / "x.csv"), 1, (("id_column", "v"),))
     assert list(load(spec).ids) == ["b"]
@@ -153,7 +165,10 @@ def test_specs_that_are_none():
         ({"limit": 2.0}, "limit: .*got 2.0"),
         (
             {"options": {"colour": "red"}},
-            "options: expected some of 'id_column', .*'duplicates', each with a string for 'file', got 'colour'",
+            (
+                "options: expected some of 'id_column', .*'duplicates', each with a string for 'file', got"
+                " 'colour'"
+            ),
         ),
         ({"options": {"max_bytes": 1 << 60}}, "options: .*got 'max_bytes'"),
         ({"options": {"id_column": ["w"]}}, "options: .*each with a string for 'file', got 'id_column'"),
@@ -198,8 +213,14 @@ def test_the_spec_of_an_encoding_holds_what_made_it_and_loads_what_is_stored(tmp
     ("options", "message"),
     [
         ({}, "expected all of 'dataset', 'encoder', 'key', 'output' for an encoding, got "),
-        ({"dataset": "{}", "encoder": "{}", "key": "k", "output": "", "more": "x"}, "expected some of .* got 'more'"),
-        ({"dataset": 3, "encoder": "{}", "key": "k", "output": ""}, "each with a string for 'encoding', got 'dataset'"),
+        (
+            {"dataset": "{}", "encoder": "{}", "key": "k", "output": "", "more": "x"},
+            "expected some of .* got 'more'",
+        ),
+        (
+            {"dataset": 3, "encoder": "{}", "key": "k", "output": ""},
+            "each with a string for 'encoding', got 'dataset'",
+        ),
     ],
 )
 def test_specs_of_encodings_that_lack_what_made_them(options, message):

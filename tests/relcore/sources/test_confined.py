@@ -1,4 +1,6 @@
-"""In a shared app every way in which a path reaches a reader is held to the data folder and the session's own uploads."""
+"""In a shared app every way in which a path reaches a reader is held to the data folder and the session's
+own uploads.
+"""
 
 import json
 import os
@@ -13,7 +15,14 @@ from relcore.base import access
 from relcore.base.access import Asker
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec, put_pairing, put_space, renamed_spec
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encoding_key,
+    encoding_spec,
+    put_pairing,
+    put_space,
+    renamed_spec,
+)
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
@@ -23,13 +32,17 @@ from relcore.encoders.transformers import PretrainedText, content_of_model, mode
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
-TEXTS = "text,label\n" + "".join(f"the {word} of number {row},{row % 2}\n" for row, word in enumerate(["cat", "dog"] * 10))
+TEXTS = "text,label\n" + "".join(
+    f"the {word} of number {row},{row % 2}\n" for row, word in enumerate(["cat", "dog"] * 10)
+)
 SECRET = "swordfish"
 
 
 @pytest.fixture
 def shared(tmp_path, monkeypatch):
-    """A shared app: a data folder, two sessions' uploads of which "mine" asks, and a folder that nobody may read."""
+    """A shared app: a data folder, two sessions' uploads of which "mine" asks, and a folder that nobody
+    may read.
+    """
     monkeypatch.setattr(access, "all_uploads", lambda: tmp_path / "uploads")
     for name in ("data", "secret", "uploads/mine", "uploads/other"):
         folder = tmp_path / name
@@ -92,7 +105,9 @@ def test_the_data_folder_and_the_own_uploads_are_read(shared, open_):
 def test_a_folder_of_uploads_is_no_model_and_no_dataset_of_the_hub(shared):
     """A README.md or a tokenizer's settings in it could name any file, and the libraries would read it."""
     mine = shared / "uploads" / "mine"
-    (mine / "README.md").write_text(f"---\nconfigs:\n- config_name: default\n  data_files: {shared}/secret/texts.csv\n---\n")
+    (mine / "README.md").write_text(
+        f"---\nconfigs:\n- config_name: default\n  data_files: {shared}/secret/texts.csv\n---\n"
+    )
     refused(load_dataset, DatasetSpec("huggingface", str(mine)))
     refused(model_folder, str(mine))
 
@@ -126,7 +141,9 @@ def test_links_that_lead_out_are_neither_listed_nor_read(shared):
     assert catalog.load(SpaceSpec("file", str(data / "vectors.npy"))).ids.tolist() == ["0", "1", "2", "3"]
 
 
-@pytest.mark.parametrize("where", ["{}/secret/pictures/a/one.png", "../../secret/pictures/a/one.png", "/dev/zero"])
+@pytest.mark.parametrize(
+    "where", ["{}/secret/pictures/a/one.png", "../../secret/pictures/a/one.png", "/dev/zero"]
+)
 def test_pictures_of_a_table_stay_in_the_open_folders(shared, where):
     rows = [{"bytes": None, "path": "pictures/a/one.png"}, {"bytes": None, "path": where.format(shared)}]
     for folder in ("data", "uploads/mine"):
@@ -138,7 +155,9 @@ def test_pictures_of_a_table_stay_in_the_open_folders(shared, where):
 
 @pytest.fixture
 def stored(shared, monkeypatch):
-    """``stored(folder) -> spec``: an encoding of the texts of a folder, which someone who may read it put into the store."""
+    """``stored(folder) -> spec``: an encoding of the texts of a folder, which someone who may read it put
+    into the store.
+    """
 
     def put(folder, encoder=TfidfSvd(4, min_texts=1)):  # noqa: B008, a frozen dataclass
         dataset = DatasetSpec("file", str(shared / folder / "texts.csv"))
@@ -160,14 +179,19 @@ def test_naming_the_key_of_another_sessions_encoding_does_not_open_it(stored, sh
     theirs = stored("secret")
     refused(catalog.load, theirs)
     own = DatasetSpec("file", str(shared / "data" / "texts.csv"))
-    refused(catalog.load, encoding_spec(own, TfidfSvd(4, min_texts=1), "", theirs.option("key"), "said to be mine"))
+    refused(
+        catalog.load,
+        encoding_spec(own, TfidfSvd(4, min_texts=1), "", theirs.option("key"), "said to be mine"),
+    )
     renamed = renamed_spec(theirs, put_pairing(Store(), [("a", "b")]), "renamed")
     refused(catalog.load, renamed)
 
 
 def test_an_encoding_through_vectors_of_another_session_does_not_open(stored, shared):
     np.savez(shared / "uploads" / "other" / "words.npz", vectors=np.eye(3), ids=["cat", "dog", "number"])
-    refused(catalog.load, stored("data", PooledWords(str(shared / "uploads" / "other" / "words.npz"), "plain")))
+    refused(
+        catalog.load, stored("data", PooledWords(str(shared / "uploads" / "other" / "words.npz"), "plain"))
+    )
 
 
 def test_a_session_opens_what_it_made_though_another_made_it_first(stored):
@@ -182,7 +206,11 @@ def test_an_entry_that_tells_no_dataset_does_not_open(shared):
     key = put_space(store, LatentSpace(np.eye(4), list("abcd"), name="copy for a worker"))
     spec = encoding_spec(DatasetSpec("digits"), TfidfSvd(4), "", key, "guessed")
     refused(catalog.load, spec)
-    store.put("a" * 32, {"vectors": np.eye(4)}, {"dataset_spec": {"source": "digits"}, "encoder": encoder_to_json(TfidfSvd(4))})
+    store.put(
+        "a" * 32,
+        {"vectors": np.eye(4)},
+        {"dataset_spec": {"source": "digits"}, "encoder": encoder_to_json(TfidfSvd(4))},
+    )
     refused(catalog.load, encoding_spec(DatasetSpec("digits"), TfidfSvd(4), "", "a" * 32, "no encoding"))
 
 
@@ -193,5 +221,7 @@ def test_workers_are_confined_without_a_session(shared, monkeypatch):
 
 
 def test_specs_as_json_are_held_to_the_same(shared):
-    described = json.loads(json.dumps(SpaceSpec("file", os.path.join(shared, "data", "..", "secret", "vectors.npy")).to_json()))
+    described = json.loads(
+        json.dumps(SpaceSpec("file", os.path.join(shared, "data", "..", "secret", "vectors.npy")).to_json())
+    )
     refused(catalog.load, SpaceSpec.from_json(described))

@@ -26,7 +26,9 @@ def small_wikipedia(monkeypatch):
 def test_a_spec_goes_to_json_and_back_and_into_a_key():
     spec = DatasetSpec("file", "x.csv", column="de", limit=5, options=(("empty", "drop"),))
     assert DatasetSpec.from_json(spec.to_json()) == spec
-    assert digest_of(spec) != digest_of(DatasetSpec("file", "x.csv", column="en", limit=5, options=spec.options))
+    assert digest_of(spec) != digest_of(
+        DatasetSpec("file", "x.csv", column="en", limit=5, options=spec.options)
+    )
     assert len({spec, DatasetSpec.from_json(spec.to_json())}) == 1
 
 
@@ -39,8 +41,14 @@ def test_a_spec_goes_to_json_and_back_and_into_a_key():
             lambda: DatasetSpec.from_json({"source": "digits", "colour": 1}),
             r"dataset: expected settings among .*'colour'",
         ),
-        (lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))), r"options: expected 'look' for .*'digits', got 'a'"),
-        (lambda: load_dataset(DatasetSpec("wikipedia", options=(("articles", 0),))), r"articles: expected a whole number.*0"),
+        (
+            lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))),
+            r"options: expected 'look' for .*'digits', got 'a'",
+        ),
+        (
+            lambda: load_dataset(DatasetSpec("wikipedia", options=(("articles", 0),))),
+            r"articles: expected a whole number.*0",
+        ),
     ],
 )
 def test_wrong_specs_say_what_is_right(make, message):
@@ -73,11 +81,18 @@ def test_items_are_asked_for_within_bounds():
 
 def test_equal_content_equal_digest_and_every_part_counts():
     def dataset(texts, ids="ab", labels=None, name="t"):
-        return Dataset(lambda start, stop: list(texts[start:stop]), list(ids), name=name, kind="texts", labels=labels)
+        return Dataset(
+            lambda start, stop: list(texts[start:stop]), list(ids), name=name, kind="texts", labels=labels
+        )
 
     digest = dataset(["x", "y"]).digest
     assert dataset(["x", "y"], name="other").digest == digest
-    others = [dataset(["x", "z"]), dataset(["xy", ""]), dataset(["x", "y"], "ac"), dataset(["x", "y"], labels=["p", "q"])]
+    others = [
+        dataset(["x", "z"]),
+        dataset(["xy", ""]),
+        dataset(["x", "y"], "ac"),
+        dataset(["x", "y"], labels=["p", "q"]),
+    ]
     assert len({digest, *(other.digest for other in others)}) == 5
 
 
@@ -96,7 +111,8 @@ def test_digest_reads_piece_by_piece():
 
 
 @pytest.mark.parametrize(
-    ("limit", "rows"), [(None, [0, 1, 2, 3, 4, 5]), (3, [0, 3, 4]), (5, [0, 1, 3, 4, 5]), (1, [0]), (9, [0, 1, 2, 3, 4, 5])]
+    ("limit", "rows"),
+    [(None, [0, 1, 2, 3, 4, 5]), (3, [0, 3, 4]), (5, [0, 1, 3, 4, 5]), (1, [0]), (9, [0, 1, 2, 3, 4, 5])],
 )
 def test_a_limit_takes_of_every_class(limit, rows):
     assert evenly(["p", "p", "p", "q", "r", "r"], limit).tolist() == rows
@@ -108,7 +124,9 @@ def test_longest_articles_and_so_many_sentences_each():
     assert dataset.ids.tolist() == ["B/0", "B/1", "C/0", "C/1"]
     assert dataset.labels.tolist() == ["B", "B", "C", "C"]
     assert dataset.items(1, 3) == ["b two.", "c one."]
-    first = load_dataset(DatasetSpec("wikipedia", options=(("articles", 1), ("fewest", 2), ("per_article", 1))))
+    first = load_dataset(
+        DatasetSpec("wikipedia", options=(("articles", 1), ("fewest", 2), ("per_article", 1)))
+    )
     assert first.ids.tolist() == ["B/0"]
     with pytest.raises(SpaceError, match=r"expected at most the \d sentences of the longest article, got 9"):
         load_dataset(DatasetSpec("wikipedia", options=(("fewest", 9),)))
@@ -117,8 +135,9 @@ def test_longest_articles_and_so_many_sentences_each():
 
 def test_sentences_come_from_prose_without_markup():
     article = (
-        "==Heading that is long enough to be taken for a sentence.==\n'''Bold''' words begin this first (, ) sentence of text. "
-        "It takes in 3.5 million more of them, and so on, here. Short one.\n* A list item that is long enough to be a sentence."
+        "==Heading that is long enough to be taken for a sentence.==\n'''Bold''' words begin this first (, )"
+        " sentence of text. It takes in 3.5 million more of them, and so on, here. Short one.\n* A list item"
+        " that is long enough to be a sentence."
     )
     assert wikipedia._sentences(article) == [
         "Bold words begin this first sentence of text.",
@@ -147,7 +166,11 @@ def test_the_list_tells_what_is_here_without_the_network(tmp_path, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     monkeypatch.setattr("socket.socket", lambda *_, **__: pytest.fail("the network was asked"))
     entries = {entry.name: entry for entry in available_datasets()}
-    assert (entries["digits"].where, entries["digits"].n, entries["Cora"].where) == ("here", 1797, "needs the network")
+    assert (entries["digits"].where, entries["digits"].n, entries["Cora"].where) == (
+        "here",
+        1797,
+        "needs the network",
+    )
     assert entries["ylecun/mnist"].where == "needs the network"
     (tmp_path / "hub" / "ylecun___mnist").mkdir(parents=True)
     assert {entry.name: entry.where for entry in available_datasets()}["ylecun/mnist"] == "here"
@@ -156,7 +179,13 @@ def test_the_list_tells_what_is_here_without_the_network(tmp_path, monkeypatch):
 @pytest.mark.data
 def test_the_development_data_are_found(data_folder):
     entries = {entry.name: entry for entry in available_datasets(data_folder)}
-    kinds = {"mnist/test": "images", "trec/train": "texts", "multi30k/val": "texts", "Cora": "graph", "CiteSeer": "graph"}
+    kinds = {
+        "mnist/test": "images",
+        "trec/train": "texts",
+        "multi30k/val": "texts",
+        "Cora": "graph",
+        "CiteSeer": "graph",
+    }
     assert {name: entries[name].kind for name in kinds} == kinds
     for name in ("mnist/test", "trec/test", "multi30k/val"):
         dataset = load_dataset(entries[name].spec)
@@ -175,7 +204,13 @@ def test_small_pictures_become_squares_and_large_ones_shrink():
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "CMYK", "I;16", "I", "F", "YCbCr"])
 def test_every_mode_has_a_thumbnail(mode):
     ramp = Image.fromarray(np.tile(np.arange(0, 256, dtype=np.float32), (4, 1)))
-    image = ramp.convert("I").convert("I;16") if mode == "I;16" else ramp if mode == "F" else ramp.convert("L").convert(mode)
+    image = (
+        ramp.convert("I").convert("I;16")
+        if mode == "I;16"
+        else ramp
+        if mode == "F"
+        else ramp.convert("L").convert(mode)
+    )
     shown = np.asarray(Image.open(io.BytesIO(png_thumbnail(image, 64))).convert("L")).astype(int)
     assert shown[0, 0] < 40
     assert shown[0, -1] > 215

@@ -15,7 +15,11 @@ from relcore.encoders.datasets import available_datasets, columns_of, load_datas
 from relcore.files import items
 
 PAIRS = pd.DataFrame(
-    {"en": ["a dog", "a cat", "a, b"], "de": ["ein Hund", 'eine\n"Katze"', "ä"], "coarse_label": ["p", "q", "p"]}
+    {
+        "en": ["a dog", "a cat", "a, b"],
+        "de": ["ein Hund", 'eine\n"Katze"', "ä"],
+        "coarse_label": ["p", "q", "p"],
+    }
 )
 
 
@@ -67,7 +71,10 @@ def test_columns_are_found_and_two_of_them_pair(tmp_path, suffix):
 
 
 def test_formats_agree(tmp_path):
-    digests = {load_dataset(write(PAIRS, tmp_path / f"pairs{suffix}")).digest for suffix in (".csv", ".tsv", ".parquet")}
+    digests = {
+        load_dataset(write(PAIRS, tmp_path / f"pairs{suffix}")).digest
+        for suffix in (".csv", ".tsv", ".parquet")
+    }
     assert len(digests) == 1
 
 
@@ -86,7 +93,10 @@ def test_images_in_huggingfaces_layout(tmp_path):
 def test_images_by_path_and_class_names(tmp_path):
     (tmp_path / "a.png").write_bytes(png(7))
     table = pa.table(
-        {"image": pa.array([{"bytes": None, "path": "a.png"}, {"bytes": None, "path": "b.png"}]), "label": [1, -1]}
+        {
+            "image": pa.array([{"bytes": None, "path": "a.png"}, {"bytes": None, "path": "b.png"}]),
+            "label": [1, -1],
+        }
     )
     names = b'{"info": {"features": {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}}}'
     parquet.write_table(table.replace_schema_metadata({b"huggingface": names}), tmp_path / "t.parquet")
@@ -118,7 +128,9 @@ def test_within_a_large_row_group_reading_goes_on_and_forgets(tmp_path, read_row
     assert sum(read_rows) == 200
     assert sum(batch.nbytes for batch in table._batches.values()) <= 500
     assert table.read("text", 3, 5) == texts[3:5]
-    assert table.read("text", 100, 105) == texts[100:105]  # back for row 3, then on to the batch that ends with row 111
+    assert (
+        table.read("text", 100, 105) == texts[100:105]
+    )  # back for row 3, then on to the batch that ends with row 111
     assert sum(read_rows) == 200 + 112
 
 
@@ -137,7 +149,9 @@ def test_a_table_larger_than_what_is_held(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("start", [0, 127, 128, 1300])
 def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, monkeypatch):
-    rows = pd.DataFrame({"n": np.arange(1500), "text": [f"é “{row}”,\r\nnext" * (row % 3 + 1) for row in range(1500)]})
+    rows = pd.DataFrame(
+        {"n": np.arange(1500), "text": [f"é “{row}”,\r\nnext" * (row % 3 + 1) for row in range(1500)]}
+    )
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbf" + rows.to_csv(index=False, lineterminator="\r\n").encode())
     table = items.open_table([path])
@@ -150,8 +164,13 @@ def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, mon
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_empty_text_is_named_or_dropped(tmp_path, suffix):
-    spec = write(pd.DataFrame({"text": ["a", " ", "b", None, "c"], "label": [1, 2, 3, 4, None]}), tmp_path / f"t{suffix}")
-    with pytest.raises(SpaceError, match=r"2 empty of 5 \(rows 1, 3, counted from 0\); fill them.*empty='drop'"):
+    spec = write(
+        pd.DataFrame({"text": ["a", " ", "b", None, "c"], "label": [1, 2, 3, 4, None]}),
+        tmp_path / f"t{suffix}",
+    )
+    with pytest.raises(
+        SpaceError, match=r"2 empty of 5 \(rows 1, 3, counted from 0\); fill them.*empty='drop'"
+    ):
         load_dataset(spec)
     dataset = load_dataset(DatasetSpec("file", spec.name, options=(("empty", "drop"),)))
     assert dataset.ids.tolist() == ["t/0", "t/2", "t/4"]
@@ -175,7 +194,10 @@ def test_unreadable_images_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"column": "es"}, r"column: expected one with images or text, of 'en', 'de', 'coarse_label', got 'es'"),
+        (
+            {"column": "es"},
+            r"column: expected one with images or text, of 'en', 'de', 'coarse_label', got 'es'",
+        ),
         ({"column": "year"}, r"got 'year', which holds numbers"),
         ({"label_column": "kind"}, r"label_column: expected one with text or numbers, of .*got 'kind'"),
         ({"options": (("empty", "keep"),)}, r"empty: expected 'error' or 'drop', got 'keep'"),
@@ -194,10 +216,18 @@ def test_wrong_choices_list_what_there_is(tmp_path, change, message):
         ("t.csv", b"a,b\n1,x\n2\n", r"t.csv, row 1: expected 2 cells \('a', 'b'\), got 1"),
         ("t.csv", b"a,b\n1,caf\xe9\n", r"t.csv, byte 9: expected UTF-8"),
         ("t.csv", b"a,a\n1,x\n", r"expected distinct column names in the first line, got 'a', 'a'"),
-        ("t.csv", b"text,y\ra,b\r", r"t.csv, line 1: expected cells in pairs of quotes and lines that end in a line feed"),
+        (
+            "t.csv",
+            b"text,y\ra,b\r",
+            r"t.csv, line 1: expected cells in pairs of quotes and lines that end in a line feed",
+        ),
         ("t.csv", b'text\nsome\n"open\n', r"t.csv, row 1: expected cells in pairs of quotes"),
         ("t.csv", b"text\na\0b\n", r"t.csv, byte 5: expected a line of text, got a zero byte"),
-        ("t.csv", b"text\n" + b"x" * (9 << 20), r"t.csv, byte 5: expected a line of text, got 8,388,608 bytes or more"),
+        (
+            "t.csv",
+            b"text\n" + b"x" * (9 << 20),
+            r"t.csv, byte 5: expected a line of text, got 8,388,608 bytes or more",
+        ),
         ("t.csv", b"", r"distinct column names in the first line, got an empty file"),
         ("t.csv", b"text\n", r"expected at least one row, got none"),
         ("t.csv", b"a,b\n1,2\n", r"expected a column of images or text, got only 'a', 'b'"),
@@ -232,7 +262,9 @@ def test_a_folder_of_tables_has_splits_and_parts(tmp_path):
 
 
 def test_a_table_of_vectors_is_no_dataset(tmp_path):
-    write(pd.DataFrame(np.zeros((2, 50))).add_prefix("x").assign(word=["a", "b"]), tmp_path / "vectors.parquet")
+    write(
+        pd.DataFrame(np.zeros((2, 50))).add_prefix("x").assign(word=["a", "b"]), tmp_path / "vectors.parquet"
+    )
     assert "vectors" not in {entry.name for entry in available_datasets(tmp_path)}
 
 

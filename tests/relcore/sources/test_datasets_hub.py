@@ -1,4 +1,6 @@
-"""Hugging Face's library and Planetoid: folders, caches, no network, and pickles that ask for more than arrays."""
+"""Hugging Face's library and Planetoid: folders, caches, no network, and pickles that ask for more than
+arrays.
+"""
 
 import pickle
 import shutil
@@ -55,7 +57,9 @@ def test_a_folder_in_the_hubs_layout(questions):
 def test_images_and_class_names_from_a_folder_that_the_library_saved(tmp_path):
     features = datasets.Features({"img": datasets.Image(), "fine": datasets.ClassLabel(names=["cat", "dog"])})
     rows = {"img": [Image.new("L", (4, 4), 9), Image.new("RGB", (2, 3), (1, 2, 3))], "fine": [1, 0]}
-    datasets.DatasetDict({"only": datasets.Dataset.from_dict(rows, features=features)}).save_to_disk(tmp_path / "saved")
+    datasets.DatasetDict({"only": datasets.Dataset.from_dict(rows, features=features)}).save_to_disk(
+        tmp_path / "saved"
+    )
     dataset = load_dataset(DatasetSpec("huggingface", str(tmp_path / "saved"), label_column="fine"))
     assert (dataset.name, dataset.kind, dataset.labels.tolist()) == ("saved/only", "images", ["dog", "cat"])
     assert [image.mode for image in dataset.items(0, 2)] == ["L", "RGB"]
@@ -66,7 +70,9 @@ def test_no_network_is_said_at_once(monkeypatch):
     monkeypatch.setattr(hub_datasets, "hub_answers", lambda: False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("the library was asked"))
     monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("the network was asked"))
-    with pytest.raises(SpaceError, match=r"nobody/nothing: expected it on this machine, or the network.*save_to_disk"):
+    with pytest.raises(
+        SpaceError, match=r"nobody/nothing: expected it on this machine, or the network.*save_to_disk"
+    ):
         load_dataset(DatasetSpec("huggingface", "nobody/nothing", "train"))
     with pytest.raises(SpaceError, match=r"expected a folder or the hub's name.*'/no/such/folder'"):
         load_dataset(DatasetSpec("huggingface", "/no/such/folder"))
@@ -84,12 +90,18 @@ def test_without_network_the_cache_is_used(questions, cache, monkeypatch):
 
 @pytest.fixture
 def small_cora(tmp_path):
-    """A made-up graph of 600 nodes in Cora's raw layout: a ring; the last two nodes are tested, in the other order."""
+    """A made-up graph of 600 nodes in Cora's raw layout: a ring; the last two nodes are tested, in the
+    other order.
+    """
     raw = tmp_path / "graphs" / "Cora" / "raw"
     raw.mkdir(parents=True)
     x, y = np.eye(600, 12, dtype=np.float32), np.eye(3, dtype=np.int32)[np.arange(600) % 3]
     parts = {"x": x[:6], "allx": x[:598], "tx": x[598:]}
-    parts = {name: scipy.sparse.csr_matrix(part) for name, part in parts.items()} | {"y": y[:6], "ally": y[:598], "ty": y[598:]}
+    parts = {name: scipy.sparse.csr_matrix(part) for name, part in parts.items()} | {
+        "y": y[:6],
+        "ally": y[:598],
+        "ty": y[598:],
+    }
     ring = defaultdict(list, {node: [(node - 1) % 600, (node + 1) % 600] for node in range(600)})
     for name, part in {**parts, "graph": ring}.items():
         (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(part, protocol=3))
@@ -128,29 +140,40 @@ def test_pickles_that_ask_for_more_are_refused_before_they_run(small_cora, proto
     for name in planetoid._PARTS[:-1]:
         if name != "graph":
             (small_cora / f"ind.cora.{name}").write_bytes(pickle.dumps([], protocol=2))
-    with pytest.raises(SpaceError, match=r"ind.cora.graph: refused, the pickle asks for '(__builtin__ exec|STACK_GLOBAL)'"):
+    with pytest.raises(
+        SpaceError, match=r"ind.cora.graph: refused, the pickle asks for '(__builtin__ exec|STACK_GLOBAL)'"
+    ):
         load_dataset(spec_of(small_cora))
 
 
 def test_damaged_and_missing_graphs(small_cora, tmp_path, monkeypatch):
     (small_cora / "ind.cora.x").write_bytes(b"\x80\x02]")
-    with pytest.raises(SpaceError, match=r"ind.cora.x: expected one of Planetoid's raw files, got a damaged one"):
+    with pytest.raises(
+        SpaceError, match=r"ind.cora.x: expected one of Planetoid's raw files, got a damaged one"
+    ):
         load_dataset(spec_of(small_cora))
     (small_cora / "ind.cora.x").write_bytes(pickle.dumps([], protocol=2))
     monkeypatch.setattr(planetoid, "answers", lambda url: False)
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    with pytest.raises(SpaceError, match=r"PubMed: expected ind.pubmed.x .*RELSCOPE_DATA is not set.*got neither"):
+    with pytest.raises(
+        SpaceError, match=r"PubMed: expected ind.pubmed.x .*RELSCOPE_DATA is not set.*got neither"
+    ):
         load_dataset(DatasetSpec("planetoid", "PubMed"), Store(tmp_path / "store"))
-    with pytest.raises(SpaceError, match="planetoid: expected one of 'Cora', 'CiteSeer', 'PubMed', got 'Corsa'"):
+    with pytest.raises(
+        SpaceError, match="planetoid: expected one of 'Cora', 'CiteSeer', 'PubMed', got 'Corsa'"
+    ):
         load_dataset(DatasetSpec("planetoid", "Corsa"))
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "n", "n_edges", "n_words", "n_classes"), [("Cora", 2708, 10556, 1433, 7), ("CiteSeer", 3327, 9104, 3703, 6)]
+    ("name", "n", "n_edges", "n_words", "n_classes"),
+    [("Cora", 2708, 10556, 1433, 7), ("CiteSeer", 3327, 9104, 3703, 6)],
 )
 def test_the_graphs_are_planetoids(data_folder, name, n, n_edges, n_words, n_classes):
-    dataset = load_dataset(DatasetSpec("planetoid", name, options=(("folder", str(data_folder / "planetoid")),)))
+    dataset = load_dataset(
+        DatasetSpec("planetoid", name, options=(("folder", str(data_folder / "planetoid")),))
+    )
     graph = dataset.graph()
     assert (len(dataset), graph.edge_index.shape[1], graph.x.shape[1]) == (n, n_edges, n_words)
     assert len(set(dataset.labels)) == n_classes

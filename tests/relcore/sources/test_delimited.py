@@ -1,4 +1,6 @@
-"""csv and tsv: the roles of columns before a row is read, no guess where they are ambiguous, every byte read as pandas does."""
+"""csv and tsv: the roles of columns before a row is read, no guess where they are ambiguous, every byte
+read as pandas does.
+"""
 
 import csv
 import io
@@ -63,7 +65,11 @@ def test_forms_of_one_table_are_as_pandas_reads_them(tmp_path, content):
         ("word,x\nthe,1\n1984,2\nnan,3\n", {}, "ids dimension"),
         ("id,word,x\n1,the,1\n2,of,2\n", {}, "ids 'left out' dimension"),
         ("id,label,count,x\na,p,3,1\n", {}, "ids labels counts dimension"),
-        ("id,label,count,x\na,p,3,1\n", {"label_column": None, "ignore": ("label",)}, "ids 'left out' counts dimension"),
+        (
+            "id,label,count,x\na,p,3,1\n",
+            {"label_column": None, "ignore": ("label",)},
+            "ids 'left out' counts dimension",
+        ),
         ("a,b,x\np,q,1\n", {"id_column": "b"}, "'left out' ids dimension"),
         ("a,b,x\np,q,1\n", {"label_column": "a"}, "labels ids dimension"),
         ("a,b,x\np,q,1\n", {}, "unclear unclear dimension"),
@@ -93,39 +99,72 @@ def test_the_number_of_rows_is_known_only_where_the_sample_ends_the_file(tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("w,x\na,1\nb,oops\nc,2\n", r"t\.csv, line 3, column 'x': expected a number, got 'oops'; mend or rename it, .*ignore"),
-        ("w,x,z\na,1,p\nb,2,q\nc,3,5\n", r"line 4, column 'z': expected text as in other rows, got the number '5'; mend"),
+        (
+            "w,x\na,1\nb,oops\nc,2\n",
+            r"t\.csv, line 3, column 'x': expected a number, got 'oops'; mend or rename it, .*ignore",
+        ),
+        (
+            "w,x,z\na,1,p\nb,2,q\nc,3,5\n",
+            r"line 4, column 'z': expected text as in other rows, got the number '5'; mend",
+        ),
         ("w,x,y\na,1,'-'\nb,2,1.5\nc,2,1.5\n", r"line 2, column 'y': expected a number, got \"'-'\""),
         ("the,1984,x\n1984,1,1\nof,2,2\n", r"expected the names of the columns, got numbers"),
-        ("w,x\nthe,1\nof,3\n1984,2\n", r"line 4, column 'w': expected text as in other rows, got the number '1984'"),
+        (
+            "w,x\nthe,1\nof,3\n1984,2\n",
+            r"line 4, column 'w': expected text as in other rows, got the number '1984'",
+        ),
         ("a,b,x\np,q,1\n", r"t\.csv: expected one column of ids, got 'a', 'b'; choose it with id_column"),
         (",kind,x\n0,p,1\n1,q,2\n", r"expected one column of ids, got '', 'kind'; choose it with id_column"),
         (",x,y\n0.5,1,2\n", r"column '': expected a name, got none above numbers"),
         ("w,,x\na,1,2\n", r"expected a name for each column, got none for column 2"),
-        ("w,x,x\na,1,2\n", r"expected distinct column names, got 'x' more than once \(columns 2, 3\); rename"),
+        (
+            "w,x,x\na,1,2\n",
+            r"expected distinct column names, got 'x' more than once \(columns 2, 3\); rename",
+        ),
         ("w,x, x\na,1,2\n", r"expected distinct column names, got 'x' more than once"),
         ("id,ID,x\na,1,2\n", r"expected one column of ids, got 'id', 'ID'; choose one with id_column"),
-        ("w,count,counts,x\na,1,2,3\n", r"expected one column of counts, got 'count', 'counts'; choose one with count_column"),
-        ('w,x\na,"1,5"\nb,"2,5"\n', r"line 2, column 'x': expected a number, with a decimal point and no .*, got '1,5'"),
-        ('w,x\na,"1,234.5"\nb,2\n', r"line 2, column 'x': expected a number, with a decimal point .*, got '1,234.5'"),
+        (
+            "w,count,counts,x\na,1,2,3\n",
+            r"expected one column of counts, got 'count', 'counts'; choose one with count_column",
+        ),
+        (
+            'w,x\na,"1,5"\nb,"2,5"\n',
+            r"line 2, column 'x': expected a number, with a decimal point and no .*, got '1,5'",
+        ),
+        (
+            'w,x\na,"1,234.5"\nb,2\n',
+            r"line 2, column 'x': expected a number, with a decimal point .*, got '1,234.5'",
+        ),
         ("w,x\na,1 234\n", r"got '1 234'"),
         ("w,x\na,1_000\n", r"got '1_000'"),
         ("w,x\na,\u0661\n", r"got '\u0661'"),
-        ("w,x\na,\u22121.5\n", r"line 2, column 'x': expected a number, with a decimal point .*, got '\u22121.5'"),
+        (
+            "w,x\na,\u22121.5\n",
+            r"line 2, column 'x': expected a number, with a decimal point .*, got '\u22121.5'",
+        ),
         ("w,x\na,0x1p3\n", r"got '0x1p3'"),
         ("w,x\na,10%\n", r"got '10%'"),
         ("w,x\na,$5\n", r"got '\$5'"),
         (
             "w;x;y\na;1,5;2\n",
-            r"line 1: expected columns of numbers, got 'w;x;y' .* separated by a comma, and these by a semicolon",
+            (
+                r"line 1: expected columns of numbers, got 'w;x;y' .* separated by a comma, and these by a"
+                r" semicolon"
+            ),
         ),
         ("w\tx\na\t1\n", r"line 1: .* separated by a comma, and these by a tab"),
-        ("w,class,x\na,1,1\nb,0,2\n", r"column 'class': expected a dimension, got numbers that may be none, .*ignore"),
+        (
+            "w,class,x\na,1,1\nb,0,2\n",
+            r"column 'class': expected a dimension, got numbers that may be none, .*ignore",
+        ),
         ("w,x,z\na,1,\nb,2,\n", r"column 'z': expected numbers or text, got empty cells in the first rows"),
         ("w,x\na,1\nb,2,3\n", r"line 3: expected 2 cells as in line 1, got 3"),
         ("w,x\na,1\nb\n", r"line 3: expected 2 cells as in line 1, got 1"),
         ("x\n1\n2 3\n", r"line 3, column 'x': expected a number, got '2 3'"),
-        ("a,5,17\nb,1,2\n", r"line 1: expected the names of the columns, got numbers: 'a', '5', '17'; add a line"),
+        (
+            "a,5,17\nb,1,2\n",
+            r"line 1: expected the names of the columns, got numbers: 'a', '5', '17'; add a line",
+        ),
         ("w,x\na\0b,1\n", r"line 2: expected a row of text, got a zero byte"),
         ("w,x\na,1\n".encode("utf-16"), r"line 1: expected UTF-8 text, got UTF-16; save it as UTF-8"),
         ("w,x\na,1\n".encode("utf-16-le"), r"line 1: expected a row of text, got a zero byte"),
@@ -153,7 +192,10 @@ def rows(cell, at=150, n=200, first="p"):
 @pytest.mark.parametrize("first", ["p", "n/k"])
 def test_a_column_of_text_that_turns_into_numbers_is_not_dropped(tmp_path, first):
     path = table(tmp_path, rows("1.5", first=first))
-    with pytest.raises(SpaceError, match=r"t\.csv, line 152, column 'z': expected text as in other rows, got the number '1.5'"):
+    with pytest.raises(
+        SpaceError,
+        match=r"t\.csv, line 152, column 'z': expected text as in other rows, got the number '1.5'",
+    ):
         load_space(path)
     assert load_space(path, limit=120).dimension == 1  # the row was not read
     assert load_space(path, ignore=["z"]).dimension == 1
@@ -161,17 +203,25 @@ def test_a_column_of_text_that_turns_into_numbers_is_not_dropped(tmp_path, first
 
 
 def test_a_nameless_column_that_is_not_empty_is_not_dropped(tmp_path):
-    path = table(tmp_path, "id,x,\n" + "".join(f"w{row},{row},{'7' if row == 150 else ''}\n" for row in range(200)))
+    path = table(
+        tmp_path, "id,x,\n" + "".join(f"w{row},{row},{'7' if row == 150 else ''}\n" for row in range(200))
+    )
     with pytest.raises(SpaceError, match="line 152"):
         load_space(path)
 
 
 def test_ids_that_are_mostly_numbers_further_down_are_not_guessed(tmp_path):
-    path = table(tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row < 120 else row},{row}\n" for row in range(400)))
-    with pytest.raises(SpaceError, match=r"column 'w': expected text, got numbers in 280 of 400 rows; .*id_column"):
+    path = table(
+        tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row < 120 else row},{row}\n" for row in range(400))
+    )
+    with pytest.raises(
+        SpaceError, match=r"column 'w': expected text, got numbers in 280 of 400 rows; .*id_column"
+    ):
         load_space(path)
     assert load_space(path, id_column="w").ids[-1] == "399"
-    few = table(tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row != 300 else 1984},{row}\n" for row in range(400)))
+    few = table(
+        tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row != 300 else 1984},{row}\n" for row in range(400))
+    )
     assert load_space(few).ids[300] == "1984"
 
 
@@ -183,7 +233,10 @@ def test_missing_labels_are_no_class(tmp_path):
 def test_choices_that_contradict_each_other(tmp_path):
     path = table(tmp_path, GOOD)
     for choices, message in [
-        ({"id_column": "x", "label_column": "x"}, r"label_column: expected a column that has no other role, got 'x'"),
+        (
+            {"id_column": "x", "label_column": "x"},
+            r"label_column: expected a column that has no other role, got 'x'",
+        ),
         ({"id_column": "x", "ignore": ["x"]}, r"ignore: expected columns without a role, got 'x'"),
         ({"ignore": ["nope"]}, r"ignore expects one of 'word', 'x', 'y', got 'nope'"),
         ({"count_column": "nope"}, r"count_column expects one of 'word', 'x', 'y', got 'nope'"),

@@ -31,7 +31,9 @@ def test_each_look_is_what_it_says():
 
 def test_rows_stay_the_same_digits_and_the_content_tells_the_looks_apart():
     looks = [digits(look) for look in LOOKS]
-    assert len({dataset.digest for dataset in looks}) == len({dataset.name for dataset in looks}) == len(LOOKS)
+    assert (
+        len({dataset.digest for dataset in looks}) == len({dataset.name for dataset in looks}) == len(LOOKS)
+    )
     for dataset in looks:
         np.testing.assert_array_equal(dataset.ids, looks[0].ids)
         np.testing.assert_array_equal(dataset.labels, looks[0].labels)
@@ -43,5 +45,7 @@ def test_the_noise_is_the_same_each_time_and_for_any_number_of_rows():
 
 
 def test_an_unknown_look_is_refused():
-    with pytest.raises(SpaceError, match="look: expected one of plain, inverted, shifted, noisy, thick, got 'green'"):
+    with pytest.raises(
+        SpaceError, match="look: expected one of plain, inverted, shifted, noisy, thick, got 'green'"
+    ):
         look_of(np.zeros((1, 2, 2), dtype=np.uint8), "green")

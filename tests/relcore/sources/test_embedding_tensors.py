@@ -1,4 +1,6 @@
-"""A matrix chosen among several; token embeddings of a model with its vocabulary; bfloat16; pickles refused with a remedy."""
+"""A matrix chosen among several; token embeddings of a model with its vocabulary; bfloat16; pickles
+refused with a remedy.
+"""
 
 import json
 import pickle
@@ -65,13 +67,15 @@ def test_another_matrix_has_no_tokens(model):
 def test_a_vocabulary_of_another_model_is_refused(model):
     (model.parent / "vocab.txt").write_text("\n".join("abcdefg"))
     with pytest.raises(
-        SpaceError, match=r"vocab\.txt: expected at most 6 tokens, one per row of model\.safetensors, got number 6"
+        SpaceError,
+        match=r"vocab\.txt: expected at most 6 tokens, one per row of model\.safetensors, got number 6",
     ):
         load_space(model)
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", '{"model": 3}', '{"model": {"vocab": {"a": 1.5}}}', '{"model": {"vocab": [[]]}}', "x"]
+    "content",
+    ["[]", "{}", '{"model": 3}', '{"model": {"vocab": {"a": 1.5}}}', '{"model": {"vocab": [[]]}}', "x"],
 )
 def test_a_damaged_vocabulary_is_named(model, content):
     (model.parent / "tokenizer.json").write_text(content)
@@ -89,12 +93,16 @@ def test_bfloat16_is_read_exactly(tmp_path):
 
 def test_a_matrix_is_chosen_by_name(tmp_path):
     np.savez(tmp_path / "x.npz", a=WEIGHTS, b=2 * WEIGHTS, flat=WEIGHTS[0], ids=[*WORDS, "z"])
-    with pytest.raises(SpaceError, match=r"got 'a \(6, 3\)', .*; choose one with the option matrix, as FILE#matrix=NAME"):
+    with pytest.raises(
+        SpaceError, match=r"got 'a \(6, 3\)', .*; choose one with the option matrix, as FILE#matrix=NAME"
+    ):
         load_space(tmp_path / "x.npz")
     space = load_space(tmp_path / "x.npz", matrix="b")
     np.testing.assert_array_equal(space.vectors, 2 * WEIGHTS)
     assert list(space.ids) == [*WORDS, "z"]
-    with pytest.raises(SpaceError, match=r"expected a matrix named 'c', got no array of this name; its matrices: 'a', 'b'"):
+    with pytest.raises(
+        SpaceError, match=r"expected a matrix named 'c', got no array of this name; its matrices: 'a', 'b'"
+    ):
         load_space(tmp_path / "x.npz", matrix="c")
     with pytest.raises(SpaceError, match=r"expected a matrix named 'flat', got one of shape \(3,\)"):
         load_space(tmp_path / "x.npz", matrix="flat")
@@ -108,7 +116,13 @@ def test_a_matrix_is_chosen_only_where_there_are_several(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".joblib", ".PKL"])
 def test_a_pickle_is_refused_unread_with_a_remedy_that_works(tmp_path, suffix):
-    path, data = tmp_path / f"embeddings{suffix}", {"embeddings": WEIGHTS, "sentences": [*WORDS, "a last one"]}
+    path, data = (
+        tmp_path / f"embeddings{suffix}",
+        {
+            "embeddings": WEIGHTS,
+            "sentences": [*WORDS, "a last one"],
+        },
+    )
     path.write_bytes(pickle.dumps(data))
     with pytest.raises(SpaceError, match="opening a pickle can run code, so Relscope never does") as error:
         load_space(path)

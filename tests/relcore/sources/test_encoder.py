@@ -30,7 +30,11 @@ def test_every_registered_name_is_a_class_of_encoders():
 
 
 @pytest.mark.parametrize(
-    "encoder", [SmallVision("vit", width=32, random_state=3), PretrainedVision("owner/model", layers=(2, -1), pooling="cls")]
+    "encoder",
+    [
+        SmallVision("vit", width=32, random_state=3),
+        PretrainedVision("owner/model", layers=(2, -1), pooling="cls"),
+    ],
 )
 def test_json_and_back(encoder):
     record = json.loads(json.dumps(encoder_to_json(encoder)))
@@ -55,9 +59,15 @@ def test_an_encoder_of_the_users_own_is_named_but_not_imported_from_json():
     [
         ({"architecture": "cnn"}, 'expected a JSON object with "encoder": one of'),
         ([1], 'expected a JSON object with "encoder": one of'),
-        ({"encoder": "small-vision", "depth": 3}, "small-vision: expected settings among 'architecture'.*got 'depth'"),
+        (
+            {"encoder": "small-vision", "depth": 3},
+            "small-vision: expected settings among 'architecture'.*got 'depth'",
+        ),
         ({"encoder": "pretrained-vision"}, "pretrained-vision: expected the setting 'model', got none"),
-        ({"encoder": "small-vision", "width": "wide"}, "width: expected a whole number from 2 to 4096, got 'wide'"),
+        (
+            {"encoder": "small-vision", "width": "wide"},
+            "width: expected a whole number from 2 to 4096, got 'wide'",
+        ),
     ],
 )
 def test_json_that_is_no_encoder(record, message):

@@ -25,7 +25,9 @@ def all_are_large(monkeypatch):
 
 def labelled(vectors):
     n = len(vectors)
-    return LatentSpace(vectors, [f"w{row}" for row in range(n)], name="made", labels=["é", ""] * (n // 2), counts=range(n))
+    return LatentSpace(
+        vectors, [f"w{row}" for row in range(n)], name="made", labels=["é", ""] * (n // 2), counts=range(n)
+    )
 
 
 def same(found, made):
@@ -35,7 +37,9 @@ def same(found, made):
     assert found.counts.tolist() == made.counts.tolist()
 
 
-@pytest.mark.parametrize("vectors", [X, MappedRows([X[:4500].astype(np.float16), X[4500:].astype(np.float16)])])
+@pytest.mark.parametrize(
+    "vectors", [X, MappedRows([X[:4500].astype(np.float16), X[4500:].astype(np.float16)])]
+)
 def test_a_large_space_comes_back_as_a_map(store, all_are_large, vectors):
     made = labelled(vectors)
     found = load_encoding(store, put_space(store, made))
@@ -51,7 +55,9 @@ def test_its_digest_is_known_and_that_of_other_columns_is_not(store, all_are_lar
     found = load_encoding(store, KEY)
     other = found.with_columns(labels=None)
     assert other.digest == made.with_columns(labels=None).digest != made.digest
-    monkeypatch.setattr("relcore.spaces.space.digest_of_content", lambda *of: pytest.fail("a look at the values"))
+    monkeypatch.setattr(
+        "relcore.spaces.space.digest_of_content", lambda *of: pytest.fail("a look at the values")
+    )
     assert load_encoding(store, KEY).digest == made.digest
 
 

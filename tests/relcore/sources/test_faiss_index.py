@@ -70,7 +70,9 @@ def test_other_indexes_are_refused_with_how_to_save_their_vectors(tmp_path, desc
     index = faiss.index_factory(8, description)
     index.train(VECTORS)
     path = written(tmp_path / "x.faiss", index)
-    with pytest.raises(SpaceError, match=rf"x\.faiss: expected an index of whole vectors.*got .*{got}; .*reconstruct_n"):
+    with pytest.raises(
+        SpaceError, match=rf"x\.faiss: expected an index of whole vectors.*got .*{got}; .*reconstruct_n"
+    ):
         load_space(path)
 
 

@@ -28,7 +28,9 @@ def table(tmp_path):
 @pytest.mark.parametrize("bad", ["nan,1", ",1", "inf,1", "1e300,1"])
 def test_nan_and_infinite_rows_are_an_error_or_dropped_and_counted(table, bad):
     path = table("a,1,2,p,9", f"b,{bad},q,8", "c,3,4,p,7")
-    with pytest.raises(SpaceError, match=r"1 of 3 rows hold NaN or infinite values, first 'b'; .*invalid='drop'"):
+    with pytest.raises(
+        SpaceError, match=r"1 of 3 rows hold NaN or infinite values, first 'b'; .*invalid='drop'"
+    ):
         load_space(path)
     with pytest.warns(UserWarning, match="t: left out 1 of 3 rows with NaN or infinite values"):
         space = load_space(path, invalid="drop")
@@ -100,7 +102,9 @@ def test_choices_that_are_none(table, choice, message):
 
 def test_columns_are_for_tables(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.feather, \.h5ad, got 'w' for \.npy"):
+    with pytest.raises(
+        SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.feather, \.h5ad, got 'w' for \.npy"
+    ):
         load_space(tmp_path / "x.npy", id_column="w")
 
 
@@ -121,7 +125,9 @@ def write_every_format(folder):
     (folder / "x.vec.gz").write_bytes(gzip.compress((folder / "x.vec").read_bytes()))
     np.save(folder / "x.npy", vectors)
     np.savez_compressed(folder / "x.npz", vectors=vectors, ids=np.array(list("abcd")))
-    save_file({"vectors": vectors, "ids": np.frombuffer(b"a\nb\nc\nd", dtype=np.uint8)}, folder / "x.safetensors")
+    save_file(
+        {"vectors": vectors, "ids": np.frombuffer(b"a\nb\nc\nd", dtype=np.uint8)}, folder / "x.safetensors"
+    )
     frame = pd.DataFrame(vectors, columns=list("xyz"), index=pd.Index(list("abcd"), name="id")).reset_index()
     frame.to_csv(folder / "x.csv", index=False)
     frame.to_parquet(folder / "x.parquet", index=False)

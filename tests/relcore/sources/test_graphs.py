@@ -31,13 +31,17 @@ def graph_dataset(data, name="made"):
 
 @pytest.fixture(scope="module")
 def communities():
-    """Three groups of 40 nodes, edges mostly inside, features that say little; directed, so that a transposed matrix shows."""
+    """Three groups of 40 nodes, edges mostly inside, features that say little; directed, so that a
+    transposed matrix shows.
+    """
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(3), 40)
     inside = groups[:, None] == groups
     edges = np.argwhere(rng.random((120, 120)) < np.where(inside, 0.15, 0.01))
     features = rng.random((120, 12)) + np.eye(3)[groups].repeat(4, axis=1) * 0.4
-    return Data(x=torch.tensor(features).float(), edge_index=torch.tensor(edges.T), y=torch.tensor(groups) * 2 + 1)
+    return Data(
+        x=torch.tensor(features).float(), edge_index=torch.tensor(edges.T), y=torch.tensor(groups) * 2 + 1
+    )
 
 
 def encode(encoder, dataset):
@@ -55,7 +59,9 @@ def test_rows_equal_the_layers_by_hand_over_the_list_of_edges(communities, archi
     rows = first = torch.relu(features @ weights["first.weight"].T + weights["first.bias"])
     for layer in range(3):
         start = f"convolutions.{layer}."
-        part = {name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)}
+        part = {
+            name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)
+        }
         if architecture == "gcn2":
             convolution = GCN2Conv(16, alpha=0.1, theta=0.5, layer=layer + 1)
             inputs = (rows, first, communities.edge_index)
@@ -96,7 +102,9 @@ def test_the_last_epoch_is_kept_when_asked_for(communities):
 
 
 def test_the_split_goes_by_its_own_state(communities, monkeypatch):
-    """Encoders of different random states have seen the same labels, so that their accuracies can be compared."""
+    """Encoders of different random states have seen the same labels, so that their accuracies can be
+    compared.
+    """
     masks, split = [], graphs._Graph.split
     monkeypatch.setattr(graphs._Graph, "split", lambda graph: masks.append(split(graph)) or masks[-1])
     for states in ({"random_state": 0}, {"random_state": 1}, {"split_state": 1}):
@@ -122,8 +130,13 @@ def test_graphs_that_cannot_be_learnt(communities):
     texts = Dataset(lambda start, stop: ["a"], ["a"], name="told", kind="texts")
     with pytest.raises(SpaceError, match="told: expected a graph, got texts"):
         encode(encoder, texts)
-    with pytest.raises(SpaceError, match=r"the training diverged in epoch \d+; lower learning_rate or layers"):
-        encode(GraphEncoder("gin", layers=40, learning_rate=1e6, optimizer="sgd", **SMALL), graph_dataset(communities))
+    with pytest.raises(
+        SpaceError, match=r"the training diverged in epoch \d+; lower learning_rate or layers"
+    ):
+        encode(
+            GraphEncoder("gin", layers=40, learning_rate=1e6, optimizer="sgd", **SMALL),
+            graph_dataset(communities),
+        )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +185,11 @@ def test_dropped_are_so_many_entries_and_the_sum_stays():
     n = rows.numel()
     assert abs(zeros.mean() - 0.3) < 4 * (0.3 * 0.7 / n) ** 0.5
     assert dropped.unique().tolist() == pytest.approx([0, 2 / 0.7])
-    for first, second in ((zeros, (other == 0).double()), (zeros[:, 1:], zeros[:, :-1]), (zeros[:, 4:], zeros[:, :-4])):
+    for first, second in (
+        (zeros, (other == 0).double()),
+        (zeros[:, 1:], zeros[:, :-1]),
+        (zeros[:, 4:], zeros[:, :-4]),
+    ):
         assert abs(torch.corrcoef(torch.stack([first.flatten(), second.flatten()]))[0, 1]) < 4 / n**0.5
     assert graphs._dropout(rows, 0.3, training=False) is rows
     assert graphs._dropout(rows, 0.0, training=True) is rows

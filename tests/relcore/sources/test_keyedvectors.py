@@ -1,4 +1,6 @@
-"""word2vec, fastText and GloVe files, with gensim as the oracle; streamed, and precise about where they are broken."""
+"""word2vec, fastText and GloVe files, with gensim as the oracle; streamed, and precise about where they
+are broken.
+"""
 
 import gzip
 import tracemalloc
@@ -29,7 +31,9 @@ def written(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["x.bin", "x.vec", "glove.txt", "x.bin.gz", "x.vec.gz", "bin-form.gz", "vec-form.gz"])
+@pytest.mark.parametrize(
+    "name", ["x.bin", "x.vec", "glove.txt", "x.bin.gz", "x.vec.gz", "bin-form.gz", "vec-form.gz"]
+)
 @pytest.mark.parametrize("limit", [None, 1, 3, 5, 9])
 def test_what_gensim_wrote_comes_back(written, name, limit):
     space = load_space(written / name, limit=limit)

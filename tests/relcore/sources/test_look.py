@@ -30,7 +30,9 @@ def test_the_digits_are_light_strokes_on_dark_that_fill_their_eight_pixels(look)
 def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn(look):
     first = np.asarray(made_like(drawn(0, 255), look))
     np.testing.assert_array_equal(first, np.asarray(made_like(drawn(255, 0), look)))
-    np.testing.assert_array_equal(first, np.asarray(made_like(drawn("black", "white", "RGB", at=(120, 40, 160, 100)), look)))
+    np.testing.assert_array_equal(
+        first, np.asarray(made_like(drawn("black", "white", "RGB", at=(120, 40, 160, 100)), look))
+    )
     assert first.shape == (8, 8)
     assert first.max() == 255
     assert first[3, 3] < 100  # a frame, empty inside
@@ -50,7 +52,9 @@ def test_an_even_picture_has_nothing_drawn(look):
 
 def test_colours_are_cut_to_the_datasets_size_and_stay_as_they_are_where_sizes_differ():
     photographs = [Image.new("RGB", (32, 16), color) for color in ("red", "blue")]
-    dataset = Dataset(lambda start, stop: photographs[start:stop], ["a", "b"], name="photographs", kind="images")
+    dataset = Dataset(
+        lambda start, stop: photographs[start:stop], ["a", "b"], name="photographs", kind="images"
+    )
     assert look_of(dataset) == Look("RGB", (32, 16), on_dark=False)
     assert made_like(Image.new("L", (300, 300), 9), look_of(dataset)).size == (32, 16)
     photographs[1] = Image.new("RGB", (9, 9))

@@ -21,7 +21,12 @@ TEXTS = [
 
 
 def texts_dataset(texts):
-    return Dataset(lambda start, stop: texts[start:stop], [f"t{row}" for row in range(len(texts))], name="told", kind="texts")
+    return Dataset(
+        lambda start, stop: texts[start:stop],
+        [f"t{row}" for row in range(len(texts))],
+        name="told",
+        kind="texts",
+    )
 
 
 def encode(encoder, texts):
@@ -36,7 +41,17 @@ def tfidf_by_hand(texts, words):
 
 
 def test_rows_are_the_truncated_decomposition_of_tfidf():
-    words = ["cat", "dog", "on", "planets", "sat", "shine", "stars", "the", "and"]  # those in two texts or more
+    words = [
+        "cat",
+        "dog",
+        "on",
+        "planets",
+        "sat",
+        "shine",
+        "stars",
+        "the",
+        "and",
+    ]  # those in two texts or more
     matrix = tfidf_by_hand(TEXTS, words)
     left, values, _ = np.linalg.svd(matrix, full_matrices=False)
     rows = encode(TfidfSvd(3), TEXTS)
@@ -50,7 +65,9 @@ def test_restored_weights_give_the_same_rows_and_new_texts_too():
     trained = encoder.train(dataset, lambda *_: None)
     rows = encoder.restore(trained, dataset)(TEXTS)[""]
     np.testing.assert_array_equal(rows, encode(encoder, TEXTS))
-    np.testing.assert_array_equal(encoder.restore(trained, dataset)(["unknown", TEXTS[0]])[""], [np.zeros(3), rows[0]])
+    np.testing.assert_array_equal(
+        encoder.restore(trained, dataset)(["unknown", TEXTS[0]])[""], [np.zeros(3), rows[0]]
+    )
     assert trained.metadata["words"] == 9
     assert 0 < trained.metadata["explained variance"] < 1
 
@@ -64,7 +81,8 @@ def test_of_many_texts_every_second_is_fitted():
 
 def test_what_cannot_be_decomposed():
     with pytest.raises(
-        SpaceError, match=r"fewer than the 6 texts and the 9 words that occur in 2 or more of them, got 6; lower it"
+        SpaceError,
+        match=r"fewer than the 6 texts and the 9 words that occur in 2 or more of them, got 6; lower it",
     ):
         encode(TfidfSvd(6), TEXTS)
     with pytest.raises(SpaceError, match="words that occur in at least 2 texts, got none; lower min_texts"):

@@ -1,4 +1,6 @@
-"""Vectors in one file, their ids, labels, counts and texts in another: what belongs together, and what each column is."""
+"""Vectors in one file, their ids, labels, counts and texts in another: what belongs together, and what
+each column is.
+"""
 
 import json
 
@@ -19,7 +21,8 @@ from relcore.spaces.space import match
 
 N = 40
 META = "doc_id,topic,body,freq,year\n" + "".join(
-    f"d{row},{'pq'[row % 2]},a longer sentence that is about number {row},{row + 1},{1990 + row % 7}\n" for row in range(N)
+    f"d{row},{'pq'[row % 2]},a longer sentence that is about number {row},{row + 1},{1990 + row % 7}\n"
+    for row in range(N)
 )
 
 
@@ -49,7 +52,9 @@ def test_roles_are_guessed_by_names_and_cells(folder):
         "freq": "counts",
         "year": "left out",
     }
-    (folder / "pictures.csv").write_text("file,kind,n\n" + "".join(f"{row}.png,{'xyz'[row % 3]},{row}\n" for row in range(9)))
+    (folder / "pictures.csv").write_text(
+        "file,kind,n\n" + "".join(f"{row}.png,{'xyz'[row % 3]},{row}\n" for row in range(9))
+    )
     assert roles(folder / "pictures.csv") == {"file": "pictures", "kind": "labels", "n": "left out"}
 
 
@@ -64,7 +69,13 @@ def test_ids_are_guessed_only_where_all_rows_differ(folder):
 
 def test_choices_come_before_guesses(folder):
     found = roles(folder / "meta.csv", id_column="body", label_column="year", ignore=("freq",))
-    assert found == {"doc_id": "left out", "topic": "left out", "body": "ids", "freq": "left out", "year": "labels"}
+    assert found == {
+        "doc_id": "left out",
+        "topic": "left out",
+        "body": "ids",
+        "freq": "left out",
+        "year": "labels",
+    }
     with pytest.raises(SpaceError, match="label_column expects one of 'doc_id'"):
         roles(folder / "meta.csv", label_column="gone")
 
@@ -106,9 +117,13 @@ def test_rows_that_are_left_out_take_their_metadata_with_them(folder):
 
 def test_another_number_of_rows_is_an_error(folder):
     np.save(folder / "short.npy", np.ones((N - 1, 2)))
-    with pytest.raises(SpaceError, match=r"meta\.csv: expected 39 rows, one per vector of short\.npy, got 40"):
+    with pytest.raises(
+        SpaceError, match=r"meta\.csv: expected 39 rows, one per vector of short\.npy, got 40"
+    ):
         load_space(folder / "short.npy", metadata=folder / "meta.csv")
-    with pytest.raises(SpaceError, match="expected columns to be chosen only for"):  # columns of a file that has none
+    with pytest.raises(
+        SpaceError, match="expected columns to be chosen only for"
+    ):  # columns of a file that has none
         load_space(folder / "short.npy", label_column="topic")
 
 
@@ -179,7 +194,12 @@ def test_metadata_of_parquet_have_the_names_of_classes(folder):
     table = table.replace_schema_metadata({"huggingface": json.dumps(features)})
     parquet.write_table(table, folder / "m.parquet")
     np.save(folder / "four.npy", np.eye(4))
-    assert load_space(folder / "four.npy", metadata=folder / "m.parquet").labels.tolist() == ["cat", "dog", "", "dog"]
+    assert load_space(folder / "four.npy", metadata=folder / "m.parquet").labels.tolist() == [
+        "cat",
+        "dog",
+        "",
+        "dog",
+    ]
 
 
 def test_recipes_name_metadata_without_their_folder(folder):

@@ -38,14 +38,17 @@ def test_a_folder_is_itself(folder):
 def test_a_folder_with_pickles_only_is_refused(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(
-        SpaceError, match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code.*conver"
+        SpaceError,
+        match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code.*conver",
     ):
         model_folder(str(folder))
 
 
 def test_a_folder_without_weights(folder):
     (folder / "model.safetensors").unlink()
-    with pytest.raises(SpaceError, match=r"expected weights as .safetensors, got only 'config.json'; save them there"):
+    with pytest.raises(
+        SpaceError, match=r"expected weights as .safetensors, got only 'config.json'; save them there"
+    ):
         model_folder(str(folder))
 
 
@@ -73,12 +76,17 @@ def test_a_name_on_disk_needs_no_network(hub):
 def test_a_name_that_is_not_here_and_no_network(hub, monkeypatch):
     monkeypatch.setattr(network, "answers", lambda *_: False)
     asked, snapshot = [], huggingface_hub.snapshot_download
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **how: asked.append(how) or snapshot(*_, **how))
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", lambda *_, **how: asked.append(how) or snapshot(*_, **how)
+    )
     with pytest.raises(
-        SpaceError, match=r"'owner/model': expected it on this machine, or the network .* copy the model's folder"
+        SpaceError,
+        match=r"'owner/model': expected it on this machine, or the network .* copy the model's folder",
     ):
         model_folder("owner/model")
-    assert [how.get("local_files_only") for how in asked] == [True]  # looked for here, never begun to download
+    assert [how.get("local_files_only") for how in asked] == [
+        True
+    ]  # looked for here, never begun to download
 
 
 def test_a_hub_that_is_switched_off_is_not_asked(hub, monkeypatch):
@@ -91,7 +99,9 @@ def test_a_hub_that_is_switched_off_is_not_asked(hub, monkeypatch):
 
 def test_a_network_that_never_answers_is_given_up(monkeypatch):
     waits, wait = [], threading.Event.wait
-    monkeypatch.setattr(threading.Event, "wait", lambda event, timeout=None: waits.append(timeout) or wait(event, timeout))
+    monkeypatch.setattr(
+        threading.Event, "wait", lambda event, timeout=None: waits.append(timeout) or wait(event, timeout)
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert not network.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
     assert network.PATIENCE + 0.5 in waits

@@ -57,7 +57,12 @@ def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space)
     path.write_text("text,label,year\nfirst words,a,1990\nmore words,b,1991\n")
     dataset = DatasetSpec("file", str(path), column="text", label_column="label")
     encoder = {"kind": "tfidf"}
-    options = {"dataset": json.dumps(dataset.to_json()), "encoder": json.dumps(encoder), "key": "k", "output": "latent"}
+    options = {
+        "dataset": json.dumps(dataset.to_json()),
+        "encoder": json.dumps(encoder),
+        "key": "k",
+        "output": "latent",
+    }
     spec = SpaceSpec("encoding", "news", options=tuple(options.items()))
     assert more_columns(spec) == ("year",)
     space = make_space(np.eye(2), ids=["news/1", "news/0"])

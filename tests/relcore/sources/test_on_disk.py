@@ -1,4 +1,6 @@
-"""Large files are read where they lie: the same space as in memory, whatever the format, and nothing is read twice."""
+"""Large files are read where they lie: the same space as in memory, whatever the format, and nothing is
+read twice.
+"""
 
 import os
 from unittest.mock import patch
@@ -36,7 +38,9 @@ def lists(rows, kind="fixed"):
 
 
 def arrow(path, rows, kind="fixed", batch=300, ids=IDS, form="file"):
-    table = pa.table({"vector": lists(rows, kind), "word": pa.array(ids), "label": pa.array(["a", "b"] * (N // 2))})
+    table = pa.table(
+        {"vector": lists(rows, kind), "word": pa.array(ids), "label": pa.array(["a", "b"] * (N // 2))}
+    )
     write = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
     with pa.OSFile(str(path), "wb") as sink, write(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=batch)
@@ -62,7 +66,9 @@ WRITERS = {
     "single.arrow": lambda path: arrow(path, X.astype(np.float32), batch=N),
     "double.arrow": lambda path: arrow(path, X.astype(np.float64), "large", form="stream"),
     "lists.arrow": lambda path: arrow(path, X.astype(np.float32), "list"),
-    "half.parquet": lambda path: parquet.write_table(pa.table({"vector": lists(X), "word": IDS}), path, row_group_size=256),
+    "half.parquet": lambda path: parquet.write_table(
+        pa.table({"vector": lists(X), "word": IDS}), path, row_group_size=256
+    ),
     "columns.parquet": lambda path: parquet.write_table(
         pa.table({f"x{j}": X[:, j].astype(np.float32) for j in range(D)}), path
     ),
@@ -174,7 +180,9 @@ def test_a_file_that_changes_is_refused_when_it_is_used_again(tmp_path, store, n
     other = on_disk(path, store).digest
     os.utime(path, (LONG_AGO + 5, LONG_AGO + 5))
     for use in (lambda: space.vectors, lambda: space.take([1]), lambda: space.digest):
-        with pytest.raises(SpaceError, match=f"{name}: expected a file that stays as it was .* load it again"):
+        with pytest.raises(
+            SpaceError, match=f"{name}: expected a file that stays as it was .* load it again"
+        ):
             use()
     assert on_disk(path, store).digest == other  # its content is the same
 
@@ -283,7 +291,9 @@ def test_the_parts_of_a_folder_stay_on_disk(tmp_path, store, suffix, write, limi
     np.testing.assert_array_equal(found.norms, held.norms)
     os.utime(folder / f"data-00001-of-00003.{suffix}", (LONG_AGO + 9, LONG_AGO + 9))
     if suffix == "arrow":
-        with pytest.raises(SpaceError, match=r"data-00001-of-00003\.arrow: expected a file that stays as it was"):
+        with pytest.raises(
+            SpaceError, match=r"data-00001-of-00003\.arrow: expected a file that stays as it was"
+        ):
             _ = found.vectors
 
 

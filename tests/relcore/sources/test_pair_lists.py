@@ -29,7 +29,10 @@ def test_columns_of_text_in_their_order_whatever_else_there_is(write):
 
 
 def test_ids_that_are_numbers_pair_too(write):
-    assert read_pair_list(write("one,other\n1,9\n2,8\n", "ids.csv")).pairs("one", "other") == (("1", "9"), ("2", "8"))
+    assert read_pair_list(write("one,other\n1,9\n2,8\n", "ids.csv")).pairs("one", "other") == (
+        ("1", "9"),
+        ("2", "8"),
+    )
 
 
 def test_numbers_of_parquet_pair_as_they_were_meant(tmp_path):
@@ -40,7 +43,11 @@ def test_numbers_of_parquet_pair_as_they_were_meant(tmp_path):
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        ("en\nhello\n", "a.tsv", r"a.tsv: expected two columns, one per language, got 'en'; .* separate cells by tabs"),
+        (
+            "en\nhello\n",
+            "a.tsv",
+            r"a.tsv: expected two columns, one per language, got 'en'; .* separate cells by tabs",
+        ),
         ("en,fr\n", "a.csv", "expected two pairs or more beneath the line of names, got 0"),
         ("en,fr\nhi,\nbye,adieu\n", "a.csv", "expected text in every cell of 'fr', got 1 empty, first row 0"),
         ("en,fr\nhi,salut,oups\n", "a.csv", "expected 2 cells"),

@@ -1,4 +1,6 @@
-"""The bundled parallel sentences: complete, distinct, each in its own writing, the same ids in every language."""
+"""The bundled parallel sentences: complete, distinct, each in its own writing, the same ids in every
+language.
+"""
 
 import re
 import unicodedata
@@ -40,7 +42,9 @@ def test_every_sentence_is_its_own(sentences, language):
     column = sentences[language]
     bare = [re.sub(r"\W", "", sentence).casefold() for sentence in column]
     assert len(set(bare)) == len(column) == N_SENTENCES
-    untidy = [s for s in column if s != " ".join(s.split()) or s != unicodedata.normalize("NFC", s) or '"' in s]
+    untidy = [
+        s for s in column if s != " ".join(s.split()) or s != unicodedata.normalize("NFC", s) or '"' in s
+    ]
     assert untidy == []
 
 
@@ -48,7 +52,9 @@ def test_every_sentence_is_its_own(sentences, language):
 def test_latin_letters_four_to_fourteen_words_and_an_end(sentences, language):
     for sentence in sentences[language]:
         assert re.fullmatch(LATIN[language], sentence), sentence
-        assert 4 <= len(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", sentence.replace("n't", "nt"))) <= 14, sentence
+        assert 4 <= len(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", sentence.replace("n't", "nt"))) <= 14, (
+            sentence
+        )
         assert sentence[-1] in ".?!", sentence
 
 
@@ -80,7 +86,12 @@ def test_the_languages_asked_for_in_the_order_asked_for(sentences):
 def test_datasets_of_two_languages_match_by_id(sentences):
     english, japanese = parallel_dataset("en"), load_dataset(DatasetSpec("parallel", "ja"))
     assert english.ids.tolist() == japanese.ids.tolist()
-    assert (english.ids[0], english.kind, english.labels, len(english)) == ("s001", "texts", None, N_SENTENCES)
+    assert (english.ids[0], english.kind, english.labels, len(english)) == (
+        "s001",
+        "texts",
+        None,
+        N_SENTENCES,
+    )
     assert tuple(japanese.items(0, N_SENTENCES)) == sentences["ja"]
     assert english.digest != japanese.digest
     first = load_dataset(DatasetSpec("parallel", "fr", limit=3))
@@ -89,7 +100,9 @@ def test_datasets_of_two_languages_match_by_id(sentences):
 
 def test_every_language_is_listed_and_loads():
     listed = {entry.name: entry for entry in available_datasets() if entry.spec.source == "parallel"}
-    assert list(listed) == [f"everyday sentences, {name}" for name in ("English", "Spanish", "French", "Japanese")]
+    assert list(listed) == [
+        f"everyday sentences, {name}" for name in ("English", "Spanish", "French", "Japanese")
+    ]
     for entry in listed.values():
         dataset = load_dataset(entry.spec)
         assert (len(dataset), dataset.kind, entry.where) == (entry.n, entry.kind, "here")
@@ -98,10 +111,19 @@ def test_every_language_is_listed_and_loads():
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        (lambda: load_parallel(("en", "de")), r"languages: expected some of 'en', 'es', 'fr', 'ja', got 'de'"),
-        (lambda: parallel_dataset("English"), r"language: expected one of 'en', 'es', 'fr', 'ja', got 'English'"),
+        (
+            lambda: load_parallel(("en", "de")),
+            r"languages: expected some of 'en', 'es', 'fr', 'ja', got 'de'",
+        ),
+        (
+            lambda: parallel_dataset("English"),
+            r"language: expected one of 'en', 'es', 'fr', 'ja', got 'English'",
+        ),
         (lambda: load_dataset(DatasetSpec("parallel")), r"language: expected one of .*, got ''"),
-        (lambda: load_dataset(DatasetSpec("parallel", "en", options=(("a", 1),))), r"expected none for .*'parallel', got 'a'"),
+        (
+            lambda: load_dataset(DatasetSpec("parallel", "en", options=(("a", 1),))),
+            r"expected none for .*'parallel', got 'a'",
+        ),
     ],
 )
 def test_an_unknown_language_says_which_there_are(load, message):
@@ -111,5 +133,7 @@ def test_an_unknown_language_says_which_there_are(load, message):
 
 def test_a_missing_file_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(parallel, "_FILE", tmp_path / "everyday.tsv")
-    with pytest.raises(SpaceError, match=r"everyday\.tsv, which comes with the project, got no such file; check it out again"):
+    with pytest.raises(
+        SpaceError, match=r"everyday\.tsv, which comes with the project, got no such file; check it out again"
+    ):
         load_parallel()

@@ -1,4 +1,6 @@
-"""Parquet: every Arrow type is read as what it holds, or refused with its column; the expected values are Python's own."""
+"""Parquet: every Arrow type is read as what it holds, or refused with its column; the expected values are
+Python's own.
+"""
 
 import datetime
 from decimal import Decimal
@@ -122,21 +124,30 @@ def test_counts_of_any_type(written, counts, good):
     if good:
         assert load_space(path).counts.tolist() == [2, 3]
     else:
-        with pytest.raises(SpaceError, match=r"t\.parquet, row [12]: expected whole numbers as counts, 0 to 2⁶³ − 1"):
+        with pytest.raises(
+            SpaceError, match=r"t\.parquet, row [12]: expected whole numbers as counts, 0 to 2⁶³ − 1"
+        ):
             load_space(path)
 
 
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pa.array([True, False]), "column 'y': expected numbers or text, got true and false; mend or rename it, .*ignore"),
+        (
+            pa.array([True, False]),
+            "column 'y': expected numbers or text, got true and false; mend or rename it, .*ignore",
+        ),
         (pa.array([[[1.0]], [[2.0]]]), "expected numbers or one list of numbers per row, got list"),
         (pa.array([[True], [False]]), "expected numbers or one list of numbers per row, got list"),
-        (pa.array(["1.5", "2.5"]), "row 1, column 'y': expected text as in other rows, got the number '1.5'; mend or rename"),
+        (
+            pa.array(["1.5", "2.5"]),
+            "row 1, column 'y': expected text as in other rows, got the number '1.5'; mend or rename",
+        ),
         (pa.array(["1", "2"]), "row 1, column 'y': expected text as in other rows, got the number '1'"),
         (
             pa.ExtensionArray.from_storage(
-                pa.fixed_shape_tensor(pa.float32(), (2, 1)), pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2))
+                pa.fixed_shape_tensor(pa.float32(), (2, 1)),
+                pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2)),
             ),
             r"got an array of shape \(2, 1\)",
         ),
@@ -168,10 +179,20 @@ def test_types_that_can_be_no_dimension_are_left_out_with_the_reason(written, co
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 2), pa.large_list(pa.float16()), pa.list_view(pa.float64())]
+    "kind",
+    [
+        pa.list_(pa.float32()),
+        pa.list_(pa.float32(), 2),
+        pa.large_list(pa.float16()),
+        pa.list_view(pa.float64()),
+    ],
 )
 def test_columns_of_vectors(written, kind):
-    values = [np.array([1, 2], np.float16), np.array([3, 4], np.float16)] if pa.types.is_large_list(kind) else [[1, 2], [3, 4]]
+    values = (
+        [np.array([1, 2], np.float16), np.array([3, 4], np.float16)]
+        if pa.types.is_large_list(kind)
+        else [[1, 2], [3, 4]]
+    )
     path = written({"text": ["a", "b"], "year": [1, 2], "v": pa.array(values, kind)})
     assert load_space(path).vectors.tolist() == [[1, 2], [3, 4]]
     assert [one.role for one in column_roles(path).columns] == ["ids", "left out", "dimension"]
@@ -189,15 +210,22 @@ def test_a_tensor_per_row_and_numbers_missing_in_lists(written):
 
 def test_whole_numbers_as_text_are_fit_for_ids(written):
     assert load_space(written({"key": ["7", "8"], "x": X})).ids.tolist() == ["7", "8"]
-    with pytest.raises(SpaceError, match=r"column 'key': expected text as in other rows, got the number '7\.5'"):
+    with pytest.raises(
+        SpaceError, match=r"column 'key': expected text as in other rows, got the number '7\.5'"
+    ):
         load_space(written({"key": ["a", "7.5"], "x": X}))
 
 
 def test_bytes_of_utf8_are_text(written):
     assert load_space(written({"word": pa.array([b"a", b"\xc3\xa9"]), "x": X})).ids.tolist() == ["a", "é"]
-    assert load_space(written({"key": pa.array([b"a", b"b"], pa.binary(1)), "x": X})).ids.tolist() == ["a", "b"]
+    assert load_space(written({"key": pa.array([b"a", b"b"], pa.binary(1)), "x": X})).ids.tolist() == [
+        "a",
+        "b",
+    ]
     assert load_space(written({"picture": pa.array([b"\xff\xd8", b"a"]), "x": X})).ids.tolist() == ["0", "1"]
-    with pytest.raises(SpaceError, match="expected one column of ids, got 'key', 'kind'; choose it with id_column"):
+    with pytest.raises(
+        SpaceError, match="expected one column of ids, got 'key', 'kind'; choose it with id_column"
+    ):
         load_space(written({"key": pa.array([b"a", b"b"]), "kind": ["p", "q"], "x": X}))
 
 
@@ -206,6 +234,10 @@ def test_no_rows_two_columns_of_vectors_and_a_choice_between_them(written):
         load_space(written({"id": pa.array([], pa.string()), "x": pa.array([], pa.float32())}))
     path = written({"id": ["a", "b"], "v": [[1.0], [2.0]], "w": [[3.0], [4.0]]})
     assert [one.role for one in column_roles(path).columns] == ["ids", "unclear", "unclear"]
-    assert [one.role for one in column_roles(path, Choices(ignore=("v",))).columns] == ["ids", "left out", "dimension"]
+    assert [one.role for one in column_roles(path, Choices(ignore=("v",))).columns] == [
+        "ids",
+        "left out",
+        "dimension",
+    ]
     assert load_space(path, ignore=["v"]).vectors.tolist() == [[3], [4]]
     assert column_roles(path).n == 2

@@ -123,7 +123,11 @@ def test_every_cut_and_many_flips_end_in_a_space_or_an_error(tmp_path):
 
 
 def test_a_nest_that_doubles_at_each_level_is_refused_quickly(tmp_path):
-    nest = b"\x80\x04" + b")\x94" + b"".join(b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86\x94" for i in range(60))
+    nest = (
+        b"\x80\x04"
+        + b")\x94"
+        + b"".join(b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86\x94" for i in range(60))
+    )
     content = nest + b"}" + b"h\x3c" + b"K\x01s."  # the nest as a key: hashing it would take 2^60 steps
     (tmp_path / "x.kv").write_bytes(content)
     with pytest.raises(SpaceError, match="expected words as keys, got tuple"):
@@ -143,7 +147,9 @@ def test_a_lost_byte_never_shifts_the_numbers(tmp_path, protocol):
 
 @pytest.mark.parametrize("protocol", [4, 5])
 def test_arrays_outside_of_frames_come_back(tmp_path, protocol):
-    vectors = np.random.default_rng(0).normal(size=(300, 80)).astype(np.float32)  # 96 kB: pickle writes it outside of a frame
+    vectors = (
+        np.random.default_rng(0).normal(size=(300, 80)).astype(np.float32)
+    )  # 96 kB: pickle writes it outside of a frame
     keyed = KeyedVectors(80)
     keyed.add_vectors([f"w{row}" for row in range(300)], vectors)
     keyed.save(str(tmp_path / "x.kv"), pickle_protocol=protocol)

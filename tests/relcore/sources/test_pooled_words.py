@@ -7,7 +7,13 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.sentences import PooledWords
 
-VECTORS = {"cat": [1.0, 0, 0], "dog": [0, 2.0, 0], "don't": [0, 0, 3.0], "Paris": [1.0, 1, 1], "paris": [-1.0, 0, 1]}
+VECTORS = {
+    "cat": [1.0, 0, 0],
+    "dog": [0, 2.0, 0],
+    "don't": [0, 0, 3.0],
+    "Paris": [1.0, 1, 1],
+    "paris": [-1.0, 0, 1],
+}
 TEXTS = ["Cat, dog; dog!", "A cat.", "Don’t: Paris", "PARIS cat", "xyzzy 42"]
 KNOWN = [["cat", "dog", "dog"], ["cat"], ["don't", "Paris"], ["paris", "cat"], []]
 
@@ -21,7 +27,12 @@ def words(tmp_path):
 
 
 def texts_dataset(texts):
-    return Dataset(lambda start, stop: texts[start:stop], [f"t{row}" for row in range(len(texts))], name="told", kind="texts")
+    return Dataset(
+        lambda start, stop: texts[start:stop],
+        [f"t{row}" for row in range(len(texts))],
+        name="told",
+        kind="texts",
+    )
 
 
 def encode(encoder, texts):
@@ -31,7 +42,8 @@ def encode(encoder, texts):
 def weighted_means(weight):
     """Of TEXTS, in float64."""
     means = [
-        np.mean([weight[word] * np.array(VECTORS[word]) for word in known], axis=0) if known else np.zeros(3) for known in KNOWN
+        np.mean([weight[word] * np.array(VECTORS[word]) for word in known], axis=0) if known else np.zeros(3)
+        for known in KNOWN
     ]
     return np.array(means)
 
@@ -49,7 +61,13 @@ def test_idf_counts_texts_not_words(words):
 
 
 def test_sif_weighs_by_frequency_and_removes_the_first_direction(words):
-    occurrences = {"cat": 3, "dog": 2, "don't": 1, "Paris": 1, "paris": 1}  # 8 known words; the file has no counts
+    occurrences = {
+        "cat": 3,
+        "dog": 2,
+        "don't": 1,
+        "Paris": 1,
+        "paris": 1,
+    }  # 8 known words; the file has no counts
     means = weighted_means({word: 0.1 / (0.1 + count / 8) for word, count in occurrences.items()})
     first = np.linalg.svd(means)[2][0]
     expected = means - np.outer(means @ first, first)
@@ -82,7 +100,9 @@ def test_a_text_without_a_known_word_is_a_zero_vector_and_counted(words, weighti
 
 
 def test_wrong_choices(words):
-    with pytest.raises(SpaceError, match=r"expected texts with words of .*words\.vec', got none of 2; choose other words"):
+    with pytest.raises(
+        SpaceError, match=r"expected texts with words of .*words\.vec', got none of 2; choose other words"
+    ):
         encode(PooledWords(words, "plain"), ["xyzzy", "42"])
     with pytest.raises(SpaceError, match=r"got 1 empty of 2, rows 't0'"):
         encode(PooledWords(words), ["", "cat"])

@@ -1,4 +1,6 @@
-"""Texts and pictures of vectors that come from files: of their own table, of metadata, or ids that row order replaced."""
+"""Texts and pictures of vectors that come from files: of their own table, of metadata, or ids that row
+order replaced.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -40,12 +42,21 @@ def test_texts_and_pictures_of_metadata(folder):
 def test_rows_that_are_left_out_shift_nothing(folder):
     found = items(folder / "holes.npy", metadata=str(folder / "meta.csv"), invalid="drop")["texts"]
     assert dict(zip(found.ids, found.items(0, 4), strict=True))["d2"] == "text 2"
-    found = items(folder / "holes.npy", metadata=str(folder / "meta.csv"), invalid="drop", ids="rows")["texts"]
+    found = items(folder / "holes.npy", metadata=str(folder / "meta.csv"), invalid="drop", ids="rows")[
+        "texts"
+    ]
     assert dict(zip(found.ids, found.items(0, 4), strict=True))["2"] == "text 2"
 
 
 def test_a_table_of_vectors_has_texts_of_its_own(folder):
-    table = pa.table({"id": list("wxyz"), "text": ["a b", "c d", None, "g h"], "more": [*"abcd"], "vector": np.eye(4).tolist()})
+    table = pa.table(
+        {
+            "id": list("wxyz"),
+            "text": ["a b", "c d", None, "g h"],
+            "more": [*"abcd"],
+            "vector": np.eye(4).tolist(),
+        }
+    )
     parquet.write_table(table, folder / "own.parquet")
     assert items(folder / "own.parquet")["texts"].items(1, 3) == ["c d", ""]
     assert items(folder / "own.parquet", text_column="more")["texts"].items(0, 2) == ["a", "b"]
@@ -58,7 +69,10 @@ def test_ids_that_row_order_replaced_are_texts(folder):
     assert (found.ids.tolist(), found.items(0, 4)) == (["0", "1", "2", "3"], ["w", "x", "y", "z"])
     assert items(folder / "own.parquet") == {}
     assert items(folder / "a.npy", ids="rows") == {}
-    assert row_items(SpaceSpec("bundled", "word2vec-novels"), load(SpaceSpec("bundled", "word2vec-novels", 5))) == []
+    assert (
+        row_items(SpaceSpec("bundled", "word2vec-novels"), load(SpaceSpec("bundled", "word2vec-novels", 5)))
+        == []
+    )
 
 
 def test_a_picture_that_is_not_there_is_told_with_its_row(folder):

@@ -53,13 +53,23 @@ def test_ids_that_are_none_name_their_row(bad, message):
 
 
 def test_missing_labels_are_no_class_and_numbers_keep_one_look():
-    assert checked_labels([None, NAN, 3, 3.0, 0.5, True, b"x", "nan"], "t") == ["", "", "3", "3", "0.5", "True", "x", "nan"]
+    assert checked_labels([None, NAN, 3, 3.0, 0.5, True, b"x", "nan"], "t") == [
+        "",
+        "",
+        "3",
+        "3",
+        "0.5",
+        "True",
+        "x",
+        "nan",
+    ]
     with pytest.raises(SpaceError, match=r"t, row 1: expected a label as text, got \[1, 2\]"):
         checked_labels([[1, 2]], "t")
 
 
 @pytest.mark.parametrize(
-    "given", [[0, 7, 2**63 - 1], np.array([0, 7], np.uint64), [2.0, np.float32(3)], ["5", " 6.0 "], [Decimal("8.00")]]
+    "given",
+    [[0, 7, 2**63 - 1], np.array([0, 7], np.uint64), [2.0, np.float32(3)], ["5", " 6.0 "], [Decimal("8.00")]],
 )
 def test_counts_that_are_whole(given):
     counts = checked_counts(given, "t")
@@ -71,11 +81,15 @@ def test_counts_that_are_whole(given):
     "bad", [-1, 2.5, NAN, float("inf"), 2**63, 1e19, "many", "1e3", "-1", "", None, True, Decimal("0.5"), [1]]
 )
 def test_counts_that_are_none_name_their_row(bad):
-    with pytest.raises(SpaceError, match=r"t\.csv, row 2: expected whole numbers as counts, 0 to 2⁶³ − 1, got .*; mend"):
+    with pytest.raises(
+        SpaceError, match=r"t\.csv, row 2: expected whole numbers as counts, 0 to 2⁶³ − 1, got .*; mend"
+    ):
         checked_counts([1, bad], "t.csv")
 
 
-@pytest.mark.parametrize("bad", [np.array([1, -1]), np.array([1, 2**63], np.uint64), np.array([1, 2.5]), np.array([1, NAN])])
+@pytest.mark.parametrize(
+    "bad", [np.array([1, -1]), np.array([1, 2**63], np.uint64), np.array([1, 2.5]), np.array([1, NAN])]
+)
 def test_counts_of_array_files_are_checked(tmp_path, bad):
     np.savez(tmp_path / "x.npz", vectors=np.eye(2), counts=bad)
     with pytest.raises(SpaceError, match=r"x\.npz, row 2: expected whole numbers as counts"):
@@ -83,8 +97,13 @@ def test_counts_of_array_files_are_checked(tmp_path, bad):
     save_file({"vectors": np.eye(2, dtype=np.float32), "counts": bad}, tmp_path / "x.safetensors")
     with pytest.raises(SpaceError, match=r"x\.safetensors, row 2: expected whole numbers as counts"):
         load_space(tmp_path / "x.safetensors")
-    save_file({"vectors": np.eye(2, dtype=np.float32), "counts": np.ones((2, 2), np.int64)}, tmp_path / "x.safetensors")
-    with pytest.raises(SpaceError, match=r"x\.safetensors: expected a list of counts \(n,\), got shape \(2, 2\)"):
+    save_file(
+        {"vectors": np.eye(2, dtype=np.float32), "counts": np.ones((2, 2), np.int64)},
+        tmp_path / "x.safetensors",
+    )
+    with pytest.raises(
+        SpaceError, match=r"x\.safetensors: expected a list of counts \(n,\), got shape \(2, 2\)"
+    ):
         load_space(tmp_path / "x.safetensors")
 
 
@@ -165,10 +184,18 @@ def test_empty_lines_are_labels_only_where_a_row_has_them(beside):
 def test_sentences_beside_a_matrix_are_its_ids_and_may_repeat(tmp_path):
     np.save(tmp_path / "minilm.npy", np.eye(5, dtype=np.float32))
     (tmp_path / "minilm.sentences.txt").write_text("yes\nrow 3\nyes\n\nyes (2)\n")
-    assert list(load_space(tmp_path / "minilm.npy").ids) == ["yes", "row 3", "yes (3)", "row 3 (2)", "yes (2)"]
+    assert list(load_space(tmp_path / "minilm.npy").ids) == [
+        "yes",
+        "row 3",
+        "yes (3)",
+        "row 3 (2)",
+        "yes (2)",
+    ]
     (tmp_path / "minilm.ids.txt").write_text("a\nb\nc\nd\ne\n")
     assert list(load_space(tmp_path / "minilm.npy").ids) == list("abcde")
     (tmp_path / "minilm.ids.txt").unlink()
     (tmp_path / "minilm.sentences.txt").write_text("yes\nno\n")
-    with pytest.raises(SpaceError, match=r"minilm\.sentences\.txt: expected 5 sentences, one per row of minilm\.npy, got 2"):
+    with pytest.raises(
+        SpaceError, match=r"minilm\.sentences\.txt: expected 5 sentences, one per row of minilm\.npy, got 2"
+    ):
         load_space(tmp_path / "minilm.npy")

@@ -50,10 +50,14 @@ def test_options_hold_for_all_of_them(tmp_path):
 
 def test_a_folder_without_spaces_and_a_command_that_needs_one(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SpaceError, match=r"empty: expected 1 to 500 vector files, .* got none; name one of the files"):
+    with pytest.raises(
+        SpaceError, match=r"empty: expected 1 to 500 vector files, .* got none; name one of the files"
+    ):
         space_specs(str(tmp_path / "empty"))
     np.save(tmp_path / "a.npy", np.eye(3))
-    with pytest.raises(SpaceError, match=r"expected one space, got a folder that may hold several; .*relscope app FOLDER"):
+    with pytest.raises(
+        SpaceError, match=r"expected one space, got a folder that may hold several; .*relscope app FOLDER"
+    ):
         space_spec(str(tmp_path))
 
 

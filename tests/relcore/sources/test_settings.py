@@ -1,4 +1,6 @@
-"""Settings of encoders: what is allowed, what is read from text, and the rows whose labels an encoder has seen."""
+"""Settings of encoders: what is allowed, what is read from text, and the rows whose labels an encoder has
+seen.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_what_is_not_allowed_is_an_error_that_names_the_setting(settings, messag
 
 
 def test_bounds_themselves_are_allowed_where_they_say_so():
-    assert Made("x", count=9, share=0, size=None, layers=(3,), fast=True) == Made("x", "left", 9, 0, 0.1, None, (3,), True)
+    assert Made("x", count=9, share=0, size=None, layers=(3,), fast=True) == Made(
+        "x", "left", 9, 0, 0.1, None, (3,), True
+    )
     assert Made("x", rate=np.float64(0.5)).rate == 0.5
 
 
@@ -94,7 +98,9 @@ def test_values_are_read_from_text():
 
 def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
     ids = [f"d{row}" for row in range(60)]
-    space = LatentSpace(np.random.default_rng(0).normal(size=(60, 3)), ids, name="made", labels=["a", "b"] * 30)
+    space = LatentSpace(
+        np.random.default_rng(0).normal(size=(60, 3)), ids, name="made", labels=["a", "b"] * 30
+    )
     unseen = tuple(f"d{row}" for row in held_out_rows(60))
 
     def spec(encoder):
@@ -115,4 +121,6 @@ def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
     ):
         assert held_out_ids(specs, [space] * len(specs)) == expected
     assert held_out_ids([small], [space], [*reversed(unseen), "other"]) == tuple(reversed(unseen))
-    assert [len(one.seen_rows(space)) for one in (SmallVision(), SweptVision(), GraphEncoder(), TfidfSvd())] == [48, 48, 60, 0]
+    assert [
+        len(one.seen_rows(space)) for one in (SmallVision(), SweptVision(), GraphEncoder(), TfidfSvd())
+    ] == [48, 48, 60, 0]

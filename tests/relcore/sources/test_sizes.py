@@ -1,6 +1,8 @@
-"""Sizes are checked before memory is taken: what a header promises, what a file unpacks to, what is no file at all.
+"""Sizes are checked before memory is taken: what a header promises, what a file unpacks to, what is no file
+at all.
 
-Nothing here measures memory: a reader that believed one of these files would need gigabytes, and end the test run.
+Nothing here measures memory: a reader that believed one of these files would need gigabytes, and end the test
+run.
 """
 
 import gzip
@@ -67,7 +69,10 @@ def test_a_matrix_without_values_is_none(tmp_path, shape, fortran):
 
 
 def test_a_tensor_without_values_is_none(tmp_path):
-    tensors(tmp_path / "a.safetensors", {"vectors": {"dtype": "F32", "shape": [10**12, 0], "data_offsets": [0, 0]}})
+    tensors(
+        tmp_path / "a.safetensors",
+        {"vectors": {"dtype": "F32", "shape": [10**12, 0], "data_offsets": [0, 0]}},
+    )
     refused(tmp_path / "a.safetensors", "expected at least one column")
 
 
@@ -87,9 +92,17 @@ def test_values_have_a_size(tmp_path, kind):
 def test_the_bytes_that_count_are_those_that_are_used(tmp_path):
     n = 3 * 10**9
     with_hole(tmp_path / "a.npy", header((n // 1000, 1000), "|i1"), n)
-    tensors(tmp_path / "a.safetensors", {"vectors": {"dtype": "I8", "shape": [n // 1000, 1000], "data_offsets": [0, n]}}, n)
+    tensors(
+        tmp_path / "a.safetensors",
+        {"vectors": {"dtype": "I8", "shape": [n // 1000, 1000], "data_offsets": [0, n]}},
+        n,
+    )
     for name in ("a.npy", "a.safetensors"):
-        refused(tmp_path / name, r"3,000,000 × 1,000 values take 12 GB, more than max_bytes = 8.59 GB", max_bytes=8 << 30)
+        refused(
+            tmp_path / name,
+            r"3,000,000 × 1,000 values take 12 GB, more than max_bytes = 8.59 GB",
+            max_bytes=8 << 30,
+        )
 
 
 def test_ids_count_too(tmp_path):
@@ -140,7 +153,11 @@ def test_other_members_of_an_archive_are_left_alone(tmp_path):
 
 
 def test_texts_of_rows_have_a_largest_size(tmp_path):
-    zipped(tmp_path / "a.npz", vectors=(header((2, 2)) + bytes(16), 0), ids=(header((2,), "<U2000000"), 16 * MEGABYTE))
+    zipped(
+        tmp_path / "a.npz",
+        vectors=(header((2, 2)) + bytes(16), 0),
+        ids=(header((2,), "<U2000000"), 16 * MEGABYTE),
+    )
     refused(tmp_path / "a.npz", "expected ids of at most 65,536 characters")
     size = 3 * 10**9
     described = {"dtype": "U8", "shape": [size], "data_offsets": [16, 16 + size]}
@@ -167,7 +184,12 @@ def test_pipes_devices_and_folders_are_refused_at_once(tmp_path, suffix):
     (tmp_path / f"device{suffix}").symlink_to("/dev/zero")
     (tmp_path / f"folder{suffix}").mkdir()
     (tmp_path / f"loop{suffix}").symlink_to(tmp_path / f"loop{suffix}")
-    for name, got in (("pipe", "a named pipe"), ("device", "a device"), ("folder", "the folder"), ("loop", "Too many levels")):
+    for name, got in (
+        ("pipe", "a named pipe"),
+        ("device", "a device"),
+        ("folder", "the folder"),
+        ("loop", "Too many levels"),
+    ):
         refused(tmp_path / f"{name}{suffix}", f"expected a file, got .*{got}")
 
 
@@ -207,7 +229,11 @@ def test_a_parquet_file_is_believed_only_as_far_as_its_rows_fit(tmp_path, monkey
     path, zeros = tmp_path / "a.parquet", np.zeros(10**4, np.int8)
     parquet_of(path, x=zeros, y=zeros)
     monkeypatch.setattr("relcore.files.tables.GrowingMatrix", None)  # nothing is read
-    refused(path, "1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB", max_bytes=10**8)
+    refused(
+        path,
+        "1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB",
+        max_bytes=10**8,
+    )
     parquet_of(path, groups=3, vector=[np.zeros(10**6, np.float32)] * 2)
     refused(path, "6 × 1,000,000 values take 24 MB", max_bytes=10**7)
     parquet_of(path, groups=2, id=["x" * 10**6, "y" * 10**6], x=np.zeros(2))

@@ -22,7 +22,9 @@ def pictures(arrays, labels="ab", name="told"):
     images = [Image.fromarray(array) for array in arrays]
     names = None if labels is None else [labels[row % len(labels)] for row in range(len(images))]
     ids = [f"p{row}" for row in range(len(images))]
-    return Dataset(lambda start, stop: images[start:stop], ids, name=name, kind="images", labels=names, content=list)
+    return Dataset(
+        lambda start, stop: images[start:stop], ids, name=name, kind="images", labels=names, content=list
+    )
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,9 @@ def digits():
 
 
 @pytest.mark.parametrize("architecture", NAMES)
-@pytest.mark.parametrize(("channels", "size"), [(1, (8, 8)), (1, (28, 28)), (3, (32, 20)), (3, (5, 7)), (1, (1, 64))])
+@pytest.mark.parametrize(
+    ("channels", "size"), [(1, (8, 8)), (1, (28, 28)), (3, (32, 20)), (3, (5, 7)), (1, (1, 64))]
+)
 def test_every_size_gives_vectors_of_the_chosen_width(architecture, channels, size):
     network = small_network(architecture, channels, size, 17).eval()
     images = torch.rand(3, channels, *size)
@@ -39,7 +43,9 @@ def test_every_size_gives_vectors_of_the_chosen_width(architecture, channels, si
         rows = network(images)
         assert rows.shape == (3, 17)
         assert not torch.allclose(rows[0], rows[1])
-        torch.testing.assert_close(network(images[1:2])[0], rows[1], rtol=1e-4, atol=1e-5)  # nobody hangs on the others
+        torch.testing.assert_close(
+            network(images[1:2])[0], rows[1], rtol=1e-4, atol=1e-5
+        )  # nobody hangs on the others
 
 
 @pytest.mark.parametrize("epochs", range(1, 8))
@@ -86,13 +92,19 @@ def test_the_curve_is_told_by_epoch_and_kept_whole(digits):
     assert [report[3]["loss"] for report in epochs] == facts["loss"]
     assert [report[3]["accuracy"] for report in epochs] == facts["held_out_accuracy"]
     for i, (_, _, message, _) in enumerate(epochs):
-        found = re.fullmatch(r"MLP 8, state 0: epoch (\d) of 6, loss (\d?\.\d{3}), held-out accuracy (\d?\.\d{3})", message)
+        found = re.fullmatch(
+            r"MLP 8, state 0: epoch (\d) of 6, loss (\d?\.\d{3}), held-out accuracy (\d?\.\d{3})", message
+        )
         assert int(found[1]) == i + 1
         assert float(found[2]) == pytest.approx(facts["loss"][i], abs=6e-4)
         assert float(found[3]) == pytest.approx(facts["held_out_accuracy"][i], abs=6e-4)
     assert facts["loss"][-1] < facts["loss"][0] / 2
     assert facts["accuracy"] == facts["held_out_accuracy"][-1]
-    assert (facts["n_train"], facts["n_held_out"], facts["classes"]) == (160, 40, [str(digit) for digit in range(10)])
+    assert (facts["n_train"], facts["n_held_out"], facts["classes"]) == (
+        160,
+        40,
+        [str(digit) for digit in range(10)],
+    )
 
 
 def test_held_out_rows_are_not_trained_on(digits):
@@ -138,7 +150,9 @@ def test_colour_is_seen_even_where_the_first_pictures_are_grey():
 def test_mixed_sizes_are_refused_or_resized():
     small, large = np.zeros((8, 8), np.uint8), np.full((12, 10), 255, np.uint8)
     dataset = pictures([small, large] * 30)
-    with pytest.raises(SpaceError, match="expected pictures of one size, got 8 × 8 and 10 × 12 in 'told'; set image_size=32"):
+    with pytest.raises(
+        SpaceError, match="expected pictures of one size, got 8 × 8 and 10 × 12 in 'told'; set image_size=32"
+    ):
         SmallVision("mlp").train(dataset, SILENT)
     encoder = SmallVision("cnn", epochs=2, image_size=16)
     trained = encoder.train(dataset, SILENT)
@@ -158,7 +172,10 @@ def test_a_size_that_training_has_not_seen_is_refused_when_it_is_encoded(digits)
     [
         (None, "expected labels to train on, got none in 'told'; choose a label column"),
         ("a", "expected labels of two or more classes, .* got 1 different ones for 40 items"),
-        ([str(i) for i in range(40)], "got 40 different ones for 40 items in 'told'; choose another label column"),
+        (
+            [str(i) for i in range(40)],
+            "got 40 different ones for 40 items in 'told'; choose another label column",
+        ),
     ],
 )
 def test_labels_that_teach_nothing(labels, message):
@@ -174,7 +191,10 @@ def test_pictures_too_large_for_small_networks():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"architecture": "resnet"}, "architecture: expected one of 'mlp', 'cnn', 'residual', 'vit', got 'resnet'"),
+        (
+            {"architecture": "resnet"},
+            "architecture: expected one of 'mlp', 'cnn', 'residual', 'vit', got 'resnet'",
+        ),
         ({"width": 1}, "width: expected a whole number from 2 to 4096, got 1"),
         ({"epochs": 0}, "epochs: expected a whole number from 1 to 1000, got 0"),
         ({"image_size": 224}, "image_size: expected a whole number from 4 to 64, got 224"),
@@ -198,7 +218,9 @@ def test_four_architectures_learn_the_digits_in_twelve_epochs(tmp_path, monkeypa
         print(f"{name}: held-out accuracy {training['accuracy']:.3f}")
         assert training["accuracy"] >= 0.93
         assert (len(space), space.dimension) == (1797, 64)
-    assert len(steps) == len(NAMES) * 12 * math.ceil(1797 * 0.8 / 64)  # epochs of batches of 64, and nothing beside them
+    assert len(steps) == len(NAMES) * 12 * math.ceil(
+        1797 * 0.8 / 64
+    )  # epochs of batches of 64, and nothing beside them
     again = [encode(spec, SmallVision(name), store)[0] for name in NAMES]
     assert len(steps) == len(NAMES) * 12 * math.ceil(1797 * 0.8 / 64)
     assert [space.digest for space in again] == [space.digest for space in spaces.values()]

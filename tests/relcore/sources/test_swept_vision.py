@@ -26,7 +26,9 @@ def silent(*told):
 @pytest.mark.parametrize("architecture", ["mlp", "cnn"])
 def test_it_learns_and_shows_its_space_after_every_epoch(architecture, digits):
     seen = []
-    found = SweptVision(architecture, width=32, epochs=5, learning_rate=1e-2).train(digits, silent, seen.append)
+    found = SweptVision(architecture, width=32, epochs=5, learning_rate=1e-2).train(
+        digits, silent, seen.append
+    )
     assert [rows.shape for rows in seen] == [(600, 32)] * 5
     assert found.metadata["test_accuracies"][-1] > 0.6
     assert found.metadata["losses"][-1] < found.metadata["losses"][0]

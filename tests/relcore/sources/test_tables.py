@@ -32,14 +32,19 @@ def test_number_columns_are_dimensions_and_the_first_text_the_ids(tmp_path, suff
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_usual_names_are_known_and_options_override_them(tmp_path, suffix):
-    frame = pd.DataFrame({"x": [1.0, 2], "ID": [7, 8], "y": [3.0, 4], "label": [0, 1], "count": [9, 5], "other": ["m", "n"]})
+    frame = pd.DataFrame(
+        {"x": [1.0, 2], "ID": [7, 8], "y": [3.0, 4], "label": [0, 1], "count": [9, 5], "other": ["m", "n"]}
+    )
     path = write(frame, tmp_path / f"t{suffix}")
     space = load_space(path)
     assert (list(space.ids), list(space.labels), list(space.counts)) == (["7", "8"], ["0", "1"], [9, 5])
     np.testing.assert_array_equal(space.vectors, [[1, 3], [2, 4]])
     other = load_space(path, id_column="other", ignore=["ID", "count"], count_column="y")
     assert (list(other.ids), other.dimension, list(other.counts)) == (["m", "n"], 1, [3, 4])
-    with pytest.raises(SpaceError, match="column 'ID': expected a dimension, got numbers that may be none, judged by the name"):
+    with pytest.raises(
+        SpaceError,
+        match="column 'ID': expected a dimension, got numbers that may be none, judged by the name",
+    ):
         load_space(path, id_column="other")
     with pytest.raises(SpaceError, match=r"id_column expects one of 'x', 'ID'.*got 'nope'"):
         load_space(path, id_column="nope")
@@ -53,7 +58,9 @@ def test_an_index_without_a_name_is_no_dimension(tmp_path, suffix):
     np.testing.assert_array_equal(space.vectors, [[3, 6], [2, 5], [1.5, 4]])
 
 
-@pytest.mark.parametrize("arrow_type", [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.int16())])
+@pytest.mark.parametrize(
+    "arrow_type", [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.int16())]
+)
 def test_parquet_with_a_column_of_vectors(tmp_path, arrow_type):
     vectors = [[1, 2], [3, 4], [5, 6]]
     table = pa.table({"text": ["a", "b", "c"], "year": [1, 2, 3], "embedding": pa.array(vectors, arrow_type)})
@@ -129,7 +136,9 @@ def test_text_that_is_not_utf8(tmp_path):
 def test_batches_join_without_a_seam_and_stop_at_the_limit(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "_BATCH_BYTES", 2_000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
-    frame = pd.DataFrame({"w": [f"w{i}" for i in range(1_000)], "x": np.arange(1_000.0), "y": -np.arange(1_000.0)})
+    frame = pd.DataFrame(
+        {"w": [f"w{i}" for i in range(1_000)], "x": np.arange(1_000.0), "y": -np.arange(1_000.0)}
+    )
     path = write(frame, tmp_path / f"t{suffix}")
     for limit in (None, 69, 70, 71, 500):
         space = load_space(path, limit=limit)

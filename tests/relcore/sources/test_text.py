@@ -1,4 +1,6 @@
-"""Text encoders against forward passes by hand: a tiny BERT and a tiny CLIP from folders, and MiniLM from its package."""
+"""Text encoders against forward passes by hand: a tiny BERT and a tiny CLIP from folders, and MiniLM from
+its package.
+"""
 
 import shutil
 from dataclasses import replace
@@ -15,11 +17,22 @@ from relcore.encoders.encoder import encoder_from_json, encoder_to_json
 from relcore.encoders.transformers import MiniLM, PretrainedText, minilm_folder
 
 WORDS = ["a", "the", "cat", "dog", "sat", "ran", "on", "under", "mat", "house"]
-SENTENCES = ["the cat sat", "a dog ran under the house", "the dog", "the cat sat on the mat under a house on the mat", "a mat"]
+SENTENCES = [
+    "the cat sat",
+    "a dog ran under the house",
+    "the dog",
+    "the cat sat on the mat under a house on the mat",
+    "a mat",
+]
 
 
 def texts_dataset(texts):
-    return Dataset(lambda start, stop: texts[start:stop], [f"t{row}" for row in range(len(texts))], name="told", kind="texts")
+    return Dataset(
+        lambda start, stop: texts[start:stop],
+        [f"t{row}" for row in range(len(texts))],
+        name="told",
+        kind="texts",
+    )
 
 
 def encode(encoder, texts):
@@ -56,7 +69,9 @@ def bert(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("models") / "tiny-bert"
     sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-    model = random_weights(BertModel, BertConfig(vocab_size=14, max_position_embeddings=20, initializer_range=0.5, **sizes))
+    model = random_weights(
+        BertModel, BertConfig(vocab_size=14, max_position_embeddings=20, initializer_range=0.5, **sizes)
+    )
     model.save_pretrained(folder)
     return folder, model, save_tokenizer(folder)
 
@@ -67,7 +82,13 @@ def clip(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("models") / "tiny-clip"
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    tokens = {"vocab_size": 14, "max_position_embeddings": 16, "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    tokens = {
+        "vocab_size": 14,
+        "max_position_embeddings": 16,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "pad_token_id": 0,
+    }
     config = CLIPConfig(
         text_config=CLIPTextConfig(**sizes, **tokens, initializer_range=0.5).to_dict(),
         vision_config=CLIPVisionConfig(**sizes, image_size=8, patch_size=4).to_dict(),
@@ -152,7 +173,10 @@ def test_the_text_tower_of_clip(clip):
 
 
 def test_a_first_token_that_sees_nothing_is_refused(bert, clip):
-    with pytest.raises(SpaceError, match=r"same for every text in the last layer; choose pooling 'mean', or 'pooled' for CLIP"):
+    with pytest.raises(
+        SpaceError,
+        match=r"same for every text in the last layer; choose pooling 'mean', or 'pooled' for CLIP",
+    ):
         encode(PretrainedText(str(clip[0]), pooling="cls"), SENTENCES)
     with pytest.raises(SpaceError, match="same for every text in the layer 0"):
         encode(PretrainedText(str(bert[0]), (3, 0), "cls"), SENTENCES)
@@ -171,7 +195,9 @@ def test_a_model_that_is_not_whole(bert, clip, tmp_path):
         encode(PretrainedText(str(folder), pooling="pooled"), SENTENCES)
     del poolerless["encoder.layer.1.output.dense.weight"]
     save_file(poolerless, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(SpaceError, match=r"expected all weights of a BertModel, got 1 missing, first 'encoder\.layer\.1"):
+    with pytest.raises(
+        SpaceError, match=r"expected all weights of a BertModel, got 1 missing, first 'encoder\.layer\.1"
+    ):
         encode(PretrainedText(str(folder)), SENTENCES)
     (folder / "model.safetensors").write_bytes((bert[0] / "model.safetensors").read_bytes()[:500])
     with pytest.raises(SpaceError, match="cannot be loaded"):
@@ -183,7 +209,9 @@ def test_a_model_that_is_not_whole(bert, clip, tmp_path):
         encode(PretrainedText(str(folder)), SENTENCES)
     random_weights(CLIPVisionModel, clip[1].config.vision_config).save_pretrained(tmp_path / "vision")
     save_tokenizer(tmp_path / "vision")
-    with pytest.raises(SpaceError, match="expected a text model, got a CLIPVisionModel; choose a vision encoder"):
+    with pytest.raises(
+        SpaceError, match="expected a text model, got a CLIPVisionModel; choose a vision encoder"
+    ):
         encode(PretrainedText(str(tmp_path / "vision")), SENTENCES)
 
 
@@ -206,7 +234,9 @@ def test_settings_that_cannot_be(settings, message):
 def test_layers_that_a_model_lacks(bert):
     with pytest.raises(SpaceError, match=r"expected layers from 0 \(the embedding\) to 3, .*got \(1, 4\)"):
         encode(PretrainedText(str(bert[0]), (1, 4)), SENTENCES)
-    with pytest.raises(SpaceError, match=r"0 \(the embedding\) to 6, or -7 to -1 counted from the end, got \(7,\)"):
+    with pytest.raises(
+        SpaceError, match=r"0 \(the embedding\) to 6, or -7 to -1 counted from the end, got \(7,\)"
+    ):
         MiniLM((7,))
 
 

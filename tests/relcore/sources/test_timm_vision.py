@@ -1,4 +1,6 @@
-"""timm is no requirement: where it is missing the encoder says so, where it is there it gives the model's own features."""
+"""timm is no requirement: where it is missing the encoder says so, where it is there it gives the model's
+own features.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ DIGITS = DatasetSpec("digits", limit=12)
 
 def test_without_timm_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(timm_vision, "find_spec", lambda name: None)
-    with pytest.raises(SpaceError, match="expected timm, which is not installed; pip install timm torchvision"):
+    with pytest.raises(
+        SpaceError, match="expected timm, which is not installed; pip install timm torchvision"
+    ):
         encode(DIGITS, TimmVision("timm/resnet18.a1_in1k"), Store(tmp_path))
 
 
@@ -25,7 +29,9 @@ def test_a_timm_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
     (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(timm_vision, "find_spec", lambda name: True)
-    with pytest.raises(SpaceError, match=r"cannot be imported here .*nms does not exist.*install the torchvision that fits"):
+    with pytest.raises(
+        SpaceError, match=r"cannot be imported here .*nms does not exist.*install the torchvision that fits"
+    ):
         encode(DIGITS, TimmVision("timm/resnet18.a1_in1k"), Store(tmp_path / "store"))
 
 

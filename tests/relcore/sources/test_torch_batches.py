@@ -29,7 +29,8 @@ def test_batches_of_32_on_a_processor_joined_in_order():
 
 
 @pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: not enough memory")]
+    "error",
+    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: not enough memory")],
 )
 def test_halving_until_it_fits_and_remembering(error):
     forward = Memory(10, error)
@@ -41,7 +42,9 @@ def test_halving_until_it_fits_and_remembering(error):
 
 
 def test_a_single_item_that_does_not_fit():
-    with pytest.raises(SpaceError, match="a single item does not fit the memory of this cpu; choose a smaller model"):
+    with pytest.raises(
+        SpaceError, match="a single item does not fit the memory of this cpu; choose a smaller model"
+    ):
         TorchBatches(Memory(0, torch.OutOfMemoryError()), "cpu")([1, 2])
 
 

@@ -40,7 +40,9 @@ def test_every_kind_of_number(tmp_path, kind, limit):
 
 
 @pytest.mark.parametrize(
-    "value", [VECTORS[3:9], torch.nn.Parameter(VECTORS), VECTORS.clone().requires_grad_()], ids=["part", "parameter", "grad"]
+    "value",
+    [VECTORS[3:9], torch.nn.Parameter(VECTORS), VECTORS.clone().requires_grad_()],
+    ids=["part", "parameter", "grad"],
 )
 def test_parts_of_a_tensor_and_parameters(tmp_path, value):
     np.testing.assert_array_equal(load_space(saved(tmp_path / "x.pt", value)).vectors, value.detach().numpy())
@@ -48,7 +50,8 @@ def test_parts_of_a_tensor_and_parameters(tmp_path, value):
 
 def test_a_dict_with_ids_and_labels(tmp_path):
     path = saved(
-        tmp_path / "x.pt", {"vectors": VECTORS, "other": 2 * VECTORS, "ids": IDS, "labels": ["a", "b"] * 10, "epoch": 3}
+        tmp_path / "x.pt",
+        {"vectors": VECTORS, "other": 2 * VECTORS, "ids": IDS, "labels": ["a", "b"] * 10, "epoch": 3},
     )
     space = load_space(path, limit=5)
     assert (list(space.ids), list(space.labels)) == (IDS[:5], ["a", "b", "a", "b", "a"])
@@ -84,7 +87,9 @@ def test_what_is_refused(tmp_path, value, message):
 
 def test_older_files_and_nothing_is_unpickled(tmp_path, monkeypatch):
     torch.save(VECTORS, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
-    with pytest.raises(SpaceError, match=r"old\.pt: expected tensors written by torch\.save, got a file that cannot be read"):
+    with pytest.raises(
+        SpaceError, match=r"old\.pt: expected tensors written by torch\.save, got a file that cannot be read"
+    ):
         load_space(tmp_path / "old.pt")
     saved(tmp_path / "x.pt", VECTORS)
     for name in ("load", "loads", "Unpickler", "_Unpickler"):

@@ -17,7 +17,13 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import PretrainedVision
 from relcore.runs.store import Store
 
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "initializer_range": 0.5}
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "initializer_range": 0.5,
+}
 PATCHES = {"image_size": 12, "patch_size": 4}
 
 
@@ -45,12 +51,17 @@ def models(tmp_path_factory):
     clip = tr.CLIPConfig(text_config=text, vision_config=SIZES | PATCHES, projection_dim=6)
     made = {
         "vit": random_weights(tr.ViTModel, tr.ViTConfig(**SIZES, **PATCHES)),
-        "vit-without-pooler": random_weights(tr.ViTModel, tr.ViTConfig(**SIZES, **PATCHES), add_pooling_layer=False),
+        "vit-without-pooler": random_weights(
+            tr.ViTModel, tr.ViTConfig(**SIZES, **PATCHES), add_pooling_layer=False
+        ),
         "dinov2": random_weights(
-            tr.Dinov2WithRegistersModel, tr.Dinov2WithRegistersConfig(**SIZES, **PATCHES, num_register_tokens=2)
+            tr.Dinov2WithRegistersModel,
+            tr.Dinov2WithRegistersConfig(**SIZES, **PATCHES, num_register_tokens=2),
         ),
         "clip": random_weights(tr.CLIPModel, clip),
-        "resnet": random_weights(tr.ResNetModel, tr.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1])),
+        "resnet": random_weights(
+            tr.ResNetModel, tr.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1])
+        ),
         "bert": random_weights(tr.BertModel, tr.BertConfig(vocab_size=50, **SIZES)),
     }
     root = tmp_path_factory.mktemp("models")
@@ -99,13 +110,19 @@ def test_registers_are_no_patches(models, digits):
     folder, model = models["dinov2"]
     found = by_hand(folder, model, digits)
     assert found.last_hidden_state.shape[1] == 1 + 2 + 9
-    same(encode_rows(PretrainedVision(folder), digits)["last layer"], found.last_hidden_state[:, 3:].mean(dim=1))
+    same(
+        encode_rows(PretrainedVision(folder), digits)["last layer"],
+        found.last_hidden_state[:, 3:].mean(dim=1),
+    )
 
 
 def test_clip_gives_its_vision_tower_and_its_projection(models, digits):
     folder, model = models["clip"]
     found = by_hand(folder, model.vision_model, digits)
-    same(encode_rows(PretrainedVision(folder, pooling="cls"), digits)["last layer"], found.last_hidden_state[:, 0])
+    same(
+        encode_rows(PretrainedVision(folder, pooling="cls"), digits)["last layer"],
+        found.last_hidden_state[:, 0],
+    )
     pooled = encode_rows(PretrainedVision(folder, pooling="pooled"), digits)["last layer"]
     with torch.inference_mode():
         same(pooled, model.visual_projection(found.pooler_output))
@@ -118,7 +135,10 @@ def test_feature_maps_are_averaged(models, digits):
     rows = encode_rows(PretrainedVision(folder, layers=(1, -1)), digits)
     same(rows["layer 1"], found.hidden_states[1].mean(dim=(2, 3)))
     same(rows["last layer"], found.last_hidden_state.mean(dim=(2, 3)))
-    same(encode_rows(PretrainedVision(folder, pooling="pooled"), digits)["last layer"], found.pooler_output.flatten(1))
+    same(
+        encode_rows(PretrainedVision(folder, pooling="pooled"), digits)["last layer"],
+        found.pooler_output.flatten(1),
+    )
 
 
 def test_a_row_does_not_hang_on_the_others(models, digits):
@@ -129,7 +149,8 @@ def test_a_row_does_not_hang_on_the_others(models, digits):
 
 
 @pytest.mark.parametrize(
-    "image", [Image.new("1", (1, 1)), Image.new("RGB", (3, 5)), Image.new("RGBA", (50, 3)), Image.new("P", (9, 9))]
+    "image",
+    [Image.new("1", (1, 1)), Image.new("RGB", (3, 5)), Image.new("RGBA", (50, 3)), Image.new("P", (9, 9))],
 )
 def test_pictures_of_any_mode_and_size(models, digits, image):
     rows = encode_rows(PretrainedVision(models["vit"][0]), digits, [digits.item(0), image])["last layer"]
@@ -165,9 +186,17 @@ def test_a_retrained_folder_is_another_encoder(models, tmp_path, digits):
     ("model", "settings", "message"),
     [
         ("vit", {"layers": (1, 5)}, r"vit: expected layers from 0 \(the embedding\) to 2, .* got \(1, 5\)"),
-        ("vit", {"layers": (0,), "pooling": "cls"}, "its class token is the same for every picture; choose pooling 'mean'"),
+        (
+            "vit",
+            {"layers": (0,), "pooling": "cls"},
+            "its class token is the same for every picture; choose pooling 'mean'",
+        ),
         ("vit", {"layers": (-3,), "pooling": "cls"}, "its class token is the same for every picture"),
-        ("resnet", {"pooling": "cls"}, "resnet CLS: expected a model with a class token, got a ResNetModel without; choose"),
+        (
+            "resnet",
+            {"pooling": "cls"},
+            "resnet CLS: expected a model with a class token, got a ResNetModel without; choose",
+        ),
         (
             "vit-without-pooler",
             {"pooling": "pooled"},
@@ -182,7 +211,10 @@ def test_what_a_model_cannot_give(models, digits, model, settings, message):
 
 
 def test_a_model_without_pooler_pools_otherwise(models, digits):
-    assert encode_rows(PretrainedVision(models["vit-without-pooler"][0]), digits)["last layer"].shape == (40, 16)
+    assert encode_rows(PretrainedVision(models["vit-without-pooler"][0]), digits)["last layer"].shape == (
+        40,
+        16,
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +224,10 @@ def test_a_model_without_pooler_pools_otherwise(models, digits):
         ({"layers": (1, 1)}, "layers: expected distinct whole numbers"),
         ({"layers": (True,)}, "layers: expected distinct whole numbers"),
         ({"pooling": "max"}, "pooling: expected one of 'mean', 'cls', 'pooled', got 'max'"),
-        ({"pooling": "pooled", "layers": (1,)}, r"'pooled' is of the last layer; expected layers \(-1,\), got \(1,\)"),
+        (
+            {"pooling": "pooled", "layers": (1,)},
+            r"'pooled' is of the last layer; expected layers \(-1,\), got \(1,\)",
+        ),
     ],
 )
 def test_settings_that_make_no_sense(settings, message):
@@ -207,14 +242,18 @@ def copy(models, tmp_path):
 
 def test_a_folder_without_an_image_processor(copy, digits):
     (copy / "preprocessor_config.json").unlink()
-    with pytest.raises(SpaceError, match=r"expected an image processor \(preprocessor_config.json\) beside the weights, got"):
+    with pytest.raises(
+        SpaceError, match=r"expected an image processor \(preprocessor_config.json\) beside the weights, got"
+    ):
         encode_rows(PretrainedVision(str(copy)), digits)
 
 
 def test_a_folder_with_a_pickle_only(copy, digits, models):
     (copy / "model.safetensors").unlink()
     torch.save(models["vit"][1].state_dict(), copy / "pytorch_model.bin")
-    with pytest.raises(SpaceError, match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code"):
+    with pytest.raises(
+        SpaceError, match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code"
+    ):
         encode_rows(PretrainedVision(str(copy)), digits)
 
 
@@ -229,7 +268,9 @@ def test_a_processor_that_leaves_sizes_as_they_are(copy, digits):
 
     ViTImageProcessorPil(do_resize=False).save_pretrained(copy)
     images = [Image.new("L", (12, 12)), Image.new("L", (8, 8))]
-    with pytest.raises(SpaceError, match="expected pictures that the model's image processor brings to one size"):
+    with pytest.raises(
+        SpaceError, match="expected pictures that the model's image processor brings to one size"
+    ):
         encode_rows(PretrainedVision(str(copy)), digits, images)
 
 
@@ -238,7 +279,9 @@ def test_a_name_that_is_not_here_and_no_network(tmp_path, digits, monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(network, "answers", lambda *_: False)
-    with pytest.raises(SpaceError, match="model 'owner/tiny-vit': expected it on this machine, or the network"):
+    with pytest.raises(
+        SpaceError, match="model 'owner/tiny-vit': expected it on this machine, or the network"
+    ):
         encode_rows(replace(PretrainedVision("owner/tiny-vit"), pooling="cls"), digits)
 
 

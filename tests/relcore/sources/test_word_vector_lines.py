@@ -43,7 +43,14 @@ def test_forms_of_one_file(tmp_path, name, content):
 
 @pytest.mark.parametrize("header", [b"", b"6 2\n"])
 def test_words_that_hold_spaces_or_are_no_ascii(tmp_path, header):
-    words = [",", ". . .", "at name@domain.com", "a\u00a0b", "\u3000", "\x85"]  # GloVe's 840B and Twitter have such
+    words = [
+        ",",
+        ". . .",
+        "at name@domain.com",
+        "a\u00a0b",
+        "\u3000",
+        "\x85",
+    ]  # GloVe's 840B and Twitter have such
     content = header + "".join(f"{word} {i} {i + 0.5}\n" for i, word in enumerate(words)).encode()
     assert rows_of(read(tmp_path, content)) == [(word, [i, i + 0.5]) for i, word in enumerate(words)]
 
@@ -65,14 +72,23 @@ def test_words_that_hold_spaces_or_are_no_ascii(tmp_path, header):
         (b'2 2\na 1 2\nb "1" 2\n', r"line 3: expected a word and 2 numbers"),
         (b"2 2\ra 1 2\rb 3 4\r", r"line 1: expected lines that end in a line feed, got a carriage return"),
         (b"2 2\na 1 2\nb 3\r4\n", r"line 3: expected lines that end in a line feed, got a carriage return"),
-        ("2 2\na 1 2\nb 3 4\n".encode("utf-16"), r"line 1: expected UTF-8 text, got UTF-16; save it as UTF-8"),
+        (
+            "2 2\na 1 2\nb 3 4\n".encode("utf-16"),
+            r"line 1: expected UTF-8 text, got UTF-16; save it as UTF-8",
+        ),
         (b"2 2\na 1 2\nb\0b 3 4\n", r"line 3: expected text, got a zero byte"),
-        ("2 2\nn\u00e9 1 2\nb 3 4\n".encode("latin-1"), r"line 2: expected UTF-8 text, got byte 0xe9.*save it as UTF-8"),
+        (
+            "2 2\nn\u00e9 1 2\nb 3 4\n".encode("latin-1"),
+            r"line 2: expected UTF-8 text, got byte 0xe9.*save it as UTF-8",
+        ),
         (b"2 2\x0ea 1 2\nb 3 4\n", r"line 1: expected 'n d' or a word and its numbers, got"),
         (b"3 2\na 1 2\nb 3 4\n", r"promises 3 rows, but the file ends within row 3"),
         (b"1 2\na 1 2\nb 3 4\n", r"promises 1 rows, but more follow"),
         (b"0 2\na 1 2\n", r"expected at least one row"),
-        (b"2 2\na 1 2\na 3 4\n", r"ids must be distinct, 1 occur more than once, first 'a'.*duplicates='first'"),
+        (
+            b"2 2\na 1 2\na 3 4\n",
+            r"ids must be distinct, 1 occur more than once, first 'a'.*duplicates='first'",
+        ),
         (b"2 2\na 1 nan\nb 3 4\n", r"1 of 2 rows hold NaN or infinite values, first 'a'; .*invalid='drop'"),
         (b"2 2\na 1 2\nb -inf 4\n", r"1 of 2 rows hold NaN or infinite values, first 'b'"),
         (b"2 2\na 1 2\nb 1e39 4\n", r"1 of 2 rows hold NaN or infinite values, first 'b'"),
@@ -122,7 +138,9 @@ THREE = [("the", [0.1, -0.2, 0.3]), ("river", [1.1, 0.7, -0.6]), ("end", [0.4, 0
 @pytest.mark.parametrize("limit", [None, 1, 2])
 @pytest.mark.parametrize("header", [b"3 2\n", b"3 4\n", b"3 1\n", BOM + b"3 3\n"])
 def test_binary_with_a_header_that_lies(tmp_path, header, limit):
-    with pytest.raises(SpaceError, match=r"expected a word at row \d of 3|ends within row \d|more follow|first line 'n d'"):
+    with pytest.raises(
+        SpaceError, match=r"expected a word at row \d of 3|ends within row \d|more follow|first line 'n d'"
+    ):
         read(tmp_path, binary(*THREE, header=header), "x.bin", limit=limit)
 
 

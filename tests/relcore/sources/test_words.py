@@ -136,7 +136,9 @@ def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or network.answers(url))
     monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
     monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
-    with pytest.raises(SpaceError, match=r"or the network to download it .110 MB., got neither; .*bundled space"):
+    with pytest.raises(
+        SpaceError, match=r"or the network to download it .110 MB., got neither; .*bundled space"
+    ):
         load_words("glove-twitter-25")
     assert asked == ["http://127.0.0.1:9/list.json"]  # once, with the patience that `network` has
 
@@ -155,7 +157,9 @@ def test_paths_and_names_that_are_neither(tmp_path):
     (tmp_path / "mine.vec").write_text("1 2\nthe 1 2\n")
     assert load_words(tmp_path / "mine.vec").name == "mine"
     assert load_words(str(tmp_path / "mine.vec")).name == "mine"
-    with pytest.raises(SpaceError, match=r"expected 'word2vec-novels', 'fasttext-novels', a path, .*got 'word2vec-noevls'"):
+    with pytest.raises(
+        SpaceError, match=r"expected 'word2vec-novels', 'fasttext-novels', a path, .*got 'word2vec-noevls'"
+    ):
         load_words("word2vec-noevls")
     with pytest.raises(SpaceError, match=r"got 'missing\.bin', where there is none"):
         load_words("missing.bin")

@@ -1,4 +1,6 @@
-"""Stitching of encoders that are turns of one another, its scores against scikit-learn, and what it refuses."""
+"""Stitching of encoders that are turns of one another, its scores against scikit-learn, and what it
+refuses.
+"""
 
 import json
 from dataclasses import replace
@@ -12,7 +14,15 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.methods import MethodSettings
-from relcore.stitch.stitching import Stitching, StitchResult, StitchRun, StitchSpec, share_rows, split_rows, stitch_matrix
+from relcore.stitch.stitching import (
+    Stitching,
+    StitchResult,
+    StitchRun,
+    StitchSpec,
+    share_rows,
+    split_rows,
+    stitch_matrix,
+)
 
 SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
 OFF = ~np.eye(3, dtype=bool)
@@ -30,10 +40,14 @@ def made_up(rng, order=("a", "b", "c"), n_states=2):
         answers = {"relative": rng.integers(0, 3, size=(2, 2, 50)).astype(np.int16)}
         ids = np.array([f"r{row}" for row in range(50)], dtype=object)
         runs.append(StitchRun(state, ids, rng.integers(0, 3, size=50), 1, answers))
-    return StitchResult(StitchSpec(methods=("relative",), order=order), ("one", "two"), ("a", "b", "c"), tuple(runs))
+    return StitchResult(
+        StitchSpec(methods=("relative",), order=order), ("one", "two"), ("a", "b", "c"), tuple(runs)
+    )
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("absolute", "product", "average")])
+@pytest.mark.parametrize(
+    "method", [name for name in METHODS if name not in ("absolute", "product", "average")]
+)
 def test_turned_encoders_are_as_good_as_the_heads_own(result, method):
     mean, _ = result.matrix(method)
     assert np.diag(mean).min() > 0.95
@@ -45,7 +59,9 @@ def test_absolute_rows_do_not_fit_and_other_widths_cannot(result):
     assert np.isnan(mean[[0, 1, 2, 2], [2, 2, 0, 1]]).all()
     assert mean[0, 1] < 0.8
     assert mean[1, 0] < 0.8
-    assert result.summary().query("method == 'absolute' and metric == 'accuracy'")[["pairs", "of"]].values.tolist() == [[2, 6]]
+    assert result.summary().query("method == 'absolute' and metric == 'accuracy'")[
+        ["pairs", "of"]
+    ].values.tolist() == [[2, 6]]
 
 
 def test_products_beat_chance_though_some_of_their_parts_see_axes(result):
@@ -207,18 +223,27 @@ def relabelled(space, labels):
 
 def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
     first, second, _ = make_encoders()
-    strangers = LatentSpace(second.vectors, [f"s{row}" for row in range(240)], name="strangers", labels=second.labels)
+    strangers = LatentSpace(
+        second.vectors, [f"s{row}" for row in range(240)], name="strangers", labels=second.labels
+    )
     with pytest.raises(SpaceError, match="expected two encoders or more to stitch, got 1"):
         share_rows([first])
-    with pytest.raises(SpaceError, match="'encoder 0', 'strangers' have none; encode the same dataset with each"):
+    with pytest.raises(
+        SpaceError, match="'encoder 0', 'strangers' have none; encode the same dataset with each"
+    ):
         share_rows([first, strangers])
     with pytest.raises(SpaceError, match="expected labels to train heads on, none of the encoders has any"):
         share_rows(make_encoders(labels=False))
-    with pytest.raises(SpaceError, match="have different labels for 240 shared rows, first 'r0': a head knows only the labels"):
+    with pytest.raises(
+        SpaceError,
+        match="have different labels for 240 shared rows, first 'r0': a head knows only the labels",
+    ):
         share_rows([first, relabelled(second, ["other"] * 240)])
     with pytest.raises(SpaceError, match="expected labels of two classes or more, got 1"):
         share_rows([relabelled(space, ["same"] * 240) for space in (first, second)])
-    with pytest.raises(SpaceError, match="order: expected each of the labels once, 'high', 'low', 'middle', got 'low'"):
+    with pytest.raises(
+        SpaceError, match="order: expected each of the labels once, 'high', 'low', 'middle', got 'low'"
+    ):
         share_rows([first, second], order=("low",))
 
 
@@ -231,9 +256,15 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
         ),
         ({"test_ids": ("r0", "x1")}, "expected ids of 'encoder 0', got 1 unknown: 'x1'"),
         ({"n_anchors": 500}, "n_anchors: expected at most 1"),
-        ({"anchors": ("r0", "r1"), "test_ids": ("r0",)}, "none of the 1 test ids belongs to a row that is not an anchor"),
+        (
+            {"anchors": ("r0", "r1"), "test_ids": ("r0",)},
+            "none of the 1 test ids belongs to a row that is not an anchor",
+        ),
         ({"anchors": ("r0", "r0")}, "expected distinct ids, got 'r0' more than once"),
-        ({"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)}, "two or more anchors stay, got 1"),
+        (
+            {"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)},
+            "two or more anchors stay, got 1",
+        ),
         ({"methods": ("irp-ridge",), "anchors": ("r0",)}, r"expected two or more \(the inverse of one"),
     ],
 )
@@ -244,8 +275,12 @@ def test_settings_that_do_not_fit_the_rows_are_refused(make_encoders, settings, 
 
 def test_anchor_vectors_must_be_row_for_row(make_encoders):
     spaces = make_encoders()
-    with pytest.raises(SpaceError, match=r"anchors: expected as many for each encoder, \(k, 8\), \(k, 8\), \(k, 12\)"):
-        stitch_matrix(spaces, SPEC, anchor_vectors=[space.vectors[: 20 + i] for i, space in enumerate(spaces)])
+    with pytest.raises(
+        SpaceError, match=r"anchors: expected as many for each encoder, \(k, 8\), \(k, 8\), \(k, 12\)"
+    ):
+        stitch_matrix(
+            spaces, SPEC, anchor_vectors=[space.vectors[: 20 + i] for i, space in enumerate(spaces)]
+        )
 
 
 def test_new_rows_must_be_of_each_encoder(make_encoders):

@@ -1,4 +1,6 @@
-"""New items through a space's encoder: of a stored item the stored row, and what cannot be encoded says so."""
+"""New items through a space's encoder: of a stored item the stored row, and what cannot be encoded says
+so.
+"""
 
 from __future__ import annotations
 
@@ -121,10 +123,14 @@ def test_weights_that_the_store_has_lost_are_learnt_again_to_the_same_row(store)
     space, spec = encoded(DIGITS, SmallVision("mlp", width=8, epochs=1), store)
     key = trained_key(spec, store)
     store.remove(key)
-    with pytest.raises(Untrained, match=r"expected the trained weights .* \(removed to make room\); train it again"):
+    with pytest.raises(
+        Untrained, match=r"expected the trained weights .* \(removed to make room\); train it again"
+    ):
         item_encoder(spec, store)
     train_again_job(Context(key, store), spec=spec)
-    np.testing.assert_allclose(encode_items(spec, [load_dataset(DIGITS).item(5)], store)[0], space.vectors[5], atol=1e-4)
+    np.testing.assert_allclose(
+        encode_items(spec, [load_dataset(DIGITS).item(5)], store)[0], space.vectors[5], atol=1e-4
+    )
 
 
 def test_a_dataset_that_has_changed_gives_no_items(store, tmp_path):
@@ -133,7 +139,9 @@ def test_a_dataset_that_has_changed_gives_no_items(store, tmp_path):
     _, spec = encoded(DatasetSpec("file", str(path)), TfidfSvd(n_components=2, min_texts=1), store)
     assert item_encoder(spec, store).dataset.item(1) == "second one"
     path.write_text("text,label\nsecond one,b\nthird one,a\n")
-    with pytest.raises(SpaceError, match="its dataset has changed since it was encoded; encode what is there now"):
+    with pytest.raises(
+        SpaceError, match="its dataset has changed since it was encoded; encode what is there now"
+    ):
         item_encoder(spec, store)
 
 

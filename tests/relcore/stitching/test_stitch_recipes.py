@@ -1,4 +1,6 @@
-"""Figures of stitching: the numbers of the result, the same again from the recipe, and what is wrong with one."""
+"""Figures of stitching: the numbers of the result, the same again from the recipe, and what is wrong with
+one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from relcore.stitch.figures import (
 from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
 from relcore.tasks.task import task_job
 
-SPEC = StitchSpec(("absolute", "relative", "procrustes"), n_anchors=24, random_states=(0, 1), order=("low", "middle", "high"))
+SPEC = StitchSpec(
+    ("absolute", "relative", "procrustes"),
+    n_anchors=24,
+    random_states=(0, 1),
+    order=("low", "middle", "high"),
+)
 
 
 @pytest.fixture
@@ -48,7 +55,9 @@ def make_encoders():
         points = rng.normal(size=(3, 8))[numbers] * 2 + 0.8 * rng.normal(size=(240, 8))
         labels, ids = np.array(SPEC.order)[numbers], [f"r{row}" for row in range(240)]
         turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in (8, 8, 12)]
-        vectors = [(points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1]))).astype(np.float32) for turn in turns]
+        vectors = [
+            (points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1]))).astype(np.float32) for turn in turns
+        ]
         return [LatentSpace(X, ids, name=f"encoder{i}", labels=labels) for i, X in enumerate(vectors)]
 
     return make
@@ -162,7 +171,12 @@ def test_more_states_networks_and_columns_cost_more(make_encoders):
     shared = share_rows(make_encoders())
     cost = [
         StitchSpec(("relative",), n_anchors=k, head=head, random_states=states).seconds_for(shared)
-        for k, head, states in ((24, "logistic", (0,)), (96, "logistic", (0,)), (96, "mlp", (0,)), (96, "mlp", (0, 1)))
+        for k, head, states in (
+            (24, "logistic", (0,)),
+            (96, "logistic", (0,)),
+            (96, "mlp", (0,)),
+            (96, "mlp", (0, 1)),
+        )
     ]
     assert cost == sorted(set(cost))
     assert cost[3] == pytest.approx(2 * cost[2])

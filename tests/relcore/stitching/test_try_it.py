@@ -44,10 +44,14 @@ def test_of_a_test_row_each_pair_says_what_the_stitching_says(made):
     row = int(stitching.split.test[3])
     picture = load_dataset(DIGITS).item(row)
     found = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
-    stored = stitching.probabilities("relative", [space.vectors[row : row + 1] for space in stitching.shared.spaces])
+    stored = stitching.probabilities(
+        "relative", [space.vectors[row : row + 1] for space in stitching.shared.spaces]
+    )
     np.testing.assert_allclose(found.probabilities, stored[:, :, 0], atol=1e-4)
     assert found.top(0, 1, 10)[0][1] == found.probabilities[0, 1].max()
-    assert [probability for _, probability in found.top(0, 1, 10)] == sorted(found.probabilities[0, 1].tolist(), reverse=True)
+    assert [probability for _, probability in found.top(0, 1, 10)] == sorted(
+        found.probabilities[0, 1].tolist(), reverse=True
+    )
     table = found.table()
     assert len(table) == 2 * 2 * 10
     np.testing.assert_allclose(table.groupby(["encoder", "head"])["probability"].sum(), 1, atol=1e-5)
@@ -56,7 +60,9 @@ def test_of_a_test_row_each_pair_says_what_the_stitching_says(made):
 
 def test_of_widths_that_differ_absolute_has_no_answer_but_on_the_diagonal(made):
     specs, stitching = made
-    found = answers_of(stitching, "absolute", [encode_items(spec, [load_dataset(DIGITS).item(0)]) for spec in specs])
+    found = answers_of(
+        stitching, "absolute", [encode_items(spec, [load_dataset(DIGITS).item(0)]) for spec in specs]
+    )
     assert [bool(found.top(i, j)) for i in range(2) for j in range(2)] == [True, False, False, True]
     assert found.agrees(0, 1) is None
     assert found.verdict() == ("", 0, 0)
@@ -66,11 +72,17 @@ def test_an_encoder_that_cannot_take_it_is_left_out_and_its_head_stays(made):
     specs, stitching = made
     rows = [None, encode_items(specs[1], [load_dataset(DIGITS).item(0)])]
     found = answers_of(stitching, "relative", rows)
-    assert (found.encoders, found.heads, found.own) == (("MLP 12, state 12 · digits",), tuple(s.name for s in specs), (1,))
+    assert (found.encoders, found.heads, found.own) == (
+        ("MLP 12, state 12 · digits",),
+        tuple(s.name for s in specs),
+        (1,),
+    )
     assert found.probabilities.shape == (1, 2, 10)
     with pytest.raises(SpaceError, match="expected an encoder that takes new items, got none"):
         answers_of(stitching, "relative", [None, None])
-    with pytest.raises(SpaceError, match="expected one that was fitted, 'absolute', 'relative', got 'procrustes'"):
+    with pytest.raises(
+        SpaceError, match="expected one that was fitted, 'absolute', 'relative', got 'procrustes'"
+    ):
         answers_of(stitching, "procrustes", rows)
 
 

@@ -1,4 +1,6 @@
-"""Anchors against dimension: when a curve is at its plateau, a rotated copy, and the sentence on made-up numbers."""
+"""Anchors against dimension: when a curve is at its plateau, a rotated copy, and the sentence on made-up
+numbers.
+"""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,9 @@ from relcore.studies.study import StudySpec, study_of
 
 def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():
     assert needed((2, 8, 32), (0.0, 0.95, 1.0), 0.1) == pytest.approx(8)
-    assert needed((2, 8, 32), (0.9, 1.0, 1.0), 0.1) == pytest.approx(4), "half way from .9 to 1, half way from log 2 to log 8"
+    assert needed((2, 8, 32), (0.9, 1.0, 1.0), 0.1) == pytest.approx(4), (
+        "half way from .9 to 1, half way from log 2 to log 8"
+    )
     assert needed((2, 8, 32), (0.97, 1.0, 1.0), 0.1) == 2
     assert needed((2, 8, 32), (0.2, 0.5, 1.0), 0.1) is None, "still growing"
     assert needed((2, 8, 32), (0.02, 0.03, 0.03), 0.1) is None, "nothing is found"
@@ -23,7 +27,10 @@ def study(monkeypatch, rng):
     """A space of 3 dimensions in 20, and its rotated copy."""
     X = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 20))
     rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
-    spaces = tuple(LatentSpace(Y, [f"r{i}" for i in range(900)], name=name) for name, Y in (("a", X), ("b", X @ rotation)))
+    spaces = tuple(
+        LatentSpace(Y, [f"r{i}" for i in range(900)], name=name)
+        for name, Y in (("a", X), ("b", X @ rotation))
+    )
     monkeypatch.setattr(anchor_dimension, "spaces_of_pair", lambda *arguments: spaces)
     return study_of("anchor-dimension")
 
@@ -49,7 +56,13 @@ def test_the_sentence_tells_ratio_power_and_rank_and_what_has_no_plateau():
     study, rows = study_of("anchor-dimension"), []
     for pair, dimension in enumerate((2, 4, 8, 16, 32)):
         curve = {f"mrr, {count} anchors": 1.0 if count >= 2 * dimension else 0.0 for count in COUNTS}
-        row = {"data": "words", "pair": pair, "random_state": 0, "spaces": "a and b", "intrinsic dimension": float(dimension)}
+        row = {
+            "data": "words",
+            "pair": pair,
+            "random_state": 0,
+            "spaces": "a and b",
+            "intrinsic dimension": float(dimension),
+        }
         rows.append(
             {
                 **row,
@@ -68,10 +81,13 @@ def test_the_sentence_tells_ratio_power_and_rank_and_what_has_no_plateau():
     )
     assert f"takes {2 * 8 * step:.0f} (95 %: " in told, "8 is the geometric mean of the dimensions"
     assert "grows with the intrinsic dimension (power 1.00 (95 %: 1.00 to 1.00))" in told
-    assert told.endswith("is not seen to grow with the condition number (power −1.00 (95 %: −1.00 to −1.00)).")
+    assert told.endswith(
+        "is not seen to grow with the condition number (power −1.00 (95 %: −1.00 to −1.00))."
+    )
     words = [{**row, "data": "reduced"} for row in rows[:3]]
     assert study.conclusion({}, pd.DataFrame(rows + words)).endswith(
-        "; for the same words on fewer axes the power of the intrinsic dimension is 1.00 (95 %: 1.00 to 1.00)."
+        "; for the same words on fewer axes the power of the intrinsic dimension is 1.00 (95 %: 1.00 to"
+        " 1.00)."
     )
 
 

@@ -18,7 +18,11 @@ def test_cosines_against_their_plain_formulas(rng):
     def unit(X):
         return X / np.linalg.norm(X, axis=1, keepdims=True)
 
-    table, own, centred = unit(found) @ unit(true).T, unit(true) @ unit(true).T, unit(found - mean) @ unit(true - mean).T
+    table, own, centred = (
+        unit(found) @ unit(true).T,
+        unit(true) @ unit(true).T,
+        unit(found - mean) @ unit(true - mean).T,
+    )
     others = ~np.eye(50, dtype=bool)
     expected = {
         "translated": np.trace(table) / 50,
@@ -34,7 +38,9 @@ def test_cosines_against_their_plain_formulas(rng):
 
 
 def test_where_rows_share_a_direction_a_constant_scores_the_root_of_what_unrelated_rows_score(rng):
-    """Mean cosine of rows to their own mean is |mean of the unit rows|; that of two rows is its square, but for O(1/m)."""
+    """Mean cosine of rows to their own mean is |mean of the unit rows|; that of two rows is its square,
+    but for O(1/m).
+    """
     true = rng.normal(size=(2000, 30)).astype(np.float32) + 2
     got = cosines(true, true, true.mean(axis=0))
     assert got["constant"] == pytest.approx(np.sqrt(got["unrelated"]), abs=2e-3)
@@ -46,7 +52,8 @@ def study(monkeypatch, rng):
     X = rng.normal(size=(300, 10))
     rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
     spaces = [
-        LatentSpace(Y, [f"r{i}" for i in range(300)], name=name) for name, Y in (("a", X + 1), ("b", 3 * X @ rotation - 5))
+        LatentSpace(Y, [f"r{i}" for i in range(300)], name=name)
+        for name, Y in (("a", X + 1), ("b", 3 * X @ rotation - 5))
     ]
     monkeypatch.setattr(common_mean, "studied_spaces", lambda *arguments: spaces)
     return study_of("common-mean")
@@ -56,14 +63,18 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     options = StudySpec.of(study, {"data": ["words"], "n_anchors": 100, "n_states": 3}).settings
     runs = [{**one, **study.measure(one, None, lambda *told: None).values} for one in study.runs(options)]
     table = pd.DataFrame(runs)
-    assert table.translated.min() > 0.95, "directions are found, lengths are not: they turn a row that contains the mean"
+    assert table.translated.min() > 0.95, (
+        "directions are found, lengths are not: they turn a row that contains the mean"
+    )
     assert table.centred.min() > 0.95
     assert table["centred permuted"].abs().max() < 0.05, "no row points where another one does"
     chart = study.charts(options, table)["cosine"]
     assert [line.name for line in chart.lines] == list(MEASURES.values())
     assert len(study.findings(options, table)) == len(MEASURES)
     told = study.conclusion(options, table)
-    assert told.startswith("Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is .")
+    assert told.startswith(
+        "Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is ."
+    )
     assert "(95 %:" in told
     assert study.conclusion(options, table[:1]) == "", "one state gives no interval"
     assert study.conclusion(options, pd.DataFrame()) == ""
@@ -72,10 +83,18 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
 def test_the_verdict_names_the_data_whose_cosine_the_mean_makes(study):
     options = StudySpec.of(study, {"data": ["words", "digits"]}).settings
     rows = [
-        {"data": data, "constant": share + state / 100, "translated": 0.9, "centred": 0.5, "random_state": state}
+        {
+            "data": data,
+            "constant": share + state / 100,
+            "translated": 0.9,
+            "centred": 0.5,
+            "random_state": state,
+        }
         for state in (0, 1, 2)
         for data, share in (("words", 0.8), ("digits", 0.2))
     ]
-    assert study.conclusion(options, pd.DataFrame(rows)).startswith("Mostly the common mean on words, not on digits: ")
+    assert study.conclusion(options, pd.DataFrame(rows)).startswith(
+        "Mostly the common mean on words, not on digits: "
+    )
     digits = pd.DataFrame([row for row in rows if row["data"] == "digits"])
     assert study.conclusion(options, digits).startswith("Not mostly the common mean on digits: ")

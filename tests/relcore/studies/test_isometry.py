@@ -1,4 +1,6 @@
-"""Disparity: nothing for an exact rotation, 1 for noise; a training against another one; the sentence on made-up numbers."""
+"""Disparity: nothing for an exact rotation, 1 for noise; a training against another one; the sentence on
+made-up numbers.
+"""
 
 import numpy as np
 import pandas as pd
@@ -38,7 +40,8 @@ def test_the_squared_error_that_noise_adds_is_the_disparity(rng, parts):
     rotation, _ = np.linalg.qr(rng.normal(size=(D, D)))
     s = 0.5
     found = disparity(X, X @ rotation + s * rng.normal(size=(N, D)), *parts)
-    # The mean of 600 squares has a relative standard error of √(2 / 600) = .06; the fit on 300 rows adds less than .02.
+    # The mean of 600 squares has a relative standard error of √(2 / 600) = .06; the fit on 300 rows adds less
+    # than .02.
     assert found == pytest.approx(s**2 / (1 + s**2), rel=4 * 0.06 + 0.02)
 
 
@@ -57,7 +60,9 @@ def test_comparing_a_rotated_copy_loses_nothing_and_shuffled_rows_are_at_chance(
 
 def test_a_training_is_repeated_to_the_last_bit_and_differs_from_the_next(tmp_path):
     store = Store(tmp_path)
-    first, again, other = (trained_space("autoencoder", 8, state, store, lambda *told: None) for state in (0, 0, 1))
+    first, again, other = (
+        trained_space("autoencoder", 8, state, store, lambda *told: None) for state in (0, 0, 1)
+    )
     assert first.vectors.shape == (1797, 8)
     assert np.array_equal(first.vectors, again.vectors)
     assert first.ids.tolist() == other.ids.tolist()
@@ -70,7 +75,13 @@ def made_up(n_states=4):
     for state in range(n_states):
         for width, gap in ((8, 0.4), (32, 0.2), (128, 0.05)):
             gap += state / 1000
-            row = {"network": "mlp", "width": width, "random_state": state, "disparity": gap, "affine disparity": gap / 2}
+            row = {
+                "network": "mlp",
+                "width": width,
+                "random_state": state,
+                "disparity": gap,
+                "affine disparity": gap / 2,
+            }
             losses = {"relative loss": 0.5 * gap, "procrustes loss": 0.3 * gap}
             rows.append({**row, **losses, "chance": 1.0, "test rows": 359, "key": "0" * 32})
     return pd.DataFrame(rows)
@@ -80,8 +91,14 @@ def test_the_sentence_counts_the_alike_and_tells_both_slopes():
     study = study_of("isometry")
     options = StudySpec.of(study).settings
     told = study.conclusion(options, made_up())
-    assert "nine tenths of the held-out spread in 4 of 12 pairs of trainings, a share of .33 (95 %: .14 to .61)" in told
-    assert ".1 more of it costs .030 (95 %: .030 to .030) of accuracy with an absolute head after Procrustes" in told
+    assert (
+        "nine tenths of the held-out spread in 4 of 12 pairs of trainings, a share of .33 (95 %: .14 to .61)"
+        in told
+    )
+    assert (
+        ".1 more of it costs .030 (95 %: .030 to .030) of accuracy with an absolute head after Procrustes"
+        in told
+    )
     assert told.endswith("and .050 (95 %: .050 to .050) of accuracy with a relative head.")
     assert study.conclusion(options, made_up()[:3]) == ""
     assert study.conclusion(options, pd.DataFrame()) == ""

@@ -1,4 +1,6 @@
-"""The study of migrations: one run on bundled sentences, what it says of made-up runs, and Cranfield's numbers."""
+"""The study of migrations: one run on bundled sentences, what it says of made-up runs, and Cranfield's
+numbers.
+"""
 
 import pandas as pd
 import pytest
@@ -32,8 +34,19 @@ def made_up(n_states=3):
                 "twice": 0.42,
                 "re-embed": 0.5,
             }
-            row = {"models": "minilm → tfidf", "pairs": pairs, "random_state": state, "queries": 200, "rows": 1000}
-            facts = {"chosen": 0.25, "best method": 0.25 + 0.02 * (state == 0), "verdict": "twice", "clear": pairs == 300}
+            row = {
+                "models": "minilm → tfidf",
+                "pairs": pairs,
+                "random_state": state,
+                "queries": 200,
+                "rows": 1000,
+            }
+            facts = {
+                "chosen": 0.25,
+                "best method": 0.25 + 0.02 * (state == 0),
+                "verdict": "twice",
+                "clear": pairs == 300,
+            }
             told = {
                 "alone": "twice" if pairs == 300 else "keep",
                 "accepted": True,
@@ -47,7 +60,9 @@ def made_up(n_states=3):
 def test_the_sentence_and_the_charts_of_made_up_runs():
     study, table = study_of("migration"), made_up()
     told = study.conclusion(options(), table)
-    assert told.startswith("In 6 cases the chosen adapter is within .01 nDCG@10 of the best one in a share of .67 (95 %: ")
+    assert told.startswith(
+        "In 6 cases the chosen adapter is within .01 nDCG@10 of the best one in a share of .67 (95 %: "
+    )
     assert "that of the known answers in a share of .50 (95 %: " in told
     shares = shares_of(table)
     assert shares["verdicts that agree, of those that are clear"].value == 1
@@ -63,7 +78,9 @@ def test_the_sentence_and_the_charts_of_made_up_runs():
 
 @pytest.mark.slow
 def test_bundled_sentences_are_searched_far_better_by_the_new_model():
-    """TF-IDF + SVD is the old model: MiniLM finds sentences of the same article far better, so all is worth embedding again."""
+    """TF-IDF + SVD is the old model: MiniLM finds sentences of the same article far better, so all is
+    worth embedding again.
+    """
     settings = {"data": "sentences", "models": "minilm → tfidf", "pairs": 100, "random_state": 0}
     values = study_of("migration").measure(settings, Store(), lambda *told: None).values
     assert values["verdict"] == values["alone"] == "re-embed"
@@ -76,7 +93,9 @@ def test_bundled_sentences_are_searched_far_better_by_the_new_model():
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.skipif(cranfield_folder() is None, reason=f"needs the folder cranfield in {data_folder() or 'RELSCOPE_DATA'}")
+@pytest.mark.skipif(
+    cranfield_folder() is None, reason=f"needs the folder cranfield in {data_folder() or 'RELSCOPE_DATA'}"
+)
 @pytest.mark.parametrize(
     ("models", "pairs", "wanted"),
     [
@@ -85,7 +104,9 @@ def test_bundled_sentences_are_searched_far_better_by_the_new_model():
     ],
 )
 def test_cranfield(models, pairs, wanted):
-    """Draws of 1,000 of 1,398 pairs move a bridge by about .005; keeping and re-embedding do not depend on them."""
+    """Draws of 1,000 of 1,398 pairs move a bridge by about .005; keeping and re-embedding do not depend on
+    them.
+    """
     settings = {"data": "cranfield", "models": models, "pairs": pairs, "random_state": 0}
     values = study_of("migration").measure(settings, Store(), lambda *told: None).values
     for name, value in wanted.items():

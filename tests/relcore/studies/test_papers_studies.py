@@ -1,4 +1,6 @@
-"""The studies themselves, on material whose answer is known: a rotated copy of a space, where every anchor tells the truth."""
+"""The studies themselves, on material whose answer is known: a rotated copy of a space, where every anchor
+tells the truth.
+"""
 
 from collections import Counter
 
@@ -12,7 +14,15 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import anchor_choice, anchor_count, inversion_sensitivity, material, quantisation, robustness, trained
+from relcore.studies import (
+    anchor_choice,
+    anchor_count,
+    inversion_sensitivity,
+    material,
+    quantisation,
+    robustness,
+    trained,
+)
 from relcore.studies.anchor_choice import chosen_anchors
 from relcore.studies.robustness import harmed
 from relcore.studies.study import StudySpec, study_of
@@ -30,7 +40,10 @@ def copies(rng):
     vectors = rng.normal(size=(240, 8)) + 3 * np.eye(8)[classes]
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
     ids, labels = [f"r{i}" for i in range(240)], [f"c{one}" for one in classes]
-    return [LatentSpace(X, ids, name=name, labels=labels) for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))]
+    return [
+        LatentSpace(X, ids, name=name, labels=labels)
+        for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))
+    ]
 
 
 @pytest.fixture
@@ -49,7 +62,10 @@ def encoders(monkeypatch, copies):
 def table_of(study, settings, store, keep):
     """The rows of the runs that `keep` takes, as `run_table` has them."""
     runs = [one for one in study.runs(settings) if keep(one)]
-    rows = [{**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32} for one in runs]
+    rows = [
+        {**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32}
+        for one in runs
+    ]
     return pd.DataFrame(rows)
 
 
@@ -91,7 +107,9 @@ def test_similarity_study_has_sixty_networks_and_the_papers_grid():
 
 def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
     study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
-    table = table_of(study, settings, store, lambda one: one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2)
+    table = table_of(
+        study, settings, store, lambda one: one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2
+    )
     for form in ("relative", "whitened"):
         np.testing.assert_allclose(table[f"{form}, stitched"], table[f"{form}, same space"])
     enough = table[table.n_anchors == 50]
@@ -99,7 +117,8 @@ def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, s
     assert (enough["absolute, stitched"] < 0.8).all()
     charts, _ = answers(study, settings, table)
     assert list(charts["accuracy"].lines[0].x) == [2, 10, 50]
-    # Four classes as frequent, test rows drawn by their ids: within 3.5 standard errors of the mean over two draws.
+    # Four classes as frequent, test rows drawn by their ids: within 3.5 standard errors of the mean over two
+    # draws.
     error = np.sqrt(0.25 * 0.75 / (2 * table["test rows"].min()))
     assert dict(charts["accuracy"].baselines)["chance"] == pytest.approx(0.25, abs=3.5 * error)
 
@@ -184,7 +203,9 @@ def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
     study = study_of("inversion-sensitivity")
     for direction in ("between", "within"):
         settings = options_of("inversion-sensitivity", direction=direction, n_anchors=100)
-        table = table_of(study, settings, store, lambda one: one["random_state"] < 2 and one["delta"] in (0, 0.5, 0.9))
+        table = table_of(
+            study, settings, store, lambda one: one["random_state"] < 2 and one["delta"] in (0, 0.5, 0.9)
+        )
         assert table.iloc[0]["cosine, ω = 1"] == pytest.approx(1, abs=1e-4)
         assert table["anchors kept"][table.random_state == 0].is_monotonic_decreasing
         answers(study, settings, table)
@@ -196,7 +217,9 @@ def test_robustness_of_a_rotated_copy_begins_perfect_and_falls_but_for_fewer_anc
     table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
     assert table["relative mrr"].iloc[0] == pytest.approx(1)
     last = table["relative mrr"].iloc[-1]
-    assert last == pytest.approx(1) if harm == "missing" else last < 0.9, "fewer anchors tell less, and nothing wrong"
+    assert last == pytest.approx(1) if harm == "missing" else last < 0.9, (
+        "fewer anchors tell less, and nothing wrong"
+    )
     answers(study, settings, table)
 
 

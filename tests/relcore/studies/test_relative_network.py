@@ -20,8 +20,11 @@ def test_more_anchors_learn_more_and_stitch_far_above_chance():
 
 
 def test_the_norm_before_the_head_lets_another_networks_rows_be_read():
-    # Six epochs of all digits, 200 anchors: .81 with the LayerNorm; without it .29: it knows one spread of cosines.
+    # Six epochs of all digits, 200 anchors: .81 with the LayerNorm; without it .29: it knows one spread of
+    # cosines.
     specs = [SweptVision(epochs=6, random_state=state) for state in (0, 1)]
-    found = absolute_and_relative_accuracy(specs, digits_dataset(DatasetSpec("digits")), 200, 0, lambda *told: None)
+    found = absolute_and_relative_accuracy(
+        specs, digits_dataset(DatasetSpec("digits")), 200, 0, lambda *told: None
+    )
     assert found["relative, stitched"] > 0.7
     assert found["relative, same space"] > 0.92

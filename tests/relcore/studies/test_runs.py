@@ -40,7 +40,9 @@ def make_runs(tmp_path):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log"
-    return lambda: [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+    return lambda: (
+        [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+    )
 
 
 def test_every_run_is_a_row_with_its_settings_and_what_it_found(engine, make_runs, log):
@@ -168,7 +170,9 @@ def test_keys_depend_on_settings_and_on_the_version(make_runs):
 def test_cost_is_what_is_missing_over_the_workers_at_the_pace_of_what_is_done(make_runs, tmp_path):
     runs, store = make_runs(n_runs=6, pause=0.3), Store(tmp_path / "store")
     assert runs.seconds(store, 2) == pytest.approx(3 * 0.31)
-    assert make_runs(n_runs=3, pause=60).seconds(store, 8) == pytest.approx(60.01), "no run is shared between workers"
+    assert make_runs(n_runs=3, pause=60).seconds(store, 8) == pytest.approx(60.01), (
+        "no run is shared between workers"
+    )
     for key, settings in zip(runs.keys[:2], runs.settings, strict=False):
         store.put(key, {}, {"settings": settings, "values": {}, "seconds": 0.62})
     assert runs.seconds(store, 2) == pytest.approx(2 * 0.62)

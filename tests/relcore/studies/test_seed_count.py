@@ -25,7 +25,11 @@ def run(store, **settings):
 
 def test_the_published_method_has_no_run_without_seeds():
     runs = STUDY.runs(options(seeds=[0, 5], rows=[500], n_states=3))
-    assert [(one["method"], one["seeds"]) for one in runs[:3]] == [("self-learning", 0), ("self-learning", 5), ("paper", 5)]
+    assert [(one["method"], one["seeds"]) for one in runs[:3]] == [
+        ("self-learning", 0),
+        ("self-learning", 5),
+        ("paper", 5),
+    ]
     assert len(runs) == 9
 
 
@@ -37,7 +41,9 @@ def test_words_are_found_from_eight_seeds(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Two languages of 24 topics: a sentence has words of one topic, in French in capital letters' stead with an x."""
+    """Two languages of 24 topics: a sentence has words of one topic, in French in capital letters' stead
+    with an x.
+    """
     rng = np.random.default_rng(0)
     (tmp_path / "corpora").mkdir()
     (tmp_path / "swadesh").mkdir()
@@ -64,7 +70,9 @@ def test_two_languages_are_judged_by_the_listed_words_that_are_no_seeds(folder, 
 
 
 def test_a_language_without_structure_is_at_chance(folder, tmp_path):
-    """Negative control: French sentences of words at random. By chance 1 in 576 is right: of 9 none, or one."""
+    """Negative control: French sentences of words at random. By chance 1 in 576 is right: of 9 none, or
+    one.
+    """
     rng = np.random.default_rng(1)
     with lzma.open(folder / "corpora" / "french.txt.xz", "rt") as file:
         words = file.read().split()
@@ -77,7 +85,9 @@ def test_a_language_without_structure_is_at_chance(folder, tmp_path):
 
 def test_equal_corpora_give_equal_words_with_counts(folder, tmp_path):
     spaces = [
-        corpus_words(folder / "corpora" / "french.txt.xz", Store(tmp_path / name), lambda *told: None, tokens=9000)
+        corpus_words(
+            folder / "corpora" / "french.txt.xz", Store(tmp_path / name), lambda *told: None, tokens=9000
+        )
         for name in ("one", "two")
     ]
     assert spaces[0].digest == spaces[1].digest
@@ -106,7 +116,9 @@ def test_lists_and_corpora_that_are_damaged(tmp_path):
 
 def test_without_the_data_folder_it_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    with pytest.raises(SpaceError, match=r"expected corpora/english.txt.xz in the data folder, got no data folder; set REL"):
+    with pytest.raises(
+        SpaceError, match=r"expected corpora/english.txt.xz in the data folder, got no data folder; set REL"
+    ):
         run(Store(tmp_path), spaces="english-french")
 
 
@@ -126,7 +138,10 @@ def test_the_sentence_names_the_fewest_seeds_that_are_enough():
     assert "Of the hidden pairs among 1,000 words of Word2Vec and FastText" in told
     assert "self-learning needs no seeds and finds .99 (95 %: .98 to 1.00)" in told
     assert "as published needs 15 seeds and finds .97 (95 %: .96 to .98)" in told
-    astray = [row | {"found": 0.01} if (row["method"], row["seeds"]) == ("self-learning", 5) else row for row in rows]
+    astray = [
+        row | {"found": 0.01} if (row["method"], row["seeds"]) == ("self-learning", 5) else row
+        for row in rows
+    ]
     assert "needs no seeds and finds .99 (95 %: .98 to 1.00), but with 5 seeds .01" in STUDY.conclusion(
         options(), table(astray)
     )

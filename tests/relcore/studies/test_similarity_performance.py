@@ -1,11 +1,19 @@
-"""Similarity to a reference: as published over all rows, anchors among them, and over held-out rows beside."""
+"""Similarity to a reference: as published over all rows, anchors among them, and over held-out rows
+beside.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.similarity_performance import HELD_OUT, SIMILARITIES, SimilarityPerformance, _measured, _rows_and_anchors
+from relcore.studies.similarity_performance import (
+    HELD_OUT,
+    SIMILARITIES,
+    SimilarityPerformance,
+    _measured,
+    _rows_and_anchors,
+)
 
 
 class Epochs:
@@ -33,7 +41,9 @@ def test_rows_that_are_no_anchors_are_compared_by_themselves(rng):
     rows, anchors = _rows_and_anchors(NODES, "Cora")
     assert set(anchors) < set(rows)
     moved = first.copy()
-    moved[anchors] += 3 * noise[anchors]  # the anchors alone differ, so that every relative row does, the anchors' own most
+    moved[anchors] += (
+        3 * noise[anchors]
+    )  # the anchors alone differ, so that every relative row does, the anchors' own most
     reference = _measured(Epochs(first), NODES, "Cora", told, None).arrays
     values = _measured(Epochs(first, moved), NODES, "Cora", told, reference).values
     for name in SIMILARITIES:
@@ -41,7 +51,9 @@ def test_rows_that_are_no_anchors_are_compared_by_themselves(rng):
         relative = [X @ X[anchors].T / np.linalg.norm(X[anchors], axis=1) for X in (first, moved)]
         assert values[f"{name}{HELD_OUT}"] != pytest.approx(values[name], abs=1e-3)
         if name == "similarity":
-            cosines = np.einsum("ij,ij->i", *relative) / np.prod([np.linalg.norm(one, axis=1) for one in relative], axis=0)
+            cosines = np.einsum("ij,ij->i", *relative) / np.prod(
+                [np.linalg.norm(one, axis=1) for one in relative], axis=0
+            )
             assert values[name] == pytest.approx(cosines.mean(), abs=1e-4)
             assert values[f"{name}{HELD_OUT}"] == pytest.approx(np.delete(cosines, anchors).mean(), abs=1e-4)
 
@@ -49,11 +61,16 @@ def test_rows_that_are_no_anchors_are_compared_by_themselves(rng):
 def test_findings_tell_both_and_runs_of_an_older_version_the_published_alone(rng):
     shared = {"outcome": "trained", "best validation accuracy": 0.9}
     runs = [
-        {**shared, "accuracy": accuracy, "similarity": accuracy, "centred similarity": accuracy} for accuracy in rng.random(9)
+        {**shared, "accuracy": accuracy, "similarity": accuracy, "centred similarity": accuracy}
+        for accuracy in rng.random(9)
     ]
     for run in runs:
         for name in SIMILARITIES:
-            run |= {f"{name}{HELD_OUT}": run[name], f"pearson over epochs, {name}": 0.5, f"spearman over epochs, {name}": 0.5}
+            run |= {
+                f"{name}{HELD_OUT}": run[name],
+                f"pearson over epochs, {name}": 0.5,
+                f"spearman over epochs, {name}": 0.5,
+            }
             run |= {f"{kind} over epochs, {name}{HELD_OUT}": 0.5 for kind in ("pearson", "spearman")}
     study, both = SimilarityPerformance(), pd.DataFrame(runs)
     assert sum("held-out rows" in what for what in study.findings({}, both).what) == 8

@@ -15,7 +15,9 @@ def pairs(rng):
 def test_pearson_and_its_interval_are_scipys(pairs):
     found, expected = correlation(*pairs), scipy.stats.pearsonr(*pairs)
     interval = expected.confidence_interval()
-    assert (found.value, found.low, found.high) == pytest.approx((expected.statistic, interval.low, interval.high))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.statistic, interval.low, interval.high)
+    )
     assert found.n == 40
 
 
@@ -73,7 +75,9 @@ def test_slope_and_its_interval_are_those_of_least_squares(rng):
     (_, expected), residual, *_ = np.linalg.lstsq(design, y, rcond=None)
     error = np.sqrt(residual[0] / 28 * np.linalg.inv(design.T @ design)[1, 1])
     assert found.value == pytest.approx(expected)
-    assert found.high - found.value == pytest.approx(2.0484 * error, rel=1e-4), "Student's t with 28 degrees of freedom"
+    assert found.high - found.value == pytest.approx(2.0484 * error, rel=1e-4), (
+        "Student's t with 28 degrees of freedom"
+    )
     assert not slope([1, 2], [1, 2]).has_interval
     assert not slope([1, 1, 1], [1, 2, 3]).has_interval
     assert slope([0, 1, 2, np.nan], [0, 3, 6, 1]).value == pytest.approx(3)
@@ -101,6 +105,10 @@ def test_intervals_and_ranks_are_those_of_scipy():
     values, others = [3.0, 1.0, 1.0, 8.0, 2.5], [2.0, 2.0, 1.0, 9.0, 4.0]
     reach = t.ppf(0.975, 4) * np.std(values, ddof=1) / np.sqrt(5)
     assert mean(values).high - mean(values).low == pytest.approx(2 * reach, rel=1e-14)
-    assert correlation(values, others, "spearman").value == pytest.approx(spearmanr(values, others).statistic, rel=1e-14)
-    assert [quantile(freedom) for freedom in (1, 4.5, 300)] == [t.ppf(0.975, freedom) for freedom in (1, 4.5, 300)]
+    assert correlation(values, others, "spearman").value == pytest.approx(
+        spearmanr(values, others).statistic, rel=1e-14
+    )
+    assert [quantile(freedom) for freedom in (1, 4.5, 300)] == [
+        t.ppf(0.975, freedom) for freedom in (1, 4.5, 300)
+    ]
     assert quantile(float("inf")) == norm.ppf(0.975)

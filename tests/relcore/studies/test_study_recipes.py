@@ -20,7 +20,9 @@ SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
 def stored(tmp_path, monkeypatch):
     """Every run of `SPEC`, made up, in the store that recipes read."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has"))
+    monkeypatch.setattr(
+        Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
+    )
     runs = StudyRuns(study_of("robustness"), SPEC)
     for settings, key in zip(runs.settings, runs.keys, strict=True):
         score = 1 - settings["amount"] + 0.01 * settings["random_state"]
@@ -43,7 +45,9 @@ def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
 def test_the_conclusion_stands_above_the_chart(stored):
     drawn = StudyChart(SPEC.to_json()).draw()
     told = drawn.interactive(LIGHT).layout.annotations[0].text
-    assert told.startswith("Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows")
+    assert told.startswith(
+        "Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows"
+    )
     assert told.count("95 %") == 5, "each of the four numbers has its interval, and the note its own"
     assert "Where the share" in drawn.publication(PAPER).axes[0].get_title(loc="left")
 
@@ -53,7 +57,10 @@ def test_the_conclusion_stands_above_the_chart(stored):
     [
         ({"chart": "nothing"}, "expected one of scores"),
         ({"chart": 3}, "recipe of study: chart: expected a string, got 3"),
-        ({"study": SPEC.to_json() | {"version": 99}}, f"expected version {SPEC.version} of 'robustness', got 99"),
+        (
+            {"study": SPEC.to_json() | {"version": 99}},
+            f"expected version {SPEC.version} of 'robustness', got 99",
+        ),
         ({"runs": 3}, "recipe of study: expected settings among 'study', 'chart', got 'runs'"),
     ],
 )

@@ -46,13 +46,21 @@ class Toy(Study):
         return 0.01 + settings["pause"]
 
     def charts(self, options, table):
-        return {"line": Lines((Line("y", table.x, table.y, keys=list(table.key)),), "x", "y")} if len(table) else {}
+        return (
+            {"line": Lines((Line("y", table.x, table.y, keys=list(table.key)),), "x", "y")}
+            if len(table)
+            else {}
+        )
 
     def findings(self, options, table):
         return findings_table([finding("Pearson", correlation(table.x, table.y), "Fisher's z")])
 
     def conclusion(self, options, table):
-        return f"Twice a number is on a line: r = {correlation(table.x, table.y).told(2)}." if len(table) > 3 else ""
+        return (
+            f"Twice a number is on a line: r = {correlation(table.x, table.y).told(2)}."
+            if len(table) > 3
+            else ""
+        )
 
 
 def study_with_toy(kind):
