@@ -41,7 +41,7 @@ SCRIPTS = (
     "toolbar.js",
     "payload.js",
     "tip.js",
-    "room.js",
+    "height.js",
     "theme.js",
     "linked_scatter.js",
 )

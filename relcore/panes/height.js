@@ -1,4 +1,4 @@
-/* Room: gives the panes the height that is left between their top and the lower edge of the window, so that none is below the fold. */
+/* Height: gives the panes the height that is left between their top and the lower edge of the window, so that none is below the fold. */
 
 const LEAST = 340; // pixels for two rows of panes; in a lower window the page scrolls
 const LEAST_NARROW = 400; // where a pane is narrower than it is high
