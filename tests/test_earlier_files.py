@@ -21,7 +21,7 @@ from app.workspace import Workspace, from_query, from_session_file, to_query, to
 from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.base.names import FIGURES
+from relcore.base.names import FIGURES, FORMER_FIGURES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.figures import exportable
 from relcore.encoders.dataset import DatasetSpec
@@ -49,15 +49,17 @@ OF_ONE_PROCESSOR = {
 # without digests.
 ENCODED = {"across-languages", "cross-lingual"}
 SLOW = {"comparison-umap", "comparison-tsne", "study"}
+PATHS = [path for folder in EARLIER for path in sorted((folder / "recipes").glob("*.json"))]
+FIGURE_OF = {path: json.loads(path.read_text(encoding="utf-8"))["figure"] for path in PATHS}
 RECIPES = [
     pytest.param(
-        folder,
+        path.parents[1],
         path.stem,
         marks=[pytest.mark.slow] if path.stem in SLOW else [],
-        id=f"{folder.name}-{path.stem}",
+        id=f"{path.parents[1].name}-{path.stem}",
     )
-    for folder in EARLIER
-    for path in sorted((folder / "recipes").glob("*.json"))
+    for path in PATHS
+    if FIGURE_OF[path] in FIGURES
 ]
 
 
@@ -180,10 +182,15 @@ def with_version_of(recipe, text):
 
 
 @pytest.mark.parametrize("folder", EARLIER)
-def test_every_kind_of_figure_is_among_the_recipes(folder):
-    figures = {json.loads(path.read_text())["figure"] for path in (folder / "recipes").glob("*.json")}
-    assert figures <= set(FIGURES)
+def test_every_figure_of_the_version_opens_or_is_refused_with_the_study_that_draws_it(folder):
+    figures = {FIGURE_OF[path] for path in PATHS if path.parents[1] == folder}
     assert len(figures) == 27
+    assert figures <= {*FIGURES, *FORMER_FIGURES}
+    assert set(FORMER_FIGURES.values()) <= set(STUDIES)
+    for path in PATHS:
+        if FIGURE_OF[path] in FORMER_FIGURES:
+            with pytest.raises(SpaceError, match=r"version 0\.1\.0 of Relscope opens it; now the study '"):
+                exportable(json.loads(path.read_text(encoding="utf-8")))
 
 
 READ_AND_WRITE = {

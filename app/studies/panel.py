@@ -26,9 +26,8 @@ from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec
-from relcore.figures.export import lines_exportable
 from relcore.runs.digest import digest_of
-from relcore.studies.figures import StudyChart
+from relcore.studies.figures import StudyChart, chart_exportable
 from relcore.studies.runs import StudyRuns, run_row
 from relcore.studies.study import Opening, Option, Study, StudySpec, study_of
 
@@ -288,10 +287,8 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
             "Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed"
         )
         chart = chosen if chosen in names else names[0]
-    figure = lines_exportable(charts[chart]).interactive(
-        exports.theme()
-    )  # the conclusion stands above it already
-    has_keys = any(len(line.keys) for line in charts[chart].lines)
+    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
+    has_keys = any(len(line.keys) for line in getattr(charts[chart], "lines", ()))
     if live or not has_keys:
         exports.chart(figure, f"studies.figure-{chart}")
         return chart

@@ -332,6 +332,9 @@ FIGURES = {
     "bootstrap-scores": Named("", "relcore.bootstrap.figures:BootstrapScores"),
 }
 
+# Figures of version 0.1.0 that a study draws now, by the study's name.
+FORMER_FIGURES: dict[str, str] = {}
+
 STUDIES = {
     "similarity-performance": Named("", "relcore.studies.similarity_performance:SimilarityPerformance"),
     "anchor-count": Named("", "relcore.studies.anchor_count:AnchorCount"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -177,11 +177,14 @@ def error_text(error: float) -> str:
 
 
 def grid_exportable(
-    grid: PictureGrid, recipe: Mapping[str, Any] | None = None, name: str = "pictures"
+    grid: PictureGrid,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "pictures",
+    latex: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
     """The grid in all its forms."""
     renderers = drawn("picture_grid_drawn:interactive_figure", "picture_grid_drawn:publication_figure", grid)
-    return Exportable(name, *renderers, grid.table, recipe)
+    return Exportable(name, *renderers, grid.table, recipe, latex)
 
 
 def _row_offsets(n_rows: int, high: int) -> list[int]:

@@ -8,10 +8,25 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.charts.lines import Lines
 from relcore.figures.export import Exportable, lines_exportable
+from relcore.figures.matrices import Margins, Matrices, margins_exportable, matrices_exportable
+from relcore.figures.picture_grid import PictureGrid, grid_exportable
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import Chart, StudySpec, study_of
 from relcore.tasks.recipe import Recipe
+
+_EXPORTABLE = {
+    Lines: lines_exportable,
+    Matrices: matrices_exportable,
+    Margins: margins_exportable,
+    PictureGrid: grid_exportable,
+}
+
+
+def chart_exportable(chart: Chart, *described: Any) -> Exportable:
+    """A study's chart of any kind; `described` are recipe, name and LaTeX table as in `lines_exportable`."""
+    return _EXPORTABLE[type(chart)](chart, *described)
 
 
 @dataclass(frozen=True)
@@ -43,14 +58,13 @@ class StudyChart(Recipe):
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
         chart = self.chart or next(iter(charts))
         need_one_of("chart", chart, charts)
-        lines = charts[chart]
-        if told := study.conclusion(settings, table):
-            lines = replace(lines, note=f"{told}\n{lines.note}".rstrip())
-        name, recipe = (
-            f"relscope-{study.kind}-{chart.replace(' ', '-')}",
-            replace(self, chart=chart).to_json(),
-        )
-        return lines_exportable(lines, recipe, name, lambda: study.findings(settings, table))
+        drawn = charts[chart]
+        conclusion = study.conclusion(settings, table)
+        if conclusion and isinstance(drawn, Lines):
+            drawn = replace(drawn, note=f"{conclusion}\n{drawn.note}".rstrip())
+        name = f"relscope-{study.kind}-{chart.replace(' ', '-')}"
+        recipe = replace(self, chart=chart).to_json()
+        return chart_exportable(drawn, recipe, name, lambda: study.findings(settings, table))
 
 
 def _complete(runs: StudyRuns) -> pd.DataFrame:

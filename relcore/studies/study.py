@@ -20,10 +20,13 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.lines import Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
+from relcore.figures.matrices import Margins, Matrices
+from relcore.figures.picture_grid import PictureGrid
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
+Chart = Lines | Matrices | Margins | PictureGrid
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Study(ABC):
         """Roughly how long a run takes on one core."""
 
     @abstractmethod
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
         """What to draw of the finished runs (`runs.run_table`), by name; empty while there is too little."""
 
     @abstractmethod

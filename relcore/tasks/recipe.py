@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import FIGURES
+from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.catalog.catalog import SpaceSpec, base_of, load
 from relcore.encoders.dataset import DatasetSpec
@@ -65,6 +65,11 @@ def recipe_of(described: Any) -> Recipe:
     """
     need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
+    if isinstance(kind, str) and kind in FORMER_FIGURES:
+        raise SpaceError(
+            f"recipe of {kind}: version 0.1.0 of Relscope opens it; now the study {FORMER_FIGURES[kind]!r}"
+            " draws this figure"
+        )
     if not isinstance(kind, str) or kind not in FIGURES:
         near = (
             get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0)
