@@ -48,6 +48,8 @@ OF_ONE_PROCESSOR = {
 # Their spaces are TF-IDF and an SVD, whose last bits, and so the digests, differ by processor: drawn there
 # without digests.
 ENCODED = {"across-languages", "cross-lingual"}
+# Five anchors determine a rotation in five of the hundred dimensions; the last bits of a product decide the others.
+UNDETERMINED = {"scores-words": ("form", "procrustes")}
 SLOW = {"comparison-umap", "comparison-tsne", "study"}
 PATHS = [path for folder in EARLIER for path in sorted((folder / "recipes").glob("*.json"))]
 FIGURE_OF = {path: json.loads(path.read_text(encoding="utf-8"))["figure"] for path in PATHS}
@@ -116,7 +118,7 @@ def of_this_version(text):
     return text.replace(f'"relscope": "{version}"', f'"relscope": "{__version__}"', 1)
 
 
-def assert_same_table(found, expected, same_numbers=True, within=1e-5):
+def assert_same_table(found, expected, same_numbers=True):
     """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs
     together may not.
     """
@@ -126,7 +128,7 @@ def assert_same_table(found, expected, same_numbers=True, within=1e-5):
             np.testing.assert_array_equal(np.isfinite(got), np.isfinite(known), err_msg=name)
         elif is_numeric_dtype(known):
             np.testing.assert_allclose(
-                got.to_numpy(float), known.to_numpy(float), rtol=within, atol=within, err_msg=name
+                got.to_numpy(float), known.to_numpy(float), rtol=1e-5, atol=1e-5, err_msg=name
             )
         else:
             np.testing.assert_array_equal(pd.factorize(got)[0], pd.factorize(known)[0], err_msg=name)
@@ -143,9 +145,11 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
     found, expected = drawn.table(), pd.read_csv(folder / "tables" / f"{name}.csv")
     # As the file holds it: empty cells and NaN are one there, and so are True and "True".
     through_file = pd.read_csv(pd.io.common.StringIO(found.to_csv(index=False, float_format="%.8g")))
-    # On another processor a product's last bit may turn one answer of the fifty or more that a score counts.
-    within = 1e-5 if of_this_processor(folder) else 0.02
-    assert_same_table(through_file, expected, same_numbers=name not in REDRAWN, within=within)
+    assert len(through_file) == len(expected)
+    if name in UNDETERMINED:
+        column, value = UNDETERMINED[name]
+        through_file, expected = (one[one[column] != value] for one in (through_file, expected))
+    assert_same_table(through_file, expected, same_numbers=name not in REDRAWN)
 
 
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
