@@ -15,7 +15,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from ipaddress import ip_address
 from typing import Any, Literal
 
 from relcore.base.libraries import extra
@@ -249,8 +250,9 @@ def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, A
     from relcore.runs.local_cluster import LocalCluster
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
+    warn_of_open(address)
     try:
-        return _made(Client, address or cluster.address, seconds), cluster
+        return _made(Client, address or cluster.address, seconds, cluster and cluster.security), cluster
     except (ValueError, TypeError) as error:  # TypeError: TLS without its certificates
         said = (
             f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
@@ -265,7 +267,24 @@ def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, A
     raise EngineError(said)
 
 
-def _made(client: Callable[..., Any], address: str, seconds: float) -> Any:
+@cache
+def warn_of_open(address: str | None) -> None:
+    """Once for each address: a scheduler that other machines reach without a certificate."""
+    host = (address or "").removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    if (address or "").startswith("tcp://") and host != "localhost" and not _is_loopback(host):
+        _log.warning(
+            "%s: whoever reaches this scheduler can run code on its workers; use tls:// (see SECURITY.md)",
+            address,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return False
+
+
+def _made(client: Callable[..., Any], address: str, seconds: float, security: Any) -> Any:
     """A Dask client, made while the garbage collector rests.
 
     A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
@@ -274,7 +293,7 @@ def _made(client: Callable[..., Any], address: str, seconds: float) -> Any:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return client(address, set_as_default=False, timeout=seconds)
+        return client(address, set_as_default=False, timeout=seconds, security=security)
     finally:
         if collects:
             gc.enable()

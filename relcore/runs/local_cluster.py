@@ -27,28 +27,36 @@ class LocalCluster:
     scheduler's.
 
     Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use
-    inside a worker.
+    inside a worker. Whoever connects to a Dask process can have it run code, and every account of this
+    machine reaches the loopback address: so all connections are TLS, and need the certificate of `security`,
+    which is made for this cluster, exists in memory only and travels in the environment of its processes.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
         # Dask's own LocalCluster would import the user's script again in each process, which Streamlit cannot
         # bear.
+        from distributed import Security
         from distributed.deploy.subprocess import SubprocessCluster
         from distributed.system import MEMORY_LIMIT
 
+        self.security = Security.temporary()
+
         self._folder = tempfile.TemporaryDirectory(prefix="relscope-", ignore_cleanup_errors=True)
-        with _starting, _environment(_for_workers(threads)):
+        with _starting, _environment(_for_workers(threads) | _for_dask(self.security)):
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
                 dashboard_address="127.0.0.1:0",
+                security=self.security,
                 scheduler_kwargs={
+                    "protocol": "tls://",
                     "allowed_failures": allowed_failures,
                     "dashboard": False,
                     "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
                     "preload": [__name__],
                 },
                 worker_kwargs={
+                    "protocol": "tls://",
                     # One job may use all memory that there is; Dask's default, an equal share each, kills it
                     # far too early.
                     "memory_limit": MEMORY_LIMIT,
@@ -111,6 +119,25 @@ def _for_workers(threads: int) -> dict[str, str]:
         **{name: value for name, value in _MEMORY.items() if name not in os.environ},
         PARENT: str(os.getpid()),
         **{name: str(threads) for name in names if name not in os.environ},
+    }
+
+
+def _for_dask(security: Any) -> dict[str, str]:
+    """Dask's configuration as variables: the certificate and its key, which a command line would show to
+    everybody, and no pages of its HTTP servers, which answer without a certificate.
+    """
+    roles = [f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")]
+    return {
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+        **{
+            f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}": getattr(
+                security, f"tls_{name}"
+            )
+            for name in roles
+        },
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": security.tls_ca_file,
+        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+        "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
     }
 
 

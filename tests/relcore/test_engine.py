@@ -16,7 +16,7 @@ from distributed import KilledWorker
 
 from relcore.base.errors import SpaceError
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, EngineError, Job
+from relcore.runs.jobs import Engine, EngineError, Job, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
 
@@ -417,6 +417,51 @@ def test_a_scheduler_that_does_not_answer(tmp_path):
     ):
         engine.submit("a" * 32, forget, title="t")
     assert engine.job("a" * 32) is None
+
+
+STRANGER = """
+import os, sys
+from distributed import Client, Security
+address, how = sys.argv[1:]
+security = Security.temporary() if how == "another certificate" else None
+if how == "no encryption":
+    address = address.replace("tls://", "tcp://")
+try:
+    client = Client(address, timeout=2, security=security)
+    print("code ran:", client.submit(os.getpid).result(10))
+except Exception as error:
+    print("refused", type(error).__name__)
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("how", ["no encryption", "no certificate", "another certificate"])
+def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(engine, key, log, how):
+    assert engine.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
+    for address in (engine._cluster.address, *engine._client.scheduler_info()["workers"]):
+        assert address.startswith("tls://127.0.0.1:")
+        run = subprocess.run(
+            [sys.executable, "-c", STRANGER, address, how], capture_output=True, text=True, timeout=60
+        )
+        assert run.stdout.startswith("refused"), run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "warns"),
+    [
+        ("tcp://10.0.0.7:8786", True),
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tls://10.0.0.7:8786", False),
+        (None, False),
+    ],
+)
+def test_a_scheduler_that_others_reach_without_a_certificate_is_warned_of(caplog, address, warns):
+    warn_of_open.cache_clear()
+    warn_of_open(address)
+    warn_of_open(address)
+    assert len(caplog.records) == warns
 
 
 @pytest.mark.slow
