@@ -33,7 +33,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.encoder import setting
+from relcore.base.settings import setting
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def test_its_settings_are_checked_and_go_to_json_and_back(toy):
     )  # as a worker writes it that knows no toy
     for wrong, message in (
         ({"bands": 9}, "bands: expected a whole number from 1 to 8, got 9"),
-        ({"direction": "diagonals"}, "direction: expected one of 'rows', 'columns', got 'diagonals'"),
+        ({"direction": "diagonals"}, "direction: expected one of rows, columns, got 'diagonals'"),
         ({"inverted": "no"}, "inverted: expected true or false"),
         ({"width": 3}, "toy: expected settings among 'direction'"),
     ):

@@ -15,7 +15,8 @@ from app.jobs import engine
 from app.plain_text import plain
 from relcore.base.errors import SpaceError
 from relcore.base.names import ENCODERS
-from relcore.encoders.encoder import UNSET, Encoder, Setting, settings_of
+from relcore.base.settings import UNSET, Setting, settings_of
+from relcore.encoders.encoder import Encoder
 from relcore.runs import jobs
 from relcore.runs.pace import Expected, expect
 
@@ -59,7 +60,7 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
     """One encoder for each choice of the setting that takes several; none while a setting without a
     default is empty.
     """
-    settings = settings_of(kind)
+    settings = list(settings_of(kind).values())
     values = _rows(name, [one for one in settings if not one.more], preview)
     if more := [one for one in settings if one.more]:
         with st.popover("More settings", icon=":material/tune:"):

@@ -13,8 +13,9 @@ from app.plain_text import plain
 from app.tables import chosen_rows
 from relcore.base.access import shared
 from relcore.base.errors import SpaceError
+from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import stored_encoding_spec
-from relcore.encoders.encoder import UNSET, encoder_from_json, settings_of
+from relcore.encoders.encoder import encoder_from_json
 from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, digest_of
 from relcore.runs.entries import Summary
 from relcore.runs.store import Store
@@ -120,7 +121,7 @@ def _settings(one: Summary) -> str:
     except SpaceError:  # an encoder of a script's own
         return ""
     told = []
-    for setting in settings_of(type(encoder)):
+    for setting in settings_of(type(encoder)).values():
         value = getattr(encoder, setting.name)
         if setting.default not in (UNSET, value):
             usual = replace(encoder, **{setting.name: setting.default})

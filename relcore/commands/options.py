@@ -16,8 +16,9 @@ from relcore.base.names import ENCODERS
 from relcore.commands.naming import whole
 
 if TYPE_CHECKING:
+    from relcore.base.settings import Setting
     from relcore.encoders.dataset import Dataset, DatasetSpec
-    from relcore.encoders.encoder import Encoder, Setting
+    from relcore.encoders.encoder import Encoder
 
 
 def add_encoders(parser: argparse.ArgumentParser) -> None:
@@ -103,15 +104,16 @@ def _encoder(name: str, given: dict[str, Any], dataset: Dataset, taken: set[str]
     from types import SimpleNamespace
 
     from relcore.base.access import expanded
+    from relcore.base.settings import UNSET, settings_of
     from relcore.commands.naming import read_json
-    from relcore.encoders.encoder import UNSET, encoder_class, encoder_from_json, settings_of
+    from relcore.encoders.encoder import encoder_class, encoder_from_json
 
     path = expanded(name)
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))
     kind, values = _named(name, dataset.kind)
     data = SimpleNamespace(n=len(dataset), classes=(), sizes=())
-    for one in settings_of(encoder_class(kind)):
+    for one in settings_of(encoder_class(kind)).values():
         if one.option in given and one.name not in values:
             values[one.name] = _read(one, given[one.option])
             taken.add(one.option)
@@ -124,11 +126,11 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """The registered name that the user means, and the setting that the name tells: its first one."""
     from relcore.base.access import expanded
     from relcore.base.errors import SpaceError
+    from relcore.base.settings import UNSET, settings_of
     from relcore.commands.naming import did_you_mean
-    from relcore.encoders.encoder import UNSET, settings_of
 
     classes = {one: entry.load() for one, entry in ENCODERS.items()}
-    firsts = {one: settings_of(found)[0] for one, found in classes.items()}
+    firsts = {one: next(iter(settings_of(found).values())) for one, found in classes.items()}
     known = {one: (one, {}) for one in classes} | {
         found.short: (one, {}) for one, found in classes.items() if found.short
     }
@@ -152,11 +154,11 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
 
 def _options(names: Collection[str] = ()) -> dict[str, dict[str, Setting]]:
     """Option → the encoders that have it, each with its setting; of these encoders, or of all."""
-    from relcore.encoders.encoder import settings_of
+    from relcore.base.settings import settings_of
 
     options: dict[str, dict[str, Setting]] = {}
     for name in (one for one in ENCODERS if not names or one in names):
-        for one in settings_of(ENCODERS[name].load()):
+        for one in settings_of(ENCODERS[name].load()).values():
             options.setdefault(one.option, {})[name] = one
     return options
 

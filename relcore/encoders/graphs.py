@@ -14,8 +14,9 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
+from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder, setting
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.transformers import best_device
 from relcore.runs.progress import Report
 from relcore.spaces.space import LatentSpace

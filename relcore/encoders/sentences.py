@@ -15,8 +15,9 @@ import numpy as np
 
 from relcore.base.access import allowed
 from relcore.base.errors import SpaceError
+from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder, setting
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.transformers import file_digest, require_texts
 from relcore.encoders.words import BUNDLED, MODELS, load_words
 from relcore.runs.progress import Report

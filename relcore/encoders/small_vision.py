@@ -12,9 +12,10 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
+from relcore.base.settings import Facts, setting
 from relcore.base.torch_state import reproducible, seeded
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Facts, Trained, TrainedEncoder, setting
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.images import mode_of, pixel_array
 from relcore.encoders.transformers import TorchBatches, best_device
 from relcore.runs.progress import Report

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.base.settings import setting
 from relcore.base.torch_state import reproducible
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder, setting
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.images import pixel_array
 from relcore.encoders.small_vision import held_out_rows
 from relcore.encoders.transformers import best_device

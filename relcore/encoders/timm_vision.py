@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from relcore.base.errors import SpaceError
+from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, setting
+from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
 from relcore.encoders.transformers import (
     TorchBatches,

@@ -17,8 +17,9 @@ import numpy as np
 
 from relcore.base.access import may_read, shared
 from relcore.base.errors import SpaceError, quote
+from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset, hub_folder
-from relcore.encoders.encoder import EncodeBatch, Encoder, setting
+from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
 from relcore.encoders.network import hub_answers
 from relcore.runs.progress import Report
@@ -218,7 +219,7 @@ class PretrainedEncoder(Layered):
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
     layers: tuple[int, ...] = setting(
-        (-1,), help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12."
+        (-1,), distinct=True, help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12."
     )
     pooling: Literal["mean", "cls", "pooled"] = setting(
         "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
@@ -444,6 +445,7 @@ class MiniLM(Layered):
         (6,),
         suggestions={0: "0, the embedding", **{layer: str(layer) for layer in range(1, 6)}, 6: "6, the last"},
         usual=(2, 4, 6),
+        distinct=True,
         help="All from one pass.",
     )
 

@@ -142,9 +142,9 @@ def test_graphs_that_cannot_be_learnt(communities):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"architecture": "gcn"}, "architecture: expected one of 'gcn2', 'gin', got 'gcn'"),
-        ({"activation": "gelu"}, "activation: expected one of 'relu', 'tanh', got 'gelu'"),
-        ({"layers": 0}, "layers: expected a whole number of 1 or more, got 0"),
+        ({"architecture": "gcn"}, "architecture: expected one of gcn2, gin, got 'gcn'"),
+        ({"activation": "gelu"}, "activation: expected one of relu, tanh, got 'gelu'"),
+        ({"layers": 0}, "layers: expected a whole number from 1, got 0"),
         ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, got 1.0"),
     ],
 )

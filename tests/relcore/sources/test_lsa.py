@@ -89,7 +89,7 @@ def test_what_cannot_be_decomposed():
         encode(TfidfSvd(1), ["one two", "three four"])
     with pytest.raises(SpaceError, match=r"got 1 empty of 2, rows 't1'"):
         encode(TfidfSvd(1), ["one two", "  "])
-    with pytest.raises(SpaceError, match="n_components: expected a whole number of 1 or more, got 0"):
+    with pytest.raises(SpaceError, match="n_components: expected a whole number from 1, got 0"):
         TfidfSvd(0)
 
 

@@ -106,7 +106,7 @@ def test_wrong_choices(words):
         encode(PooledWords(words, "plain"), ["xyzzy", "42"])
     with pytest.raises(SpaceError, match=r"got 1 empty of 2, rows 't0'"):
         encode(PooledWords(words), ["", "cat"])
-    with pytest.raises(SpaceError, match="weighting: expected one of 'plain', 'idf', 'sif', got 'mean'"):
+    with pytest.raises(SpaceError, match="weighting: expected one of plain, idf, sif, got 'mean'"):
         PooledWords(weighting="mean")
     with pytest.raises(SpaceError, match="smoothing: expected a number above 0"):
         PooledWords(smoothing=0)

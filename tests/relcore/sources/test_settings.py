@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.settings import UNSET, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import UNSET, Encoder, setting, settings_of
+from relcore.encoders.encoder import Encoder
 from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import SmallVision, held_out_rows
@@ -30,7 +31,7 @@ class Made(Encoder):
     share: float = setting(0.5, low=0, below=1)
     rate: float = setting(0.1, above=0)
     size: int | None = None
-    layers: tuple[int, ...] = setting((1, 2), choices={1: "one", 2: "two", 3: "three"})
+    layers: tuple[int, ...] = setting((1, 2), distinct=True, choices={1: "one", 2: "two", 3: "three"})
     fast: bool = False
 
     kind: ClassVar = "images"
@@ -40,7 +41,7 @@ class Made(Encoder):
         raise NotImplementedError
 
 
-KNOWN = {one.name: one for one in settings_of(Made)}
+KNOWN = settings_of(Made)
 
 
 def test_fields_describe_themselves_where_nothing_else_does():
@@ -61,7 +62,7 @@ def test_fields_describe_themselves_where_nothing_else_does():
     ("settings", "message"),
     [
         ({"name": 3}, "name: expected a string, got 3"),
-        ({"side": "top"}, "side: expected one of 'left', 'right', got 'top'"),
+        ({"side": "top"}, "side: expected one of left, right, got 'top'"),
         ({"count": 0}, "count: expected a whole number from 1 to 9, got 0"),
         ({"count": 10}, "count: expected a whole number from 1 to 9, got 10"),
         ({"count": 2.5}, "count: expected a whole number from 1 to 9, got 2.5"),
@@ -71,7 +72,7 @@ def test_fields_describe_themselves_where_nothing_else_does():
         ({"rate": 0.0}, "rate: expected a number above 0, got 0.0"),
         ({"size": "8"}, "size: expected a whole number, got '8'"),
         ({"layers": ()}, r"layers: expected distinct whole numbers, such as \(4, 8, 12\), got \(\)"),
-        ({"layers": (1, 4)}, "layers: expected one of '1', '2', '3', got 4"),
+        ({"layers": (1, 4)}, "layers: expected one of 1, 2, 3, got 4"),
         ({"fast": 1}, "fast: expected true or false, got 1"),
     ],
 )

@@ -193,7 +193,7 @@ def test_pictures_too_large_for_small_networks():
     [
         (
             {"architecture": "resnet"},
-            "architecture: expected one of 'mlp', 'cnn', 'residual', 'vit', got 'resnet'",
+            "architecture: expected one of mlp, cnn, residual, vit, got 'resnet'",
         ),
         ({"width": 1}, "width: expected a whole number from 2 to 4096, got 1"),
         ({"epochs": 0}, "epochs: expected a whole number from 1 to 1000, got 0"),

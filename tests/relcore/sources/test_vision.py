@@ -223,7 +223,7 @@ def test_a_model_without_pooler_pools_otherwise(models, digits):
         ({"layers": ()}, r"layers: expected distinct whole numbers, such as \(4, 8, 12\), got \(\)"),
         ({"layers": (1, 1)}, "layers: expected distinct whole numbers"),
         ({"layers": (True,)}, "layers: expected distinct whole numbers"),
-        ({"pooling": "max"}, "pooling: expected one of 'mean', 'cls', 'pooled', got 'max'"),
+        ({"pooling": "max"}, "pooling: expected one of mean, cls, pooled, got 'max'"),
         (
             {"pooling": "pooled", "layers": (1,)},
             r"'pooled' is of the last layer; expected layers \(-1,\), got \(1,\)",

@@ -1,0 +1,212 @@
+"""Settings: what a field of a dataclass may hold and how it is shown. Form, options of the command line,
+recipes and checks of a task or an encoder all come from its fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+from relcore.base.errors import SpaceError, need_one_of
+
+UNSET: Any = ...
+
+
+class Facts(Protocol):
+    """What is known of a dataset before it is encoded; `sizes` are (width, height) of pictures, () if they
+    are unknown.
+    """
+
+    n: int
+    classes: Sequence[str]
+    sizes: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. The first one of an encoder names it on the command line: ``mlp``, ``timm:NAME``.
+
+    Attributes
+    ----------
+    name, kind, default
+        Of the dataclass's field; UNSET where it has no default.
+    label, help, placeholder : str
+        What a form and ``--help`` show; the default label is the name.
+    choices : value → label, or a sequence of values
+        The allowed values, or the allowed items of a tuple; by default those of a `Literal`. A label may be a
+        `names.Named`. A registry stays a live one: what is added to it is allowed.
+    suggestions : value → label, or a sequence of values
+        What a form offers; other values are allowed, too.
+    several : bool
+        A form asks for one choice or more, each of which makes an encoder of its own.
+    distinct : bool
+        Of a tuple: one item or more, none of them twice.
+    low, high, above, below : number
+        Bounds, of a tuple for each item: the first two are allowed themselves, the others are not.
+    step : number
+        Of the widget.
+    usual : value, or function of `Facts`
+        What forms and the command line use if nothing is chosen, instead of the default; with `several`, a
+        tuple for the form.
+    option, metavar : str
+        Name on the command line, by default the field's, and what stands for its value in ``--help``.
+    note : function of the value → str
+        A caption beneath the widget.
+    more : bool
+        A form shows it under "More settings".
+    """
+
+    name: str = ""
+    kind: Any = str
+    default: Any = UNSET
+    label: str = ""
+    help: str = ""
+    placeholder: str = ""
+    choices: Mapping[Any, Any] | Sequence[Any] = ()
+    suggestions: Mapping[Any, str] | Sequence[Any] = ()
+    several: bool = False
+    distinct: bool = False
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    below: float | None = None
+    step: float | None = None
+    usual: Any = UNSET
+    option: str = ""
+    metavar: str = ""
+    note: Callable[[Any], str] | None = None
+    more: bool = False
+
+    @property
+    def is_tuple(self) -> bool:
+        return get_origin(self.kind) is tuple
+
+    @property
+    def number(self) -> type | None:
+        """int or float, also of ``int | None``; None for what is no number."""
+        kinds = () if self.is_tuple else (self.kind, *get_args(self.kind))
+        return next((kind for kind in kinds if kind in (int, float)), None)
+
+    def shown(self, choice: Any) -> str:
+        """The label of a choice."""
+        label = (self.choices or self.suggestions).get(choice, choice)
+        return getattr(label, "title", label) if not isinstance(label, str) else label
+
+    def start(self, data: Facts | None = None) -> Any:
+        """The value that a form on this dataset shows first; UNSET if there is none."""
+        if callable(self.usual):
+            return self.usual(data)
+        return self.default if self.usual is UNSET else self.usual
+
+    def check(self, value: Any) -> None:
+        """Raise a SpaceError that names the setting, what is allowed and what came."""
+        if value is None and type(None) in get_args(self.kind):
+            return
+        if self.is_tuple:
+            self._check_items(value)
+        elif self.choices:
+            need_one_of(self.name, value, tuple(self.choices))
+        elif self.kind in (str, bool) and type(value) is not self.kind:
+            kind = "a string" if self.kind is str else "true or false"
+            raise SpaceError(f"{self.name}: expected {kind}, got {value!r:.80}")
+        elif self.number:
+            self._check_number(value)
+
+    def _check_items(self, value: Any) -> None:
+        inner = get_args(self.kind)[0]
+        listed = isinstance(value, tuple) and all(
+            inner not in (int, str) or type(item) is inner for item in value
+        )
+        if listed and self.choices:
+            for item in value:
+                need_one_of(self.name, item, tuple(self.choices))
+        if not listed or (self.distinct and (not value or len(set(value)) < len(value))):
+            items = {int: "whole numbers, such as (4, 8, 12)", str: "names"}.get(inner, "items")
+            kind = f"distinct {items}" if self.distinct else f"a list of {items}"
+            raise SpaceError(f"{self.name}: expected {kind}, got {value!r:.80}")
+        if inner is int:
+            for item in value:
+                replace(self, kind=int)._check_number(item)
+
+    def _check_number(self, value: Any) -> None:
+        allowed = (
+            isinstance(value, int if self.number is int else (int, float))
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+            and (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+        if not allowed:
+            raise SpaceError(f"{self.name}: expected {self.wanted}, got {value!r:.80}")
+
+    @property
+    def wanted(self) -> str:
+        """``"a whole number from 2 to 4096"``, ``"a number above 0, below 1"``."""
+        noun = "a whole number" if self.number is int else "a number"
+        if self.above is not None:
+            upper = f", at most {self.high}" if self.high is not None else ""
+            return f"{noun} above {self.above}{upper}" + (f", below {self.below}" if self.below else "")
+        upper = f" to below {self.below}" if self.below is not None else ""
+        upper = upper if self.high is None else f" to {self.high}"
+        return noun if self.low is None else f"{noun} from {self.low}{upper}"
+
+    def read(self, text: str) -> Any:
+        """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none."""
+        text = str(text).strip()
+        if self.kind is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if self.is_tuple and get_args(self.kind)[0] is str:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        try:
+            if self.is_tuple:
+                return tuple(int(part) for part in text.replace(",", " ").split())
+            return self.number(text) if self.number else text
+        except ValueError as error:
+            wanted = "whole numbers such as 4, 8, 12" if self.is_tuple else "a number"
+            raise SpaceError(f"{self.name}: expected {wanted}, got {text!r}") from error
+
+
+def setting(default: Any = UNSET, **shown: Any) -> Any:
+    """A field with attributes of a `Setting`: ``width: int = setting(64, low=2, help="Of the space.")``."""
+    return field(default=MISSING if default is UNSET else default, metadata={"setting": Setting(**shown)})
+
+
+@cache
+def settings_of(kind: type) -> dict[str, Setting]:
+    """Name → setting of a dataclass, in order; a field without `setting` is described by its name, type and
+    default.
+    """
+    kinds = get_type_hints(kind)
+    return {
+        one.name: _described(one.metadata.get("setting", Setting()), one.name, kinds[one.name], one.default)
+        for one in fields(kind)
+    }
+
+
+def check(settings: Any) -> None:
+    """Raise a SpaceError that names the setting unless each field holds what it may hold."""
+    for name, one in settings_of(type(settings)).items():
+        one.check(getattr(settings, name))
+
+
+def _described(given: Setting, name: str, kind: Any, default: Any) -> Setting:
+    choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
+    return replace(
+        given,
+        name=name,
+        kind=kind,
+        default=UNSET if default is MISSING else default,
+        label=given.label or name.replace("_", " ").capitalize(),
+        choices=_labelled(choices),
+        suggestions=_labelled(given.suggestions),
+        option=given.option or name,
+    )
+
+
+def _labelled(choices: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
+    return choices if isinstance(choices, Mapping) else {choice: str(choice) for choice in choices}
