@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import pickletools
-import sqlite3
+import shutil
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,147 +16,116 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
-from relcore.base.records import read_file
 from relcore.base.text import visible
 from relcore.files.places import Place
-from relcore.files.rows import readable, usable_bytes
+from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, need_new, need_width
-
-# A folder of Qdrant's embedded mode, looked through before the client opens it.
-#
-# The client keeps each point as a pickle and unpickles all of them when it opens a folder. It is let near a
-# folder only after every one has been read as instructions, without running them, and asks for nothing but
-# the classes of a point.
-
-META, _POINTS = "meta.json", "storage.sqlite"
-_HARMLESS = {f"qdrant_client.http.models.models {name}" for name in ("PointStruct", "SparseVector")}
-_HIDDEN_NAMES = ("INST", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID")
-_TEXTS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
-_RECALLED, _KEPT = ("GET", "BINGET", "LONG_BINGET"), ("PUT", "BINPUT", "LONG_BINPUT")
-_UNPACKED = 6  # bytes of memory for each byte of pickle: the points, and NumPy arrays of them
-_MOST_POINT = 1 << 26
-
-
-def need_harmless(folder: Path) -> dict[str, int]:
-    """The collections of the folder with their numbers of points, once its pickles are known to run nothing.
-
-    Raises
-    ------
-    SpaceError
-        No such folder, a damaged one, more points than fit into memory, a pickle that asks for something
-        else.
-    """
-    meta = folder / META
-    if not meta.is_file():
-        raise SpaceError(
-            f"{folder}: expected a folder of Qdrant's embedded mode, got one without {META}; check the path"
-        )
-    found = read_file(meta, "Qdrant's collections")
-    collections = found.get("collections") if isinstance(found, dict) else None
-    if not isinstance(collections, dict):
-        raise SpaceError(
-            f"{meta}: expected Qdrant's collections by name, got something else; restore the folder"
-        )
-    strange = [name for name in collections if Path(name).name != name or "\\" in name or name in (".", "..")]
-    if strange:
-        raise SpaceError(
-            f"{meta}: expected names of collections without folders, got {quote(strange[:2])}; rename them"
-        )
-    places = {name: folder / "collection" / name / _POINTS for name in collections}
-    there = {name: path for name, path in places.items() if path.is_file()}
-    size = sum(path.stat().st_size for path in there.values())
-    if _UNPACKED * size > usable_bytes():
-        raise SpaceError(
-            f"{folder}: expected points that fit into memory, which is where the embedded mode reads all"
-            f" collections, got {readable(size)} on disk; serve the folder with a Qdrant server and name its"
-            " address"
-        )
-    return {name: _look_through(there[name], name) if name in there else 0 for name in collections}
-
-
-def _look_through(path: Path, name: str) -> int:
-    n = 0
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as storage:
-            kinds = storage.execute(
-                "SELECT type FROM sqlite_master WHERE type NOT IN ('table', 'index')"
-            ).fetchall()
-            if kinds:
-                raise sqlite3.DatabaseError(f"a {kinds[0][0]} beside the table of points")
-            largest = storage.execute("SELECT max(length(point)) FROM points").fetchone()[0] or 0
-            if largest > _MOST_POINT:
-                raise sqlite3.DatabaseError(f"a point of {readable(largest)}")
-            for (point,) in storage.execute("SELECT point FROM points"):
-                _need_harmless(path, bytes(point))
-                n += 1
-    except (sqlite3.Error, TypeError, ValueError) as error:
-        if isinstance(error, SpaceError):
-            raise
-        raise SpaceError(
-            f"{path}: expected the points of the collection {name!r:.80}, got a file that cannot be read"
-            f" ({error!s:.200}); restore the folder"
-        ) from error
-    return n
-
-
-def _need_harmless(path: Path, pickled: bytes) -> None:
-    strange = sorted(set(strange_names(pickled)))
-    if strange:
-        raise SpaceError(
-            f"{path}: refused, a pickle in it asks for {quote(strange[:3])}, which points never need; nothing"
-            " of it was run. Get the folder from a source that you trust; or export its points to a file"
-        )
-
-
-def strange_names(pickled: bytes) -> Iterator[str]:
-    """The classes and functions that a pickle asks for beyond those of a point, and instructions that hide a
-    name.
-
-    A name of protocol 4 is the two strings that were pushed last, directly or from the memo; any other origin
-    is strange.
-    """
-    memo: dict[int, str | None] = {}
-    below: str | None = None
-    top: str | None = None
-    for opcode, argument, _ in pickletools.genops(pickled):
-        kind = opcode.name
-        if kind in _TEXTS:
-            below, top = top, argument
-        elif kind in _RECALLED:
-            below, top = top, memo.get(int(argument))
-        elif kind == "MEMOIZE":
-            memo[len(memo)] = top
-        elif kind in _KEPT:
-            memo[int(argument)] = top
-        elif kind == "STACK_GLOBAL":
-            named = f"{below} {top}"
-            if named not in _HARMLESS:
-                yield named
-            below = top = None
-        elif kind == "GLOBAL":
-            if argument not in _HARMLESS:
-                yield argument
-            below = top = None
-        elif kind in _HIDDEN_NAMES:
-            yield kind
-        elif kind not in ("PROTO", "FRAME"):
-            below = top = None
-
+from relcore.stores.qdrant_folder import ID, collections_of, read_points
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
-ID = (  # in the payload, where an id is neither a whole number nor a UUID, which are all that Qdrant takes
-    "relscope_id"
-)
 _AT_ONCE = 256  # points per request: a server refuses requests of more than 32 MB
 _MOST_NUMBER = 2**64
 
 
 class QdrantIndex(VectorIndex):
-    """One collection. A collection for cosines holds its vectors at length 1, and gives them back so.
+    """One collection, of a server or of a folder; with ``#COLLECTION/NAME`` one of several named vectors."""
 
-    With ``#COLLECTION/NAME`` one of several named vectors.
+    @classmethod
+    def open(cls, place: Place) -> VectorIndex:
+        with extra("qdrant"):
+            import qdrant_client  # noqa: F401
+        return QdrantServer.open(place) if place.address else QdrantFolder(place)
+
+    @classmethod
+    def need_target(cls, place: Place, target: Target) -> None:
+        if place.address:
+            with closing(_client(place)) as client, _told(place):
+                _named_vector(client, place, target)
+        elif place.path.exists():
+            raise SpaceError(
+                f"{place.text}: expected a new place, got one that is there already; choose another name. "
+                "Rows are added only to a Qdrant server"
+            )
+
+    @classmethod
+    def write(
+        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
+        """To a server, where points with equal ids are overwritten; or to a new folder, which appears under
+        its name once it is whole. A killed run begins again.
+        """
+        cls.need_target(place, target)
+        if place.address:
+            with closing(_client(place)) as client, _told(place):
+                _write(client, place, blocks, target, report)
+            return
+        partial = place.path.with_name(f"{place.path.name}.partial")
+        with suppress(FileNotFoundError):  # of a killed run: the client opens only what this one made
+            shutil.rmtree(partial)
+        try:
+            with _told(place):
+                partial.mkdir()
+                with closing(_client(place, partial)) as client:
+                    _write(client, place, blocks, target, report)
+                os.rename(partial, place.path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+class QdrantFolder(QdrantIndex):
+    """A collection of a folder, in memory as a whole, as in the embedded mode itself.
+
+    A collection for cosines gives its vectors back at length 1, as a server does.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place, folder = place, place.path
+        self.name, _, chosen = place.table.partition("/")
+        collections = collections_of(folder)
+        if self.name not in collections:
+            raise SpaceError(
+                f"{place.text}: expected a collection that exists, got {self.name!r}; there:"
+                f" {quote(sorted(collections)[:6])}"
+            )
+        settings = collections[self.name].get("vectors")
+        plain = isinstance(settings, dict) and "size" in settings
+        vector, parameters = _vector(place, {"": settings} if plain else settings, chosen)
+        self.width = parameters.get("size") if isinstance(parameters, dict) else None
+        if type(self.width) is not int or self.width < 1:
+            raise SpaceError(f"{place.text}: expected the width of its vectors, got none; restore the folder")
+        self._distance = parameters.get("distance")
+        points = read_points(folder / "collection" / self.name / "storage.sqlite", vector, self.width)
+        self._ids, self._vectors, self._payload = points["ids"], points["vectors"], points["payload"]
+        if self._distance == "Cosine":
+            self._vectors = unit_rows(self._vectors)
+        self.n = len(self._ids)
+        if not self.n:
+            raise SpaceError(f"{place.text}: expected points, got an empty collection; check its name")
+
+    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+        has_payload = any(self._payload)
+        for first in range(start, self.n, size):
+            rows = slice(first, min(first + size, self.n))
+            payload = tuple(self._payload[rows]) if has_payload else ()
+            yield StoredRows(self._ids[rows], self._vectors[rows], payload)
+
+    def search(self, queries: np.ndarray, k: int) -> Hits:
+        """Exactly, by the collection's own distance."""
+        scores = _scores(self._checked(queries), self._vectors, self._distance)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        beyond = ((0, 0), (0, k - best.shape[1]))
+        ids = np.array(self._ids, object)[best]
+        return Hits(
+            np.pad(ids, beyond, constant_values=""),
+            np.pad(np.take_along_axis(scores, best, 1), beyond, constant_values=-np.inf),
+        )
+
+
+class QdrantServer(QdrantIndex):
+    """A collection of a server. A collection for cosines holds its vectors at length 1, and gives them back
+    so.
     """
 
     def __init__(self, place: Place, client: Any) -> None:
@@ -178,7 +146,7 @@ class QdrantIndex(VectorIndex):
             raise SpaceError(f"{place.text}: expected points, got an empty collection; check its name")
 
     @classmethod
-    def open(cls, place: Place) -> QdrantIndex:
+    def open(cls, place: Place) -> QdrantServer:
         client = _client(place)
         try:
             return cls(place, client)
@@ -257,25 +225,15 @@ class QdrantIndex(VectorIndex):
         with _told(self.place):
             return self._client.get_collection(self._collection).config.params.vectors
 
-    @classmethod
-    def need_target(cls, place: Place, target: Target) -> None:
-        if place.address or (place.path / META).exists():
-            with closing(_client(place)) as client, _told(place):
-                _named_vector(client, place, target)
-        else:
-            _need_free(place.path)
 
-    @classmethod
-    def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
-    ) -> None:
-        """Points with equal ids are overwritten where rows are added; a killed run begins again with the
-        same ids.
-        """
-        if not place.address and not (place.path / META).exists():
-            _need_free(place.path)
-        with closing(_client(place, new=True)) as client, _told(place):
-            _write(client, place, blocks, target, report)
+def _scores(queries: np.ndarray, vectors: np.ndarray, distance: str) -> np.ndarray:
+    """Scores (m, n), larger is nearer, by a distance of Qdrant."""
+    if distance == "Cosine":
+        return unit_rows(queries) @ unit_rows(vectors).T
+    if distance == "Dot":
+        return queries @ vectors.T
+    power = 1 if distance == "Manhattan" else 2
+    return -np.stack([np.linalg.norm(vectors - query, power, axis=1) for query in queries])
 
 
 def _named_vector(client: Any, place: Place, target: Target) -> str | None:
@@ -293,13 +251,6 @@ def _named_vector(client: Any, place: Place, target: Target) -> str | None:
     name, parameters = _vector(place, client.get_collection(place.table).config.params.vectors, "")
     need_width(place.text, parameters.size, target)
     return name
-
-
-def _need_free(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SpaceError(
-            f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose another"
-        )
 
 
 def _write(client: Any, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report) -> None:
@@ -340,43 +291,33 @@ def _number(text: str) -> int | str | None:
         return None
 
 
-def _vector(place: Place, found: Any, chosen: str) -> tuple[str, Any]:
+def _vector(place: Place, vectors: Any, chosen: str) -> tuple[str, Any]:
     """The name of the vector, "" for the unnamed one, and its parameters."""
-    if not isinstance(found, dict):
-        if found is None or chosen:
-            raise SpaceError(
-                f"{place.text}: expected one dense vector per point, got"
-                f" {'none' if found is None else 'no names'}"
-            )
-        return "", found
-    if chosen in found:
-        return chosen, found[chosen]
-    if chosen or len(found) != 1:
+    from qdrant_client import models
+
+    vectors = {"": vectors} if isinstance(vectors, models.VectorParams) else vectors
+    if not isinstance(vectors, dict) or not vectors:
+        raise SpaceError(f"{place.text}: expected one dense vector per point, got none")
+    if not chosen and len(vectors) == 1:
+        return next(iter(vectors.items()))
+    if chosen not in vectors:
         raise SpaceError(
-            f"{place.text}: expected one of its vectors, {quote(found)}; name it as #COLLECTION/NAME"
+            f"{place.text}: expected one of its vectors, {quote(vectors)}; name it as #COLLECTION/NAME"
         )
-    return next(iter(found.items()))
+    return chosen, vectors[chosen]
 
 
-def _client(place: Place, new: bool = False) -> Any:
+def _client(place: Place, new: Path | None = None) -> Any:
+    """A client of a server, or of a folder that this run has just made."""
     with extra("qdrant"):
         from qdrant_client import QdrantClient
     with _told(place):
-        if place.address:
-            key = os.environ.get(KEY) or None
-            return QdrantClient(
-                url=place.address, api_key=key, timeout=TIMEOUT_SECONDS, check_compatibility=False
-            )
-        folder = place.path
-        if new and not (folder / META).exists():
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise SpaceError(
-                    f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose"
-                    " another"
-                )
-        else:
-            need_harmless(folder)
-        return QdrantClient(path=str(folder))
+        if new is not None:
+            return QdrantClient(path=str(new))
+        key = os.environ.get(KEY) or None
+        return QdrantClient(
+            url=place.address, api_key=key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+        )
 
 
 @contextmanager
@@ -402,13 +343,6 @@ def _told(place: Place) -> Iterator[None]:
         raise SpaceError(
             f"{place.text}: expected an answer from the Qdrant server at {place.address} within"
             f" {TIMEOUT_SECONDS} seconds, got: {said}; check the address, that it runs, and {KEY}"
-        ) from error
-    except RuntimeError as error:
-        if "already accessed" not in str(error):
-            raise
-        raise SpaceError(
-            f"{place.text}: expected a folder that no other program has open, got a locked one; close that"
-            " program, or serve the folder with a Qdrant server"
         ) from error
     except ValueError as error:
         raise SpaceError(

@@ -6,13 +6,11 @@ import sqlite3
 
 import numpy as np
 import pytest
-from qdrant_client import QdrantClient
 
 from relcore.base.errors import SpaceError
 from relcore.files.places import Place, parse_place
 from relcore.stores import qdrant
 from relcore.stores.index import Target, open_index, write_index
-from relcore.stores.qdrant import strange_names
 from relcore.stores.rows import load_rows
 from tests.relcore.indexes.qdrant_server import serving
 from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written
@@ -34,46 +32,43 @@ class Touch:
         return open, (str(self.path), "w")
 
 
-def with_point(folder, pickled):
-    with sqlite3.connect(folder / "qdrant" / "collection" / "news" / "storage.sqlite") as storage:
-        storage.execute("INSERT INTO points VALUES ('x', ?)", (pickled,))
+def storage_of(folder):
+    return sqlite3.connect(folder / "qdrant" / "collection" / "news" / "storage.sqlite")
 
 
-def test_a_pickle_in_a_folder_is_refused_before_it_runs(tmp_path):
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_pickle_in_a_folder_is_refused_and_never_runs(protocol, tmp_path):
     place = written("qdrant", tmp_path, made())
-    for protocol in (0, 2, 4):
-        with_point(tmp_path, pickle.dumps(Touch(tmp_path / "touched"), protocol))
-        with pytest.raises(SpaceError, match=r"refused, a pickle in it asks for '\w+ open'"):
-            open_index(place)
-        with sqlite3.connect(tmp_path / "qdrant" / "collection" / "news" / "storage.sqlite") as storage:
-            storage.execute("DELETE FROM points WHERE id = 'x'")
-    assert not (tmp_path / "touched").exists()
     assert open_index(place).n == N  # the control: without it the folder opens
+    with storage_of(tmp_path) as storage:
+        pickled = pickle.dumps(Touch(tmp_path / "touched"), protocol)
+        storage.execute("INSERT INTO points VALUES ('x', ?)", (pickled,))
+    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which points never need"):
+        open_index(place)
+    assert not (tmp_path / "touched").exists()
 
 
-@pytest.mark.parametrize(
-    ("pickled", "strange"),
-    [
-        (b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93.", ["os system"]),
-        (b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94h\x00h\x01\x93.", ["os system"]),  # from the memo
-        (b"cos\nsystem\n.", ["os system"]),
-        (b"(ios\nsystem\n.", ["INST"]),
-        (b"\x82\x01.", ["EXT1"]),
-    ],
-)
-def test_no_instruction_hides_a_name(pickled, strange):
-    assert list(strange_names(pickled)) == strange
-
-
-def test_names_that_are_made_on_the_way_are_strange():
-    point = b"\x8c\x20qdrant_client.http.models.models\x94\x8c\x0bPointStruct\x94"
-    assert list(strange_names(b"\x80\x04" + point + b"\x93.")) == []
-    assert list(strange_names(b"\x80\x04" + point + b"0\x8c\x02os\x93.")) == [
-        "None os"
-    ]  # one is dropped in between
-    assert list(strange_names(b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94" + point + b"00\x93.")) == [
-        "None None"
-    ]
+def test_an_index_that_disagrees_with_its_table_runs_nothing(tmp_path):
+    """One query is answered from the index, another from the table: here the index holds the harmless points
+    and the table the other ones, so what a check sees must be what is used.
+    """
+    place = written("qdrant", tmp_path, made())
+    pickled = pickle.dumps(Touch(tmp_path / "touched"))
+    with storage_of(tmp_path) as storage:
+        storage.execute("CREATE INDEX of_points ON points (point)")
+        entry = storage.execute("SELECT * FROM sqlite_master WHERE name = 'of_points'").fetchone()
+        storage.execute("PRAGMA writable_schema = ON")
+        storage.execute("DELETE FROM sqlite_master WHERE name = 'of_points'")
+    with storage_of(tmp_path) as storage:  # the index is unknown here, so it keeps what it held
+        storage.execute("UPDATE points SET point = ?", (pickled,))
+        storage.execute("PRAGMA writable_schema = ON")
+        storage.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", entry)
+    with storage_of(tmp_path) as storage:
+        (seen,) = storage.execute("SELECT point FROM points").fetchone()
+        assert seen != pickled  # the control: such a query is answered from the index
+    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which points never need"):
+        open_index(place)
+    assert not (tmp_path / "touched").exists()
 
 
 @pytest.mark.parametrize(
@@ -96,20 +91,20 @@ def test_a_damaged_store_of_points_is_refused(tmp_path):
     (tmp_path / "qdrant" / "collection" / "news" / "storage.sqlite").write_bytes(
         b"SQLite format 3\0" + bytes(200)
     )
-    with pytest.raises(SpaceError, match="got a file that cannot be read"):
+    with pytest.raises(SpaceError, match="expected the points of a collection"):
         open_index(place)
 
 
-def test_a_locked_folder_is_named(tmp_path):
+def test_the_client_opens_no_folder_that_is_there(tmp_path):
     place = written("qdrant", tmp_path, made())
-    other = QdrantClient(path=place.where)
-    with pytest.raises(
-        SpaceError, match=r"a folder that no other program has open, got a locked one; close that program"
-    ):
-        open_index(place)
-    other.close()
-    with open_index(place) as index:
-        assert index.n == N
+    with pytest.raises(SpaceError, match="Rows are added only to a Qdrant server"):
+        write_index(place, [made()], Target(N, WIDTH, add=True))
+    (tmp_path / "other.partial" / "collection").mkdir(parents=True)  # of a killed run, or of someone else
+    (tmp_path / "other.partial" / "meta.json").write_text("{")
+    other = Place("qdrant", str(tmp_path / "other"), "news")
+    write_index(other, [made()], Target(N, WIDTH))
+    assert open_index(other).n == N
+    assert not (tmp_path / "other.partial").exists()
 
 
 def test_an_address_where_nobody_listens_is_named():

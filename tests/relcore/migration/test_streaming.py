@@ -122,8 +122,11 @@ def test_a_database_that_was_begun_is_finished(kind, adapter, source, tmp_path, 
     blocks = -(-N // 7)
     with pytest.raises(Killed):
         adapt(adapter, source, goal, report=killed_after(blocks + 2, seen), block=7)
-    with open_index(goal) as index:
-        assert 0 < index.n < N
+    if kind == "qdrant":  # a folder appears once it is whole
+        assert not goal.path.exists()
+    else:
+        with open_index(goal) as index:
+            assert 0 < index.n < N
     adapt(adapter, source, goal, block=7)
     with open_index(goal) as index:
         assert whole(index).ids == [f"q{row:03}" for row in range(N)]
