@@ -1,32 +1,28 @@
-"""The rows of the Papers page: filter, tables side by side, runs with their bars, and links to the pages
-that explore them.
-"""
+"""The rows of the Papers page: filter, tables side by side, and links to the pages that explore them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from math import isnan
 from pathlib import Path
 
 import streamlit as st
 
-from app import session
-from app.encode import encoders
-from app.jobs import asked_again, engine, follow
+from app import compute, session
+from app.jobs import engine
 from app.page_settings import kept
-from app.papers.openings import PaperOpening, opening_of
-from app.plain_text import plain
+from app.session import fit_to_pair
 from app.studies import panel
-from relcore.base.access import shared
+from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import general, short
 from relcore.papers import tables
 from relcore.papers.ours import SHARE, Number, Ours, spread_of
 from relcore.papers.published import WORDS, Cell, PublishedTable
 from relcore.papers.rows import PaperRow, load_rows
-from relcore.papers.runs import RUNS, expected, paper_job, result_of, run_key, what_is_missing
+from relcore.papers.runs import RUNS, PaperRun, result_of
 from relcore.papers.verdict import DOES_NOT, HOLDS, NO, PARTLY, RULE, YES, ClaimVerdict, Decided, verdict_of
-from relcore.runs.pace import Expected, presently
-from relcore.studies.study import study_of
+from relcore.studies.study import StudySpec, study_of
 
 # The published and the measured numbers as two small HTML tables side by side.
 
@@ -236,9 +232,8 @@ def draw() -> None:
             "No row matches. Choose another paper, or also show rows without numbers.",
             icon=":material/filter_alt_off:",
         )
-    shown_jobs: set[str] = set()
     for row in chosen:
-        _row(row, found, shown_jobs)
+        _row(row, found)
 
 
 def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperRow]:
@@ -287,7 +282,7 @@ def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
             )
 
 
-def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
+def _row(row: PaperRow, found: dict[str, Ours]) -> None:
     with st.container(border=True, key=f"papers-{row.id}"):
         st.html(head(row))
         measured = any(name in found for name in row.run_names())
@@ -297,89 +292,36 @@ def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
             needs = told(row.needs, "Their data and models:") if row.needs else ""
             st.html(published(row) + needs)
         with right:
-            _ours(row, found)
-        _actions(row, found, shown_jobs)
+            st.html(_ours(row, found))
+        _explore(row)
 
 
-def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
-    names = row.run_names()
-    parts = [here(found[name], row.groups(name)) for name in names if name in found]
+def _ours(row: PaperRow, found: dict[str, Ours]) -> str:
+    parts = [here(found[name], row.groups(name)) for name in row.run_names() if name in found]
+    if not parts:
+        return told(row.why_not or "No result with the row's settings.", "Not measured here:")
     if verdict := verdict_of(row, found):
         parts.insert(0, verdict_html(verdict))
-    if parts and row.differs:
+    if row.differs:
         parts.append(told(row.differs, "Differences from the paper:"))
-    waiting = [
-        f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found
-    ]
-    if waiting:
-        parts.append(told(f"{'; '.join(waiting)}.", "Not run yet:"))
-    if not names:
-        parts.append(told(row.why_not, "Not measured here:"))
-    st.html("".join(parts))
-
-
-def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
-    jobs = {job.key: job for job in engine().jobs()}
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        for name in row.run_names():
-            job = jobs.get(run_key(name))
-            if job is None or job.status().state == "done":
-                _button(row, name, name in found)
-        _explore(row)
-    for name in row.run_names():
-        job = jobs.get(run_key(name))
-        if job is None or job.status().state == "done":
-            continue
-        if asked_again(job):
-            job = _start(name)
-        if job.key in shown_jobs:  # another row above has the same run, and its bar
-            st.caption(f"{job.title}: see its progress above.")
-        else:
-            shown_jobs.add(job.key)
-            follow([job])
-
-
-def _button(row: PaperRow, name: str, known: bool) -> None:
-    run, likely = RUNS[name], expected(name, engine().store)
-    missing = what_is_missing(name)
-    mine = not shared() or not known or run_key(name) in session.member().made
-    others = "" if mine else "This app is shared: the result is there already, and others may be reading it."
-    many = f" {run.title}" if len(row.run_names()) > 1 else ""
-    st.button(
-        f"{'Run again' if known else 'Run'}{many} · {_told(likely)}",
-        key=f"papers.run-{row.id}-{name}",
-        icon=":material/play_arrow:",
-        on_click=session.guarded,
-        args=(_start, name),
-        disabled=bool(missing or others),
-        help=missing or others or f"{run.title}.{encoders.learned([likely])}",
-    )
-
-
-def _start(name: str):
-    """Submit the run; it is measured again even if the store has it."""
-    key = run_key(name)
-    engine().store.remove(key)
-    return engine().submit(
-        key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), here=True, name=name
-    )
-
-
-def _told(likely: Expected) -> str:
-    return encoders.in_words(presently(likely))
+    return "".join(parts)
 
 
 def _explore(row: PaperRow) -> None:
-    page = PAGES[row.page]
-    told = _study_title(row.tab) if row.page == "studies" else row.tab
-    opening = opening_of(row, session.workspace(), engine().store)
+    tab = study_of(row.tab).title if row.page == "studies" else row.tab
+    run = _opened(row)
+    numbers = [
+        f"{name.replace('_', ' ')} {general(value)}"
+        for name, value in (run.settings if run else {}).items()
+        if type(value) in (int, float)
+    ]
+    measures = " Its runs measure these numbers again." if run and run.study else ""
     st.button(
-        f"Explore on {page}, {told}" if told else f"Explore on {page}",
+        f"Explore on {PAGES[row.page]}{f', {tab}' if tab else ''}",
         key=f"papers.explore-{row.id}",
         type="tertiary",
         icon=":material/arrow_forward:",
-        disabled=bool(opening.why_not),
-        help=plain(opening.why_not) or _opened(opening),
+        help=f"With the table's settings: {', '.join(numbers)}.{measures}" if numbers else None,
         on_click=session.guarded,
         args=(_open, row),
     )
@@ -388,29 +330,30 @@ def _explore(row: PaperRow) -> None:
         st.switch_page(Path(__file__).parents[2] / "pages" / f"{row.page}.py")
 
 
-def _opened(opening: PaperOpening) -> str | None:
-    """What the page opens with, as a help text."""
-    numbers = [
-        f"{name.replace('_', ' ')} {general(one)}"
-        for name, one in opening.settings.items()
-        if type(one) in (int, float)
-    ]
-    return f"With the table's settings: {', '.join(numbers)}." if numbers else None
+def _opened(row: PaperRow) -> PaperRun | None:
+    """The row's first run whose settings its page can take."""
+    runs = (RUNS[name] for name in row.run_names())
+    return next((run for run in runs if run.words or (run.study and run.study == row.tab)), None)
 
 
 def _open(row: PaperRow) -> None:
     """Make the table's settings those of the page, and go there in the run that follows."""
-    opening = opening_of(row, session.workspace(), engine().store)
-    if opening.change:
-        session.become(f"open {row.name}", opening.change(session.workspace()))
-    if opening.study:
-        panel.open_spec(opening.study)
-    for key, value in opening.state.items():
-        st.session_state[key] = value
+    run = _opened(row)
+    if row.page == "studies":
+        panel.open_spec(StudySpec.of(study_of(row.tab), run.settings if run else None))
+    elif run:
+        session.become(f"open {row.name}", _on_words(run, session.workspace()))
     if row.tab:
         st.session_state[_TABS[row.page]] = row.tab
     st.session_state[_GOING] = row.id
 
 
-def _study_title(kind: str) -> str:
-    return study_of(kind).title
+def _on_words(run: PaperRun, now: Workspace) -> Workspace:
+    """The two bundled word spaces with the run's anchors and k."""
+    n, state, pair = run.settings["n_anchors"], run.settings["random_states"][0], compute.matched(*BUNDLED)
+    spaces = tuple(dict.fromkeys((*now.spaces, *BUNDLED)))
+    changed = replace(
+        now, spaces=spaces, source=BUNDLED[0], target=BUNDLED[1], k=run.settings["k"], convention="paper"
+    )
+    anchors = compute.select_anchors(pair, n, "random", state)
+    return fit_to_pair(changed.with_anchors(anchors, f"random {n} {state}"), pair)

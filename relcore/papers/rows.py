@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.papers.ours import Number
 from relcore.papers.published import FOLDER, PublishedTable
 
@@ -19,7 +19,6 @@ from relcore.papers.published import FOLDER, PublishedTable
 # row.
 
 CHANCE = "chance of "
-_FIELDS = {"says", "run", "more", "than", "times", "plus", "over"}
 
 
 @dataclass(frozen=True)
@@ -54,25 +53,18 @@ class Claim:
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     """Claims from their records; a record with ``over`` is one for each of its values, put where ``{}``
     stands.
-
-    Raises
-    ------
-    SpaceError
-        A field that is not known, or missing.
     """
-    made = []
-    for record in records:
-        if unknown := set(record) - _FIELDS:
-            raise SpaceError(
-                f"claims: expected some of {quote(sorted(_FIELDS))}, got {quote(sorted(unknown))}"
-            )
-        one = {name: value for name, value in record.items() if name != "over"}
-        for value in record.get("over", [""]):
-            try:
-                made.append(Claim(**{name: _filled(part, value) for name, part in one.items()}))
-            except TypeError as error:
-                raise SpaceError(f"claims: a field is missing in {dict(record)!r}") from error
-    return tuple(made)
+    return tuple(
+        Claim(
+            **{
+                name: part.replace("{}", value) if isinstance(part, str) else part
+                for name, part in record.items()
+                if name != "over"
+            }
+        )
+        for record in records
+        for value in record.get("over", [""])
+    )
 
 
 def number_of(side: str, numbers: Sequence[Number]) -> Number:
@@ -95,10 +87,6 @@ def number_of(side: str, numbers: Sequence[Number]) -> Number:
 
 def _fits(label: str, pattern: str) -> bool:
     return label == pattern or fnmatchcase(label, pattern.replace("[", "[[]"))
-
-
-def _filled(part: Any, value: str) -> Any:
-    return part.replace("{}", value) if isinstance(part, str) else part
 
 
 PAPERS = ("relative", "inverse", "bootstrapping")
@@ -192,26 +180,24 @@ def find_row(identifier: str) -> PaperRow:
         There is none.
     """
     rows = {row.id: row for row in load_rows()}
-    if identifier not in rows:
-        raise SpaceError(f"row: expected one of {quote(rows)}, got {identifier!r}")
+    need_one_of("row", identifier, rows)
     return rows[identifier]
 
 
 def _rows_of(name: str) -> list[PaperRow]:
-    path = FOLDER / f"{name}.json"
-    if not path.is_file():
-        raise SpaceError(f"expected {path}, which is part of the project, got no such file; restore it")
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     rows = record.pop("rows")
     paper = Paper(**record)
-    made = []
-    for row in rows:
-        table = row.pop("published", None)
-        published = PublishedTable.from_json(table) if table else None
-        claims = claims_of(row.pop("claims", ()))
-        made.append(
-            PaperRow(
-                paper, published=published, claims=claims, **{"note": "", **row, "runs": tuple(row["runs"])}
-            )
+    return [
+        PaperRow(
+            **{
+                "note": "",
+                **row,
+                "paper": paper,
+                "runs": tuple(row["runs"]),
+                "published": PublishedTable.from_json(row["published"]) if row.get("published") else None,
+                "claims": claims_of(row.get("claims", ())),
+            }
         )
-    return made
+        for row in rows
+    ]

@@ -1,56 +1,56 @@
-"""Runs: measure what stands beside the papers' numbers, at once or as a job, and keep it in the store."""
+"""The runs that stand beside the papers' numbers: their settings, and how studies measure some of them again.
+
+A run that names a study is that study with the run's settings as options: whoever has its runs in the store
+sees their numbers. The other runs were measured by an earlier Relscope, whose version and commit stand
+beside their numbers.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.papers.ours import Number, Ours, shipped
+from relcore.papers.ours import SHARE, Number, Ours, grouped, rounded, shipped
 from relcore.papers.published import FOLDER
-from relcore.runs import pace
-from relcore.runs.digest import digest_of
-from relcore.runs.progress import Context, Report, silent
+from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-
-# The runs that measure our numbers for the papers, by name, as listed in relcore/data/papers/runs.json.
+from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.study import StudySpec, study_of
 
 
 @dataclass(frozen=True)
 class PaperRun:
-    """One run.
+    """One run, as listed in relcore/data/papers/runs.json.
 
     Attributes
     ----------
     title, data : str
         What it does, and on which data.
-    function : "module:name"
-        Under relcore.papers; called with settings, store, report, gives `Measured`.
     settings : dict
-        JSON values: every size, so that a run on a laptop takes minutes.
-    minutes : float
-        Roughly, on one core that does nothing else.
-    local : str
-        What it needs in the data folder; "" where all is bundled.
+        JSON values; of a study, its options.
+    study : str
+        The study that measures it; "" for what an earlier Relscope measured.
+    words : bool
+        Whether it is of the two bundled word spaces, so that a page can open on them with its settings.
     version : int
-        Raise it when the same settings would give other numbers.
+        Raised where the same settings gave other numbers before.
     """
 
     title: str
     data: str
-    function: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    minutes: float = 1.0
-    local: str = ""
+    study: str = ""
+    words: bool = False
     version: int = 1
 
 
@@ -59,10 +59,159 @@ RUNS = records.from_json(
 )
 
 
+def study_runs(name: str) -> StudyRuns | None:
+    """The study's runs that measure this one; None where an earlier Relscope measured it."""
+    run = RUNS[name]
+    if not run.study:
+        return None
+    study = study_of(run.study)
+    return StudyRuns(study, StudySpec.of(study, run.settings))
+
+
+def result_of(name: str, store: Store) -> Ours | None:
+    """The numbers of a run: of the study's runs if this store computed all of them, else the project's."""
+    runs = study_runs(name)
+    if runs and not runs.missing(store, own=True):
+        return _ours(name, runs, store, "")
+    known = shipped().get(name)
+    return known if known and is_current(known) else None
+
+
+def measure(name: str, store: Store, report: Report = silent) -> Ours:
+    """Do what the store lacks of the study's runs; the numbers of all.
+
+    Raises
+    ------
+    SpaceError
+        No such run, or none that a study measures.
+    """
+    need_one_of("run", name, RUNS)
+    runs = study_runs(name)
+    if runs is None:
+        raise SpaceError(
+            f"{name}: expected a run of a study, got one that Relscope 0.1.0 measured; use that version, at"
+            f" commit {shipped()[name].commit}"
+        )
+    commit = commit_of()  # before it runs: the code is loaded now
+    for done, settings in enumerate(runs.settings):
+        report(done, len(runs), f"run {done + 1} of {len(runs)}")
+        finished_run(runs.study, settings, store, silent)
+    return _ours(name, runs, store, commit)
+
+
+def is_current(ours: Ours) -> bool:
+    """Whether the run still has the settings and the version with which this was measured."""
+    run = RUNS.get(ours.run)
+    return run is not None and (ours.settings, ours.run_version) == (dict(run.settings), run.version)
+
+
+def _ours(name: str, runs: StudyRuns, store: Store, commit: str) -> Ours:
+    run, table = RUNS[name], runs.table(store)
+    seconds, today = round(float(table.seconds.sum()), 1), date.today().isoformat()
+    numbers = NUMBERS[run.study](runs, table)
+    return Ours(name, run.data, dict(run.settings), today, __version__, seconds, numbers, commit, run.version)
+
+
+# From a study's table of runs to the numbers of a paper's row.
+
+
+def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+    """Weighted F1 and accuracy by representation, the mean over the encoders and each."""
+    forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
+    columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
+    return grouped(
+        [
+            {
+                "label": f"{forms[run['features']]}, {_encoder(column) or 'mean of 4 encoders'}",
+                "metric": "accuracy" if column == "accuracy" else "weighted F1",
+                "value": run[column],
+                "n": run["test rows"],
+                "baseline": run["chance"],
+            }
+            for run in table.to_dict("records")
+            for column in columns
+        ],
+        baseline_is="chance (accuracy)",
+    )
+
+
+def _encoder(column: str) -> str:
+    return column.partition(" of ")[2].partition(" · ")[0]
+
+
+def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+    """Correlations of similarity with accuracy, over models and over epochs, with 95 % intervals."""
+    numbers = []
+    for line in runs.study.findings(runs.spec.settings, table).to_dict("records"):
+        metric = "Spearman" if "Spearman" in line["what"] else "Pearson"
+        ends = {end: rounded(line[end]) for end in ("low", "high") if not pd.isna(line[end])}
+        facts = {"unit": "−1 … 1", "n": int(line["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
+        label = line["what"].replace(f"{metric} ", "")
+        numbers.append(Number(label, metric, rounded(line["value"]), **facts, **ends))
+    return tuple(numbers)
+
+
+def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Number, ...]]:
+    """Accuracies by number of anchors."""
+
+    def numbers(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+        return grouped(
+            [
+                {
+                    "label": f"{run['n_anchors']} anchors",
+                    "metric": f"{measure}: accuracy",
+                    "value": run[measure],
+                    "n": run["test rows"],
+                    "baseline": run["chance"],
+                }
+                for run in table.sort_values("n_anchors").to_dict("records")
+                for measure in measures
+            ]
+        )
+
+    return numbers
+
+
+def _quantisation(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+    """Mean cosine distance of paired rows (the paper's score), Euclidean ones beside it, and MRR, by form."""
+    from relcore.studies.quantisation import FORMS
+
+    units = {
+        "cosine distance": ("cosine distance (the paper's)", "0 … 2"),
+        "distance": ("Euclidean distance", "length"),
+        "unit distance": ("Euclidean distance of unit rows", "0 … 2"),
+        "mrr": ("MRR", SHARE),
+    }
+    return grouped(
+        [
+            {
+                "label": FORMS[run["form"]],
+                "metric": name,
+                "unit": unit,
+                "value": run[column],
+                "n": run["rows"],
+            }
+            | ({"k": run["k"], "baseline": run["mrr chance"]} if column == "mrr" else {})
+            for run in sorted(table.to_dict("records"), key=lambda run: list(FORMS).index(run["form"]))
+            for column, (name, unit) in units.items()
+        ]
+    )
+
+
+NUMBERS = {
+    "training": _training,
+    "similarity-performance": _similarity,
+    "anchor-count": _by_count(
+        "relative, same space", "relative, stitched", "whitened, same space", "whitened, stitched"
+    ),
+    "trained-count": _by_count("relative, same space", "relative, stitched", "absolute"),
+    "quasi-isometry": _quantisation,
+}
+
+
 # The commit of the project's own checkout: what code a number was measured with.
 
 _PROJECT = Path(__file__).parents[2]
-_MEASURES = "relcore"
 
 
 def commit_of(project: Path = _PROJECT) -> str:
@@ -75,95 +224,14 @@ def commit_of(project: Path = _PROJECT) -> str:
         not top or Path(top).resolve() != project.resolve()
     ):  # installed into a folder of someone else's checkout
         return ""
-    changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", _MEASURES)
+    changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", "relcore")
     return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
-def _git(folder: Path, *asked: str) -> str:
+def _git(folder: Path, *words: str) -> str:
     try:
         return subprocess.run(
-            ["git", *asked], cwd=folder, capture_output=True, text=True, check=True
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=True
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-
-
-Settings = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The result of a run's function: numbers, and the seconds of parts that were in the store already."""
-
-    numbers: tuple[Number, ...]
-    earlier_seconds: float = 0.0
-
-
-def run_key(name: str) -> str:
-    """The store's key of what a run finds: other settings, or a raised version, give another."""
-    run = RUNS[name]
-    return digest_of("papers run", name, run.version, dict(run.settings))
-
-
-def measure(name: str, store: Store, report: Report | None = None) -> Ours:
-    """Do the run now.
-
-    Raises
-    ------
-    SpaceError
-        No such run, or data that it needs are not in the data folder.
-    """
-    need_one_of("run", name, RUNS)
-    run = RUNS[name]
-    if missing := what_is_missing(name):
-        raise SpaceError(missing)
-    commit = commit_of()  # before it runs: the code is loaded now
-    module, _, function = run.function.partition(":")
-    began = time.perf_counter()
-    found = getattr(import_module(f"relcore.papers.{module}"), function)(
-        run.settings, store, report or silent
-    )
-    seconds = round(time.perf_counter() - began + found.earlier_seconds, 1)
-    today = date.today().isoformat()
-    return Ours(
-        name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version
-    )
-
-
-def expected(name: str, store: Store) -> pace.Expected:
-    """The expected time of a run: that of the project's numbers, at the pace of its last runs here."""
-    known = shipped().get(name)
-    return pace.expect(store, f"papers/{name}", known.seconds if known else 60 * RUNS[name].minutes)
-
-
-def paper_job(context: Context, *, name: str) -> None:
-    """`measure` as a job of the Engine, under `run_key`."""
-    context.report(0, 1, "starting")
-    context.put({}, {"ours": records.to_json(measure(name, context.store, context.report))})
-
-
-def result_of(name: str, store: Store) -> Ours | None:
-    """The numbers of a run: the store's own, else the project's if settings and version are unchanged."""
-    if found := store.summary(run_key(name)):
-        return records.from_json(Ours, found.metadata["ours"])
-    known = shipped().get(name)
-    return known if known and is_current(known) else None
-
-
-def is_current(found: Ours) -> bool:
-    """Whether the run still has the settings and the version with which this was measured."""
-    run = RUNS.get(found.run)
-    return run is not None and (found.settings, found.run_version) == (dict(run.settings), run.version)
-
-
-def what_is_missing(name: str) -> str:
-    """A sentence on the missing data of this run; "" if it can start."""
-    from relcore.papers.local import folder_of
-
-    needed = RUNS[name].local
-    if not needed or folder_of(needed):
-        return ""
-    return (
-        f"{RUNS[name].title}: expected {needed} in the data folder, which RELSCOPE_DATA names, got none; put"
-        " it there, or set RELSCOPE_DATA to a folder that has it"
-    )

@@ -1,17 +1,13 @@
-"""The Papers page: forty rows, published beside ours, a run from its button to its numbers, and ways to
-other pages.
-"""
+"""The Papers page: forty rows, published beside ours, and ways to other pages."""
 
 from dataclasses import replace
 
 import pytest
 
 from app.jobs import whole_engine
-from relcore.base import records
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
-from relcore.papers.runs import RUNS, run_key
-from relcore.runs import pace
+from relcore.papers.runs import RUNS
 
 FOUND = Ours(
     "words",
@@ -54,7 +50,6 @@ def test_all_rows_stand_there_with_both_tables(page):
     ):
         assert fact in page.html
     assert "Figure, no numbers printed." in page.html
-    assert "Not run yet:" in page.html
 
 
 def test_filters_keep_one_paper_and_what_has_numbers(page):
@@ -67,14 +62,6 @@ def test_filters_keep_one_paper_and_what_has_numbers(page):
     assert rows_of(page) == 1
 
 
-def test_a_run_of_this_store_replaces_what_ships(page):
-    mine = records.to_json(FOUND) | {"date": "2026-03-04"}
-    whole_engine().store.put(run_key("words"), {}, {"ours": mine})
-    page.run()
-    assert "2026-03-04" in page.html
-    assert "2026-01-02" not in page.html
-
-
 @pytest.mark.parametrize(
     ("relative", "absolute", "word", "told"),
     [
@@ -82,7 +69,9 @@ def test_a_run_of_this_store_replaces_what_ships(page):
         (0.0, 0.95, "Pattern does not hold", "✗ <b>Fails:</b>"),
     ],
 )
-def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, absolute, word, told):
+def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(
+    page, monkeypatch, relative, absolute, word, told
+):
     numbers = tuple(
         Number(f"{form}, {rows}, {way}", metric, value, n=2000)
         for form, value in (("relative", relative), ("absolute", absolute))
@@ -90,48 +79,20 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
         for way in ("Word2Vec → FastText", "FastText → Word2Vec")
         for metric in ("Jaccard", "MRR")
     )
-    whole_engine().store.put(run_key("words"), {}, {"ours": records.to_json(replace(FOUND, numbers=numbers))})
+    monkeypatch.setattr(runs, "shipped", lambda: {"words": replace(FOUND, numbers=numbers)})
     page.run()
     assert f"<b>{word}</b> · " in page.html
     assert told in page.html
     assert "beyond its standard error at 95 %" in page.html
 
 
-def test_run_submits_and_its_numbers_join(page, monkeypatch):
-    submitted = []
-    monkeypatch.setattr(
-        type(whole_engine()), "submit", lambda self, key, function, **given: submitted.append((key, given))
-    )
-    page.click("papers.run-relative-table-3-autoencoders")
-    ((key, given),) = submitted
-    assert key == run_key("autoencoders")
-    assert (given["title"], given["name"]) == (RUNS["autoencoders"].title, "autoencoders")
-    assert given["expected"].kind == "papers/autoencoders", "what it takes is noted for the next estimate"
+def test_explore_opens_the_words_with_the_numbers_of_their_table(page):
+    page.click("papers.explore-relative-table-1")
+    opened = page.session_state["relscope.history"].present
+    assert (len(opened.anchors), opened.anchors_from, opened.k) == (300, "random 300 0", 10)
 
 
-def test_the_button_tells_what_the_last_runs_here_took(page):
-    def label():
-        (button,) = [one for one in page.button if one.key == "papers.run-relative-table-1-words"]
-        return button.label, button.help
-
-    assert label() == ("Run again · about 12 s", "Neighbours of words.")
-    pace.note(whole_engine().store, "papers/words", 12.0, 168.0)
-    page.run()
-    assert label() == (
-        "Run again · about 3 min",
-        "Neighbours of words. The estimate comes from the last jobs here.",
-    )
-
-
-def test_runs_that_lack_data_say_which(page):
-    (button,) = [one for one in page.button if one.key == "papers.run-relative-table-5-stitch-trec"]
-    assert button.disabled
-    assert "expected trec in the data folder" in button.help
-
-
-def test_explore_opens_the_tab_and_the_study(page):
-    page.click("papers.explore-inverse-figure-3")
-    assert page.session_state["invert.tab"] == "δ × ω"
-    page.open("papers").click("papers.explore-relative-figure-6")
+def test_explore_opens_the_study_with_the_tables_settings(page):
+    page.click("papers.explore-relative-figure-6")
     assert page.session_state["studies.kind"] == "anchor-count"
     assert page.session_state["studies.anchor-count.n_states"] == 3  # as in the table, 5 by default

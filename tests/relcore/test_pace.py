@@ -8,9 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from relcore.papers import runs as paper_runs
-from relcore.papers.ours import Number
-from relcore.papers.runs import RUNS, Measured
 from relcore.runs import pace
 from relcore.runs.digest import digest_of
 from relcore.runs.pace import expect, note
@@ -35,8 +32,7 @@ def clock(monkeypatch):
         made.now += made.step
         return made.now
 
-    for module in (study_runs, paper_runs):
-        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=look, time=lambda: 0.0))
+    monkeypatch.setattr(study_runs, "time", SimpleNamespace(perf_counter=look, time=lambda: 0.0))
     return made
 
 
@@ -138,36 +134,6 @@ def no_pause(monkeypatch):
 
 def study_runs_result(settings):
     return import_module("relcore.studies.study").RunResult({"y": 2 * settings["x"]})
-
-
-def test_a_paper_run_is_told_by_what_ships_and_then_by_what_it_took(store, monkeypatch):
-    shipped = SimpleNamespace(seconds=2400.0)
-    monkeypatch.setattr(paper_runs, "shipped", lambda: {"words": shipped})
-    found = paper_runs.expected("words", store)
-    assert (found.seconds, found.learned) == (2400.0, False)
-    assert paper_runs.expected("codes", store).seconds == 60 * RUNS["codes"].minutes
-    note(store, found.kind, found.seconds, 600.0)
-    assert paper_runs.expected("words", store).likely == pytest.approx(600.0)
-
-
-def test_the_command_line_learns_from_its_runs(tmp_path, monkeypatch, capsys):
-    main = import_module("relcore.papers.__main__")
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(
-        import_module("relcore.papers.measured"),
-        "neighbours",
-        lambda *given: Measured((Number("a", "b", 1.0),)),
-    )
-    looks = iter([0.0, 1200.0])
-    monkeypatch.setattr(
-        main, "time", SimpleNamespace(perf_counter=lambda: next(looks), monotonic=lambda: 0.0)
-    )
-    assert main.main(["words", "--out", str(tmp_path / "ours")]) == 0
-    assert paper_runs.expected("words", Store(tmp_path / "store")).likely == pytest.approx(1200.0, rel=1e-3)
-    assert "as the last runs here took" not in capsys.readouterr().out
-    looks = iter([0.0, 1200.0])
-    assert main.main(["words", "--again", "--out", str(tmp_path / "ours")]) == 0
-    assert "about 20.0 min, as the last runs here took" in capsys.readouterr().out
 
 
 def put(context):

@@ -4,8 +4,9 @@ import json
 import re
 import subprocess
 from dataclasses import replace
-from importlib import import_module
+from math import sqrt
 
+import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
@@ -13,31 +14,10 @@ from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
 from relcore.papers.ours import Number, Ours, averaged, grouped, read_ours, write_ours
 from relcore.papers.rows import load_rows
-from relcore.papers.runs import RUNS, Measured, commit_of, is_current, measure, paper_job, result_of, run_key
+from relcore.papers.runs import RUNS, commit_of, is_current, measure, result_of, study_runs
 from relcore.papers.tables import as_csv, as_json, as_latex, long_table
-from relcore.runs.progress import Context
 from relcore.runs.store import Store
-
-
-@pytest.fixture
-def resized(monkeypatch):
-    """``resized("languages", n_anchors=20)``: the run with other sizes."""
-
-    def resize(name, **settings):
-        run = RUNS[name]
-        monkeypatch.setitem(RUNS, name, replace(run, settings={**run.settings, **settings}))
-
-    return resize
-
-
-def by_label(found):
-    return {(number.label, number.metric): number for number in found.numbers}
-
-
-def test_every_run_has_its_function():
-    for name, run in RUNS.items():
-        module, _, function = run.function.partition(":")
-        assert callable(getattr(import_module(f"relcore.papers.{module}"), function)), name
+from relcore.studies.study import RunResult
 
 
 def test_every_group_of_a_row_is_in_the_shipped_numbers():
@@ -68,115 +48,79 @@ def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
             assert number.value == number.value
 
 
-def test_translations_are_found_through_anchors_and_not_without(tmp_path, resized):
-    resized("languages", n_components=48, random_states=[0])
-    found = by_label(measure("languages", Store(tmp_path)))
-    absolute, relative = (found["mean of the 12 pairs", f"{way}: MRR"] for way in ("absolute", "relative"))
-    assert relative.value > 5 * relative.baseline
-    assert absolute.value < 3 * absolute.baseline
-    assert (relative.n, relative.k) == (138, 10)
-
-
-def test_codes_of_runs_are_told_by_their_distribution(tmp_path, resized):
-    resized("codes", n_states=3, epochs=1, widths=[2, 8], n_train=200)
-    found = by_label(measure("codes", Store(tmp_path)))
-    told = [
-        found["2 numbers", f"disparity after the best turn: {name}"]
-        for name in ("smallest", "median", "largest")
-    ]
-    assert 0 <= told[0].value <= told[1].value <= told[2].value <= 1
-    assert told[1].low <= told[1].value <= told[1].high
-    # Permuted rows: 1 − 2 / 359 on average, and not below 1 − 16 / 359, as in the test of `disparities`.
-    assert told[1].baseline > 1 - 16 / 359
-    assert ("all 8 numbers", "disparity after the best turn: median") in found
-
-
-def test_bootstrapped_words_are_told_both_ways_on_held_out_rows_and_as_published(tmp_path, resized):
-    resized("bootstrap-words", rows=400, n_anchors=60, n_seeds=40, random_states=[0], steps=2)
-    found = measure("bootstrap-words", Store(tmp_path))
-    into = by_label(replace(found, numbers=found.of_groups(["to FastText"])))
-    there = "Word2Vec → FastText, held-out rows"
-    assert into[f"GT, {there}", "Jaccard"].value > into[f"Seed, {there}", "Jaccard"].value - 0.1
-    forms = ("GT", "Seed", "AO (as published)", "AO (as published), continuous", "self-learning (ours)")
-    names = {
-        f"{form}, {way}" for form in forms for way in (there, "FastText → Word2Vec, all rows, as published")
-    }
-    assert {label for label, _ in into} >= {"AO (as published)", "self-learning (ours)", *names}
-
-
 @pytest.fixture
 def made_up(monkeypatch):
-    """The run "words" gives one number at once."""
-    number = Number("relative", "MRR", 0.5, 0.1, n=7, k=10, repeats=3, baseline=0.01)
-    module = import_module("relcore.papers.measured")
-    monkeypatch.setattr(module, "neighbours", lambda *given: Measured((number,), 40.0))
-    monkeypatch.setattr(ours, "SHIPPED", ours.SHIPPED.with_name("absent"))
-    monkeypatch.setattr(runs, "shipped", dict)
-    return number
+    return Number("relative", "MRR", 0.5, 0.1, n=7, k=10, repeats=3, baseline=0.01)
 
 
-def test_a_job_keeps_its_result_in_the_store(tmp_path, made_up):
+STUDIED = [name for name, run in RUNS.items() if run.study]
+
+
+@pytest.mark.parametrize("name", STUDIED)
+def test_a_run_of_a_study_has_its_settings_as_options(name):
+    runs_of = study_runs(name)
+    assert {option: runs_of.spec.settings[option] for option in RUNS[name].settings} == RUNS[name].settings
+
+
+# Runs that come with Relscope give the project's numbers to the last digit, except quantised ones, whose
+# clusters differ between processors: their means are within twice the standard error of a difference.
+@pytest.mark.parametrize("name", ["anchor-count", "training-digits", "quantisation", "trained-count"])
+def test_a_studys_runs_give_the_numbers_that_ship(name):
+    runs_of, store = study_runs(name), Store(finished=True)
+    if runs_of.missing(store):
+        pytest.skip("its runs do not come with Relscope")
+    numbers = runs.NUMBERS[RUNS[name].study](runs_of, runs_of.table(store))
+    for number, shipped in zip(numbers, ours.shipped()[name].numbers, strict=True):
+        quantised = number.label.startswith("quantised")
+        reach = 2 * sqrt(2 / shipped.repeats) * shipped.deviation if quantised else 1e-9
+        assert number.value == pytest.approx(shipped.value, abs=reach)
+        fixed = {"value": 0.0, "deviation": 0.0}
+        assert replace(number, **fixed) == replace(shipped, **fixed)
+
+
+def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    assert result_of("words", store) is None
-    paper_job(Context(run_key("words"), store), name="words")
-    found = result_of("words", store)
-    assert found.numbers == (made_up,)
-    assert found.seconds >= 40
-    assert found.settings == RUNS["words"].settings
+    assert result_of("quantisation", store) == ours.shipped()["quantisation"]
+    values = {"cosine distance": 0.5, "distance": 1.0, "unit distance": 1.0, "mrr": 0.25, "mrr chance": 0.1}
+    study = type(study_runs("quantisation").study)
+    facts = {"rows": 9, "k": 10}
+    monkeypatch.setattr(study, "measure", lambda self, settings, *given: RunResult(values | facts))
+    measured = measure("quantisation", store)
+    again = result_of("quantisation", store)
+    assert again.numbers == measured.numbers
+    assert {number.value for number in again.numbers if number.metric == "MRR"} == {0.25}
+    assert again.settings == RUNS["quantisation"].settings
 
 
-def test_other_settings_are_another_result(made_up, resized):
-    before = run_key("words")
-    resized("words", n_anchors=7)
-    assert run_key("words") != before
+def test_what_no_study_measures_names_the_version_and_the_commit(tmp_path):
+    with pytest.raises(SpaceError, match=r"words: expected a run of a study.* 0\.1\.0 .*commit [0-9a-f]{7}"):
+        measure("words", Store(tmp_path))
 
 
-def test_shipped_numbers_of_other_settings_do_not_count(tmp_path, made_up, monkeypatch, resized):
-    found = Ours(
-        "words",
-        "data",
-        dict(RUNS["words"].settings),
-        "2026-01-01",
-        "0",
-        1.0,
-        (made_up,),
-        run_version=RUNS["words"].version,
-    )
-    monkeypatch.setattr(runs, "shipped", lambda: {"words": found})
-    assert result_of("words", Store(tmp_path)) == found
-    with monkeypatch.context() as later:
-        later.setitem(RUNS, "words", replace(RUNS["words"], version=RUNS["words"].version + 1))
-        assert (
-            result_of("words", Store(tmp_path)) is None
-        )  # the same settings, but the code gives other numbers
-    assert result_of("words", Store(tmp_path)) == found
-    resized("words", n_anchors=7)
-    assert result_of("words", Store(tmp_path)) is None
+def test_shipped_numbers_of_other_settings_or_of_another_version_do_not_count(monkeypatch, tmp_path):
+    run, shipped = RUNS["words"], ours.shipped()["words"]
+    assert result_of("words", Store(tmp_path)) == shipped
+    for other in (replace(run, version=run.version + 1), replace(run, settings={**run.settings, "k": 7})):
+        monkeypatch.setitem(RUNS, "words", other)
+        assert result_of("words", Store(tmp_path)) is None
 
 
 def test_the_command_line_writes_skips_and_repeats(tmp_path, monkeypatch, capsys, made_up):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(runs, "finished_run", lambda *given: None)
+    monkeypatch.setattr(runs.StudyRuns, "table", lambda *given: pd.DataFrame({"seconds": [1.0]}))
+    monkeypatch.setitem(runs.NUMBERS, "quasi-isometry", lambda *given: (made_up,))
     out = tmp_path / "ours"
-    assert main(["relative-table-1", "--out", str(out)]) == 0
-    assert read_ours(out)["words"].numbers == (made_up,)
-    assert main(["words", "--out", str(out)]) == 0
+    assert main(["relative-figure-7", "--out", str(out)]) == 0
+    assert read_ours(out)["quantisation"].numbers == (made_up,)
+    assert main(["quantisation", "--out", str(out)]) == 0
     assert "already" in capsys.readouterr().out
-    assert main(["words", "--again", "--out", str(out)]) == 0
+    assert main(["quantisation", "--again", "--out", str(out)]) == 0
     assert "1 numbers" in capsys.readouterr().out
     assert main(["--out", str(out)]) == 0
-    assert "words (measured" in capsys.readouterr().out
+    assert "quantisation (measured" in capsys.readouterr().out
     assert main(["relative-table-77", "--out", str(out)]) == 2
     assert "row: expected one of" in capsys.readouterr().err
-
-
-def test_data_that_are_not_here_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    with pytest.raises(
-        SpaceError, match="expected trec in the data folder, which RELSCOPE_DATA names, got none"
-    ):
-        measure("stitch-trec", Store(tmp_path / "store"))
-    (tmp_path / "trec").mkdir()
-    assert runs.what_is_missing("stitch-trec") == ""
 
 
 def test_a_file_of_numbers_comes_back_whole_and_a_wrong_one_is_refused(tmp_path, made_up):
