@@ -31,7 +31,7 @@ COMMANDS = {
     "invert": "translate one space into another through anchors, and measure the error",
     "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",
     "study": "run or resume a study; without a name, list all studies",
-    "migrate": "decide about a new embedding model: keep, bridge, ask twice or re-embed",
+    "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
 }
 INTERRUPTED = 130

@@ -25,7 +25,6 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.migrate import migration
-from relcore.migrate.partial import PartialReembedding
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.papers.runs import commit_of
 from relcore.runs.finished import FOLDER, finished
@@ -76,7 +75,7 @@ def migration_keys(store: Store) -> list[str]:
     ]
     result = migration.TASK.read(store.get(keys[1]))
     settings = {"migration": migration.TASK, "adapter": result.adapter, "truth": result.truth}
-    return keys + [finish(task(**settings), spaces, store) for task in (ThresholdChange, PartialReembedding)]
+    return [*keys, finish(ThresholdChange(**settings), spaces, store)]
 
 
 def paired_words() -> tuple[LatentSpace, LatentSpace]:

@@ -327,7 +327,6 @@ FIGURES = {
     "cross-domain": Named("", "relcore.invert.translation:CrossDomain"),
     "migration": Named("", "relcore.migrate.figures:MigrationChart"),
     "migration-threshold": Named("", "relcore.migrate.figures:ThresholdScores"),
-    "migration-partial": Named("", "relcore.migrate.figures:PartialCurves"),
     "bootstrap": Named("", "relcore.bootstrap.figures:BootstrapRounds"),
     "bootstrap-scores": Named("", "relcore.bootstrap.figures:BootstrapScores"),
 }

@@ -1,4 +1,4 @@
-"""migrate: keep the old embedding model, bridge, ask twice, or re-embed; measured on pairs, and on judged
+"""migrate: keep the old embedding model, bridge, query both models, or re-embed; measured on pairs, and on judged
 queries if given.
 """
 
@@ -63,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-k", type=whole, default=10, metavar="N", help="number of rows that each search finds"
     )
-    parser.add_argument("--fusion", default="z", help="how asking twice adds two searches: z, reciprocal")
+    parser.add_argument(
+        "--fusion", default="z", help="how the scores of both models are added: z, reciprocal"
+    )
     parser.add_argument(
         "--no-curve", dest="curve", action="store_false", help="do not measure smaller numbers of pairs"
     )
@@ -71,11 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draws", type=whole, default=3, metavar="N", help="draws of the pairs per point of the curve"
     )
     parser.add_argument(
-        "--take-away",
+        "--export",
         type=Path,
         metavar="FOLDER",
         help="write the adapter for use without Relscope: safetensors, NumPy, ONNX",
     )
+    parser.add_argument("--take-away", dest="export", type=Path, help=argparse.SUPPRESS)  # of version 0.1.0
     add_random_state(parser, "the pairs, the folds and the held-out rows")
     add_recipe(parser)
     add_sample(
@@ -88,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.epilog = (
         "example:\n"
-        "  relscope migrate old.npy new.npy --take-away adapter\n"
+        "  relscope migrate old.npy new.npy --export adapter\n"
         "  relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
     )
 
@@ -184,7 +187,7 @@ def _show(
     """Print the result; `pairs` gives the fitted rows of the models, the new and the old one."""
     from relcore.commands.output import show
 
-    written = take_away(options.take_away, result, pairs(), models) if options.take_away else ()
+    written = export(options.export, result, pairs(), models) if options.export else ()
     facts = {
         "verdict": {
             "option": result.verdict.option,
@@ -243,24 +246,14 @@ def task_of(options: argparse.Namespace) -> Migration:
     )
 
 
-def take_away(
+def export(
     folder: Path, result: MigrationResult, rows: tuple[np.ndarray, np.ndarray], models: tuple[Model, Model]
 ) -> tuple[Path, ...]:
-    """Fit the adapter of the result again, on rows of the new and the old model, and write it with its
-    card.
-    """
-    from relcore.migrate.adapter_file import CardScore, card_of, write
-    from relcore.migrate.migration import TITLES
+    """Write the adapter of the result, fitted again on rows of the new and the old model, with its card."""
+    from relcore.migrate.adapter_file import export_result
     from relcore.papers.runs import commit_of
 
-    scores = [
-        CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
-        for one in result.options
-    ]
-    adapter = result.fitted(*rows)
-    names = {"new_model": models[0].name, "old_model": models[1].name}
-    card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit_of(), **names)
-    return write(adapter, card, folder)
+    return export_result(result, rows, (models[0].name, models[1].name), folder, commit_of())
 
 
 def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:

@@ -31,7 +31,7 @@ from relcore.scores.search import nearest
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import drawn_rows, row_keys, smallest_keys
 
-# Asking twice: the scores of an old query and of a bridged new one, added; or their ranks.
+# Query both models: the scores of an old query and of a bridged new one, added; or their ranks.
 #
 # Scores of two models have different means and spreads, so they are standardised for each query, over the
 # whole corpus: a z-score over the first results only would depend on how many there are, and would have none
@@ -679,7 +679,7 @@ class CurvePlan:
     Attributes
     ----------
     adapters : tuple of names
-        Each as a bridge; the first one also for asking twice.
+        Each as a bridge; the first one also for querying both models.
     """
 
     adapters: tuple[str, ...]

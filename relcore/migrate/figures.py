@@ -1,6 +1,4 @@
-"""Figures of a migration from their recipes: the options beside curves, scores and thresholds, partial
-re-embedding.
-"""
+"""Figures of a migration from their recipes: the options beside curves, and scores with a threshold."""
 
 from __future__ import annotations
 
@@ -15,14 +13,13 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.lines import ChartOption, Line, Lines, Options
 from relcore.figures.export import Exportable, lines_exportable, options_exportable
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
-from relcore.migrate.partial import ORDERS, PartialOutcome, PartialReembedding
 from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, ThresholdOutcome, printed
 from relcore.tasks.recipe import Recipe, load_all
 
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(Recipe):
-    """Keep, bridge, ask twice and re-embed; the spaces are those of the task."""
+    """Keep, bridge, query both models and re-embed; the spaces are those of the task."""
 
     figure: ClassVar[str] = "migration"
 
@@ -67,36 +64,6 @@ class ThresholdScores(Recipe):
         return lines_exportable(
             chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartialCurves(Recipe):
-    """Quality by the share of rows embedded again, one line per order, with the stop sign."""
-
-    figure: ClassVar[str] = "migration-partial"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    task: PartialReembedding
-
-    def draw(self, result: PartialOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        lines = tuple(
-            Line(ORDERS[curve.order], 100 * curve.shares, curve.quality, curve.low, curve.high)
-            for curve in outcome.curves
-        )
-        stop = outcome.curve("residual").stop(outcome.gain)
-        chart = Lines(
-            lines,
-            "rows embedded again, %",
-            f"nDCG@{outcome.k}",
-            marks=(("stop", 100 * stop),) if stop is not None else (),
-            note=(
-                f"{outcome.n_queries:,} held-out queries on {outcome.n_rows:,} rows; {outcome.n_pairs:,}"
-                " pairs"
-            ),
-        )
-        return lines_exportable(chart, self.to_json(), "relscope-migration-partial")
 
 
 def chart_of(result: MigrationResult) -> Options:

@@ -1,4 +1,4 @@
-"""Migration: keep, bridge, ask twice or re-embed, as a task."""
+"""Migration: keep, bridge, query both models or re-embed, as a task."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ from relcore.scores.groups import lowest_groups
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.task import Task
 
-# Verdict: keep, bridge, ask twice or re-embed, by intervals, and one sentence that says why.
+# Verdict: keep, bridge, query both models or re-embed, by intervals, and one sentence that says why.
 
-TITLES = {"keep": "keep", "bridge": "bridge", "twice": "ask twice", "re-embed": "re-embed"}
+TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 # what a dearer option must gain at least where one model's neighbours are the truth: that truth favours it
 WORTH = 0.02
 
@@ -100,8 +100,7 @@ def verdict_of(
     """`decide`, with its sentence; `on` says on what the scores rest, `truth` what was searched for."""
     option, is_clear = decide(scores, bootstrap, worth)
     means = {name: short(float(one.mean())) for name, one in scores.items()}
-    first = _KEPT if option == "keep" else _MOVED[option]
-    parts = [f"{first}: {truth}, nDCG@{k} is {means['keep']} with the old model"]
+    parts = [f"{MOVES[option]}: {truth}, nDCG@{k} is {means['keep']} with the old model"]
     for name in ("bridge", "twice", "re-embed"):
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
@@ -111,10 +110,10 @@ def verdict_of(
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
 
 
-_KEPT = "Keep the old model"
-_MOVED = {
+MOVES = {
+    "keep": "Keep the old model",
     "bridge": "Bridge: let new queries search the old vectors through the adapter",
-    "twice": "Ask twice: search the old vectors with both models and add their scores",
+    "twice": "Query both models: search the old vectors with both and add the scores",
     "re-embed": "Re-embed the corpus",
 }
 _WITH = {

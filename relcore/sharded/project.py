@@ -13,7 +13,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.invert.recovery import InversionSpec
 from relcore.migrate.adapter_file import LoadedAdapter
-from relcore.migrate.adapters import Step, apply_by_block
+from relcore.migrate.adapters import Step, apply_steps
 from relcore.migrate.streaming import SIDES, need_width
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
@@ -110,7 +110,7 @@ def _adapt(entry: Entry) -> RowMap:
             one.split(".", 1)[1]: array for one, array in entry.arrays.items() if one.startswith(f"{place}.")
         }
         made.append(getattr(kinds, name)(**own))
-    return lambda X: apply_by_block(tuple(made), X)
+    return lambda X: apply_steps(tuple(made), X)
 
 
 _KINDS: dict[str, Callable[[Entry], RowMap]] = {"project": _project, "invert": _invert, "adapt": _adapt}

@@ -19,7 +19,7 @@ from relcore.catalog.encoding import encode
 from relcore.charts.lines import Lines
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
-from relcore.migrate.migration import DATASET, NEW, OLD, Ground, Migration, MigrationResult
+from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
 from relcore.migrate.pairs import check_pairs
 from relcore.migrate.retrieval import JudgedQuery, ndcg, read_qrels
 from relcore.runs.digest import digest_of
@@ -105,7 +105,6 @@ def _texts(path: Path, name: str) -> Dataset:
 
 
 METHODS = tuple(name for name in ADAPTERS if name != "residual")
-OPTIONS = {"keep": "keep", "bridge": "bridge", "twice": "ask twice", "re-embed": "re-embed"}
 BEST, CHOSEN = "best method", "chosen"
 _BY_DATA = {"sentences": ("minilm", "tfidf"), "cranfield": MODELS}
 _CLOSE = 0.01
@@ -123,8 +122,8 @@ class MigrationQuality(Study):
     """Wikipedia sentences: held-out sentences are queries, those of the same article relevant. Cranfield:
     judged questions.
 
-    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also by asking
-    twice. The verdict of the judgements (or labels) is compared with the verdict of held-out pairs alone; and
+    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also with queries by
+    both models. The verdict of the judgements (or labels) is compared with the verdict of held-out pairs alone; and
     the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield all rows
     are searched, among the sentences the held-out ones.
     """
@@ -194,8 +193,8 @@ class MigrationQuality(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}
         for models, part in table.groupby("models", sort=False) if len(table) else ():
-            measures = {name: ADAPTERS[name].title for name in METHODS} | {"twice": "ask twice"}
-            baselines = tuple((OPTIONS[name], average(part, name)) for name in ("keep", "re-embed"))
+            measures = {name: ADAPTERS[name].title for name in METHODS} | {"twice": TITLES["twice"]}
+            baselines = tuple((TITLES[name], average(part, name)) for name in ("keep", "re-embed"))
             note = circumstances(
                 part, f"{models}: {part.queries.mean():,.0f} queries, {part.rows.mean():,.0f} rows"
             )
@@ -207,7 +206,7 @@ class MigrationQuality(Study):
         rows = []
         for models, part in table.groupby("models", sort=False) if len(table) else ():
             names = {pairs: f"{models}, {pairs:,} pairs" for pairs in options["pairs"]}
-            measures = OPTIONS | {name: ADAPTERS[name].title for name in METHODS}
+            measures = TITLES | {name: ADAPTERS[name].title for name in METHODS}
             rows += findings_over(part.sort_values("pairs"), "pairs", measures, names)
         return findings_table(
             rows + [finding(told, one, "Wilson's") for told, one in shares_of(table).items()]

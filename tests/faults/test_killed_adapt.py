@@ -33,7 +33,7 @@ def start(folder):
 @pytest.mark.parametrize("rows_before", [1, N // 4])
 def test_a_killed_command_continues(tmp_path, rows_before):
     adapter = Made("residual").fit(*pairs())
-    adapter_file.write(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
+    adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
     rows = np.random.default_rng(0).normal(size=(N, NEW)).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)
     killed = start(tmp_path)

@@ -16,7 +16,7 @@ def bridge(tmp_path):
     adapter = Made("projected").fit(new, old)
     scores = [CardScore("nDCG@10", 0.4123, 0.39, 0.43, 225)]
     card = card_of(adapter, new, old, method="made", new_model="MiniLM", scores=scores, commit="a8e5362")
-    adapter_file.write(adapter, card, tmp_path / "bridge")
+    adapter_file.export(adapter, card, tmp_path / "bridge")
     np.save(tmp_path / "new.npy", new)
     np.save(tmp_path / "old.npy", old)
     return adapter

@@ -9,7 +9,7 @@ import pytest
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
 from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import FILE, card_of, read_adapter
+from relcore.migrate.adapter_file import FILE, card_of, load
 from relcore.sharded.made_shard import made
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
@@ -51,7 +51,7 @@ def test_project_writes_a_folder(folders, capsys):
 
 def test_adapt_writes_a_folder(folders, tmp_path, capsys):
     adapter = ADAPTERS["ridge"].load()().fit(X[:60], folders[:60])
-    adapter_file.write(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
+    adapter_file.export(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
     assert main(["adapt", "bridge", "a", "adapted"]) == 0
     assert capsys.readouterr().out.startswith("adapted: 100 rows × 6 in 3 shards, queries mapped by ")
     np.testing.assert_allclose(ShardedSpace.open("adapted").whole().vectors, adapter.transform(X), atol=1e-6)
@@ -113,7 +113,7 @@ def test_migrate_measures_all_rows(folders, capsys):
         assert one == pytest.approx(other, abs=1e-6)
     assert by_shard["verdict"] == whole["verdict"]
     assert by_shard["cautions"] == whole["cautions"]
-    taken = [read_adapter(Path(name) / FILE).transform(folders) for name in ("by-shard", "whole")]
+    taken = [load(Path(name) / FILE).transform(folders) for name in ("by-shard", "whole")]
     np.testing.assert_allclose(*taken, atol=1e-6)
 
 

@@ -29,7 +29,7 @@ def test_existing_search_code_finds_what_the_adapter_finds(tmp_path, kind, built
     index.add(corpus)
     if "IVF" in built:
         index.nprobe = 4  # all lists, so that the search is exact
-    adapter_file.write(adapter, card_of(adapter, new, old, method="made"), tmp_path)
+    adapter_file.export(adapter, card_of(adapter, new, old, method="made"), tmp_path)
     loaded = adapter_file.load(tmp_path)
     faiss.write_index(
         index_with_map(index, loaded, projected=kind == "projected"), str(tmp_path / "mapped.faiss")

@@ -60,7 +60,7 @@ def taken(request, tmp_path):
         commit="a8e5362",
     )
     folder = tmp_path / "adapter"
-    adapter_file.write(adapter, card, folder)
+    adapter_file.export(adapter, card, folder)
     np.savez(folder / "given.npz", new=new, old=old)
     return adapter, folder
 
@@ -92,7 +92,7 @@ def test_a_loaded_adapter_is_the_one_that_was_written(taken):
 def test_every_method_can_be_taken_away(method, tmp_path):
     new, old = pairs()
     adapter = ADAPTERS[method].load()().fit(new, old)
-    adapter_file.write(adapter, card_of(adapter, new, old, method=method), tmp_path)
+    adapter_file.export(adapter, card_of(adapter, new, old, method=method), tmp_path)
     loaded = adapter_file.load(tmp_path)
     assert np.array_equal(loaded.transform(new), adapter.transform(new))
     assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
@@ -114,7 +114,7 @@ def test_the_card_says_what_it_was_learned_from(taken):
 
 def test_equal_adapters_give_equal_bytes(taken, tmp_path):
     adapter, folder = taken
-    adapter_file.write(adapter, adapter_file.load(folder).card, tmp_path / "again")
+    adapter_file.export(adapter, adapter_file.load(folder).card, tmp_path / "again")
     for name in ("adapter.safetensors", "apply.py", "adapter.onnx"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
@@ -194,8 +194,8 @@ def test_an_adapter_is_not_replaced_unasked(taken):
     adapter, folder = taken
     card = adapter_file.load(folder).card
     with pytest.raises(SpaceError, match="without an adapter, got one"):
-        adapter_file.write(adapter, card, folder)
-    adapter_file.write(adapter, replace(card, new_model="other"), folder, replace=True)
+        adapter_file.export(adapter, card, folder)
+    adapter_file.export(adapter, replace(card, new_model="other"), folder, replace=True)
     assert adapter_file.load(folder).card.new_model == "other"
 
 
@@ -203,7 +203,7 @@ def test_a_card_of_other_widths_is_refused(taken, tmp_path):
     adapter, folder = taken
     card = adapter_file.load(folder).card
     with pytest.raises(SpaceError, match="to take rows of width 13, got 12"):
-        adapter_file.write(adapter, replace(card, new_width=13), tmp_path / "other")
+        adapter_file.export(adapter, replace(card, new_width=13), tmp_path / "other")
     assert not (tmp_path / "other" / "adapter.safetensors").exists()
     with pytest.raises(SpaceError, match="expected an adapter fitted on these pairs"):
         card_of(adapter, *reversed(pairs()), method="made")
@@ -217,5 +217,5 @@ def test_a_loaded_adapter_learns_nothing(taken):
 def test_without_onnx_the_graphs_are_left_out(taken, tmp_path, monkeypatch):
     adapter, folder = taken
     monkeypatch.setattr(adapter_file, "find_spec", lambda name: None)
-    written = adapter_file.write(adapter, adapter_file.load(folder).card, tmp_path / "plain")
+    written = adapter_file.export(adapter, adapter_file.load(folder).card, tmp_path / "plain")
     assert sorted(path.name for path in written) == ["adapter.safetensors", "apply.py"]

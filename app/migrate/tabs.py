@@ -1,0 +1,242 @@
+"""The tabs below a migration's verdict: similarity thresholds, queries that get worse, the adapter as files."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import exports, messages, results, session
+from app.items import items_of
+from app.migrate.panel import KEEP, STARTS_ITSELF, MigrateSetup
+from app.plain_text import plain
+from app.tables import chosen_rows
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.base.numbers import band, short, signed
+from relcore.migrate.adapter_file import GRAPHS, SNIPPET, export_result
+from relcore.migrate.figures import ThresholdScores
+from relcore.migrate.migration import TITLES, MigrationResult, clusters_of, losses_by_group
+from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, printed
+from relcore.papers.runs import commit_of
+from relcore.runs.digest import digest_of
+
+_COMPARE = Path(__file__).parents[2] / "pages" / "compare.py"
+_LISTED = 200
+_CODE = """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
+
+scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two sides with any index"""
+
+
+def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
+    """What the change of model does to a similarity threshold, and the map that restores it."""
+    titles = {"bridge": "After bridging", "re-embed": "After re-embedding"}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        system = _segments("Scores", list(SYSTEMS), "bridge", titles, "threshold.system")
+        threshold = st.number_input(
+            "Threshold of the old model",
+            -1.0,
+            1.0,
+            None,
+            0.01,
+            key="threshold.value",
+            placeholder="Ten rows per query",
+            width=240,
+            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach on average.",
+            **KEEP,
+        )
+    settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}
+    task = ThresholdChange(**settings, system=system, threshold=threshold)
+    try:
+        outcome = results.computed(
+            task,
+            setup.specs,
+            label="Restore the threshold",
+            unasked_seconds=STARTS_ITSELF,
+            spaces=setup.spaces,
+        )
+    except SpaceError as error:
+        messages.error(error)
+        return
+    if outcome is None:
+        return
+    st.markdown(f"**{plain(outcome.describe())}**")
+    figure = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task).draw(outcome)
+    exports.chart(figure.interactive(exports.theme()), "threshold.chart")
+    exports.export_bar(figure, "threshold")
+    table = printed(outcome)
+    for column in table.columns[1:]:
+        table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
+    st.dataframe(table, hide_index=True, key="threshold.table")
+    st.caption(
+        f"A monotone map: isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and"
+        f" judged on {outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new"
+        " decision accepts, the share on which they differ. The map keeps the number of rows that pass; which"
+        " ones pass changes with the model."
+    )
+    knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
+    st.download_button(
+        "Download the map (CSV)",
+        knots.to_csv(index=False, lineterminator="\n"),
+        "score-map.csv",
+        "text/csv",
+        key="threshold.download",
+        icon=":material/download:",
+        on_click="ignore",
+        help="Knots of the map; interpolate linearly between them: numpy.interp(score, new, old).",
+    )
+
+
+def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
+    """The queries by their loss, what each option finds for one of them, and classes that lose."""
+    measured = [name for name in TITLES if name in result.scores]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        usual = "bridge" if result.verdict.option == "keep" else result.verdict.option
+        others = [name for name in measured if name != "keep"]
+        option = _segments("Option", others, usual, TITLES, "worse.option")
+        others = [name for name in measured if name != option]
+        to = _segments("Compared with", others, "keep", TITLES, f"worse.to-{option}")
+    table = result.losers(option, to)
+    lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
+    st.markdown(
+        f"**{lost:,} of {len(table):,} queries get worse by “{TITLES[option]}” compared with “{TITLES[to]}”;"
+        f" {won:,} get better.** Select a query to see what each option finds."
+    )
+    shown = table.head(_LISTED).copy()
+    texts = _texts(setup, shown["query"])
+    if any(texts):
+        shown.insert(1, "text", texts)
+    for column in (TITLES[to], TITLES[option], "change"):
+        shown[column] = [short(value) for value in shown[column]]
+    key = f"worse.table-{digest_of((option, to, result.queries[:50]))[:8]}"
+    if rows := chosen_rows(shown, key, height=300):
+        _one_query(setup, result, str(table["query"].iloc[rows[0]]))
+    _by_group(setup, result, option, to)
+
+
+def _segments(label: str, options: list[str], usual: str, titles: dict[str, str], key: str) -> str:
+    first = usual if usual in options else options[0]
+    key = f"{key}-{len(options)}-{first}"
+    look = {"default": first, "format_func": titles.get, "required": True, "key": key, **KEEP}
+    return st.segmented_control(label, options, **look)
+
+
+def _texts(setup: MigrateSetup, ids) -> list[str]:
+    """The texts of rows of the old space, "" where there are none."""
+    items = items_of(replace(Workspace(), source=setup.specs[0], target=setup.specs[0]))
+    return items.texts(list(ids)) if items is not None and items.has_texts else [""] * len(ids)
+
+
+def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None:
+    """The rows that each option finds for one query; relevant ones are marked."""
+    place, old = result.queries.index(query), setup.old
+    relevant = set(result.relevant_row[result.relevant_query == place].tolist())
+    columns, listed = {}, {query} & set(old.index)
+    for option, lists in result.found.items():
+        rows = lists[place][lists[place] >= 0]
+        listed |= set(map(str, old.ids[rows]))
+        columns[TITLES[option]] = pd.Series(
+            [
+                f"{'✓' if row in relevant else '·'} {text or old.ids[row]}"
+                for row, text in zip(rows, _texts(setup, old.ids[rows]), strict=True)
+            ],
+            dtype=object,
+        )
+    table = pd.DataFrame(columns).fillna("")
+    narrow = {name: st.column_config.TextColumn(width=260) for name in table.columns}
+    st.dataframe(table, hide_index=True, key="worse.found", column_config=narrow)
+    st.caption(f"✓ marks relevant rows; there are {len(relevant):,}.")
+    st.button(
+        "Show in Compare",
+        key="worse.compare",
+        icon=":material/join_inner:",
+        on_click=_show,
+        args=(setup, tuple(sorted(listed))),
+        help="Makes the two models source and target, and selects these rows in the linked panes.",
+    )
+    if st.session_state.pop("worse.go", False):
+        st.switch_page(_COMPARE)
+
+
+def _show(setup: MigrateSetup, ids: tuple[str, ...]) -> None:
+    old, new = setup.specs[:2]
+    spaces = tuple(dict.fromkeys((*session.workspace().spaces, old, new)))
+    session.guarded(lambda: session.edit("compare the two models", spaces=spaces, source=old, target=new))
+    session.select(ids)
+    st.session_state["worse.go"] = True
+
+
+def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
+    """Classes of the queries, or clusters of their old vectors where rows have no labels."""
+    rows, labels = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object)), setup.old.labels
+    if (rows < 0).any():
+        return
+    groups = _clusters(setup.old.digest, digest_of(rows), setup, rows) if labels is None else labels[rows]
+    table = losses_by_group(np.asarray(result.scores[option], np.float64) - result.scores[to], groups)
+    if table.empty:
+        return
+    st.markdown(f"#### By {'cluster' if labels is None else 'class'}")
+    worst = table[table.p < 0.05]
+    if len(worst):
+        messages.warning(f"{', '.join(worst.group)}: worse than random groups of queries of the same size.")
+    shown = pd.DataFrame(
+        {
+            "group": table.group,
+            "queries": table.queries,
+            "mean change": [signed(value) for value in table.change],
+            "random groups of that size, 95 %": [
+                band(*ends) for ends in zip(table.low, table.high, strict=True)
+            ],
+            "p": [short(value) for value in table.p],
+        }
+    )
+    st.dataframe(shown, hide_index=True, key="worse.groups")
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray) -> np.ndarray:
+    return clusters_of(_setup.old.vectors[_rows], _setup.old.ids[_rows])
+
+
+def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
+    """The adapter as files that work without Relscope."""
+    st.markdown(
+        f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
+        f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
+        f" {setup.old.dimension:,}-dimensional old vectors are searched."
+    )
+    st.download_button(
+        "Download the adapter (ZIP)",
+        data=lambda: archive(setup, result),
+        file_name="adapter.zip",
+        mime="application/zip",
+        key="export-adapter.zip",
+        icon=":material/download:",
+        type="primary",
+        on_click="ignore",
+    )
+    st.caption(
+        "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
+        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"
+        " are the same as ONNX, where the package onnx is installed."
+    )
+    st.code(_CODE, language="python")
+
+
+def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
+    """The exported files as one ZIP."""
+    new, old = setup.new, setup.old
+    rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
+    with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:
+        paths = export_result(result, rows, (new.name, old.name), Path(folder) / "adapter", commit_of())
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in paths:
+                packed.writestr(zipfile.ZipInfo(path.name, (2026, 1, 1, 0, 0, 0)), path.read_bytes())
+        return file.getvalue()
