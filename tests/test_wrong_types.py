@@ -141,11 +141,6 @@ NEWER = {
         "spaces": [_FILE, _FILE],
         "task": {"migration": _MIGRATION, "adapter": "ridge", "truth": "new", "threshold": 0.5},
     },
-    "migration-partial": {
-        "figure": "migration-partial",
-        "spaces": [_FILE, _FILE],
-        "task": {"migration": _MIGRATION, "adapter": "ridge", "truth": "new", "gain": 0.02},
-    },
 }
 
 

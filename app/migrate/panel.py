@@ -70,7 +70,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="migrate-choosers"):
         look = {
             "width": 236,
-            "help": "Rows pair by id. Load your own vectors on the Spaces page; the new model needs only some rows.",
+            "help": "Rows pair by id; the new model needs only some. The Spaces page loads your own vectors.",
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)
         new = space("New model's vectors", "new", index=options.index(usual[1]), **look)
@@ -215,8 +215,8 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     st.caption(
         f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
         f" {ADAPTERS[result.adapter].title}, {how}. To query both models, the bridged scores count"
-        f" {short(result.weight, 2)} times. Intervals: bootstrap over queries, paired for differences. Bands of"
-        " the curves: over queries, mean of the draws."
+        f" {short(result.weight, 2)} times. Intervals: bootstrap over queries, paired for differences. Bands"
+        " of the curves: over queries, mean of the draws."
     )
 
 

@@ -1,4 +1,4 @@
-"""The tabs below a migration's verdict: similarity thresholds, queries that get worse, the adapter as files."""
+"""The tabs below a migration's verdict: thresholds, queries that get worse, the adapter as files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             key="threshold.value",
             placeholder="Ten rows per query",
             width=240,
-            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach on average.",
+            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
             **KEEP,
         )
     settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}

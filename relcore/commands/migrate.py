@@ -1,5 +1,5 @@
-"""migrate: keep the old embedding model, bridge, query both models, or re-embed; measured on pairs, and on judged
-queries if given.
+"""migrate: keep the old embedding model, bridge, query both models, or re-embed; measured on pairs, and on
+judged queries if given.
 """
 
 from __future__ import annotations

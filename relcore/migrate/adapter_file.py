@@ -202,10 +202,11 @@ def load(path: Path) -> LoadedAdapter:
         raise _damaged(path.name, f"at most {_MOST_BYTES >> 20} MB", f"{size >> 20} MB")
     try:
         with safe_open(path, framework="numpy") as file:
-            if other := {file.get_slice(name).get_dtype() for name in file.keys()} - {"F32"}:
+            names = list(file.keys())
+            if other := {file.get_slice(name).get_dtype() for name in names} - {"F32"}:
                 raise _damaged(path.name, "float32 tensors", quote(sorted(other)))
             text = (file.metadata() or {}).get(KEY)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
         raise _damaged(
             path.name, "an adapter as safetensors", f"another file or a damaged one ({error!s:.100})"
@@ -220,12 +221,13 @@ def _damaged(name: str, expected: str, got: str) -> SpaceError:
 
 
 def _plan(name: str, text: str) -> Plan:
-    described = parse(text, f"{name}, {KEY}")
-    if isinstance(described, dict) and type(layout := described.get("layout")) is int and layout > LAYOUT:
-        raise SpaceError(
-            f"{name}: expected layout {LAYOUT}, got {layout} of a later version; update Relscope"
-        )
-    return from_json(Plan, described, name)
+    try:
+        described = parse(text, KEY)
+        if isinstance(described, dict) and type(layout := described.get("layout")) is int and layout > LAYOUT:
+            raise SpaceError(f"expected layout {LAYOUT}, got {layout} of a later version of Relscope")
+        return from_json(Plan, described, KEY)
+    except SpaceError as error:
+        raise SpaceError(f"{name}: {error!s:.700}; export or copy it again") from None
 
 
 def _adapter(name: str, plan: Plan, tensors: dict[str, np.ndarray]) -> LoadedAdapter:
@@ -259,7 +261,7 @@ def _steps(
             tensor, dims = f"{side}.{place}.{part.name}", _SHAPES[part.name]
             array = arrays[part.name] = tensors.pop(tensor, np.empty(()))
             if array.ndim != len(dims) or any(
-                sizes.setdefault(*one) != one[1] for one in zip(dims, array.shape)
+                sizes.setdefault(*one) != one[1] for one in zip(dims, array.shape, strict=True)
             ):
                 expected = f"the tensor {tensor} of shape {tuple(sizes.get(dim, dim) for dim in dims)}"
                 raise _damaged(name, expected, str(array.shape))

@@ -122,10 +122,10 @@ class MigrationQuality(Study):
     """Wikipedia sentences: held-out sentences are queries, those of the same article relevant. Cranfield:
     judged questions.
 
-    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also with queries by
-    both models. The verdict of the judgements (or labels) is compared with the verdict of held-out pairs alone; and
-    the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield all rows
-    are searched, among the sentences the held-out ones.
+    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also with
+    queries by both models. The verdict of the judgements (or labels) is compared with that of held-out pairs
+    alone; and the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield
+    all rows are searched, among the sentences the held-out ones.
     """
 
     kind = "migration"

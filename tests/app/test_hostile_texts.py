@@ -46,7 +46,7 @@ PAGES = {
     "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
     "migrate": (
         "migrate.tab",
-        ["More pairs", "Thresholds", "Partial re-embedding", "Costs", "Losers", "Take away", "Drift"],
+        ["Thresholds", "Queries that get worse", "Export adapter", "Drift"],
     ),
     "bootstrap": ("", [""]),
     "studies": ("", [""]),

@@ -34,12 +34,12 @@ def test_tabs_bring_their_figures(migrate):
     migrate.get_by_role("tab", name="Thresholds").click()
     migrate.get_by_text("Replace the threshold").wait_for()
     migrate.locator(CHARTS).nth(1).wait_for()
-    migrate.get_by_role("tab", name="Partial re-embedding").click()
-    migrate.get_by_text("Skill of that prediction").wait_for()
+    migrate.get_by_role("tab", name="Queries that get worse").click()
+    migrate.get_by_text("queries get worse by").wait_for()
 
 
 def test_the_adapter_is_downloaded(migrate, tmp_path):
-    migrate.get_by_role("tab", name="Take away").click()
+    migrate.get_by_role("tab", name="Export adapter").click()
     button = migrate.get_by_role("button", name="Download the adapter")
     button.wait_for()
     with migrate.expect_download() as started:

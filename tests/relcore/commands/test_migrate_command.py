@@ -27,7 +27,7 @@ JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels",
 
 def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     text = run("migrate", "old.npz", "new.npz", *JUDGED)
-    assert text.startswith(("Keep the old model", "Bridge", "Ask twice", "Re-embed"))
+    assert text.startswith(("Keep the old model", "Bridge", "Query both models", "Re-embed"))
     assert "by the judgements, nDCG@10 is" in text.splitlines()[0]
     assert "Chosen by cross-validation on 300 pairs" in text
     found = json.loads(run("migrate", "old.npz", "new.npz", *JUDGED, "--json"))
@@ -36,7 +36,7 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     assert (
         [row["option"] for row in found["rows"]]
         == table.option.tolist()
-        == ["keep", "bridge", "ask twice", "re-embed"]
+        == ["keep", "bridge", "query both models", "re-embed"]
     )
     assert [row["ndcg"] for row in found["rows"]] == pytest.approx(table.ndcg.tolist())
     assert found["candidates"][0]["adapter"] == found["adapter"]

@@ -57,7 +57,7 @@ def test_the_result_survives_the_store_and_its_tables_agree():
     assert again.table().equals(found.table())
     assert again.curve == found.curve
     table = found.table().set_index("option")
-    assert table.loc["ask twice", "ndcg"] == pytest.approx(found.scores["twice"].mean(), abs=1e-6)
+    assert table.loc["query both models", "ndcg"] == pytest.approx(found.scores["twice"].mean(), abs=1e-6)
     gain = found.scores["bridge"].mean() - found.scores["keep"].mean()
     assert table.loc["bridge", "to keep"] == pytest.approx(gain, abs=1e-6)
     assert set(found.curve_table().pairs) == {50, found.n_pairs}

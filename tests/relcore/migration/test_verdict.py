@@ -79,7 +79,7 @@ def test_the_sentence_has_every_number(base, bootstrap):
     told = verdict_of(found, bootstrap, k=10, on="400 queries", truth="by the judgements").sentence
     keep, twice = base.mean(), base.mean() + 0.05
     assert told.startswith(
-        "Ask twice: search the old vectors with both models and add their scores: by the judgements,"
+        "Query both models: search the old vectors with both and add the scores: by the judgements,"
         " nDCG@10 is "
     )
     assert f"{keep:.3f}"[1:] in told

@@ -65,7 +65,7 @@ def test_an_adapter_by_shard_maps_as_it_maps_the_whole(tmp_path, runner):
     old = X @ np.random.default_rng(2).normal(size=(6, 5)).astype(np.float32)
     for name in ("ridge", "residual"):
         adapter = ADAPTERS[name].load()().fit(X[:60], old[:60])
-        write(adapter, card_of(adapter, X[:60], old[:60], method=name), tmp_path / name)
+        export(adapter, card_of(adapter, X[:60], old[:60], method=name), tmp_path / name)
         loaded = load(tmp_path / name)
         write_parquet(tmp_path / "new", X, SIZES, ids=IDS)
         goal = tmp_path / f"goal-{name}"

@@ -202,11 +202,9 @@ def test_an_adapter_is_not_replaced_unasked(taken):
 def test_a_card_of_other_widths_is_refused(taken, tmp_path):
     adapter, folder = taken
     card = adapter_file.load(folder).card
-    with pytest.raises(SpaceError, match="to take rows of width 13, got 12"):
+    with pytest.raises(SpaceError, match=r"expected the tensor queries.1.matrix of shape \(13, "):
         adapter_file.export(adapter, replace(card, new_width=13), tmp_path / "other")
     assert not (tmp_path / "other" / "adapter.safetensors").exists()
-    with pytest.raises(SpaceError, match="expected an adapter fitted on these pairs"):
-        card_of(adapter, *reversed(pairs()), method="made")
 
 
 def test_a_loaded_adapter_learns_nothing(taken):
