@@ -67,8 +67,8 @@ def recipe_of(described: Any) -> Recipe:
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if isinstance(kind, str) and kind in FORMER_FIGURES:
         study = FORMER_FIGURES[kind]
-        now = f"the study {study!r} draws this figure" if study else "this figure was dropped"
-        raise SpaceError(f"recipe of {kind}: version 0.1.0 of Relscope opens it; now {now}")
+        now = f"now the study {study!r} draws this figure" if study else "this version does not draw it"
+        raise SpaceError(f"recipe of {kind}: version 0.1.0 of Relscope opens it; {now}")
     if not isinstance(kind, str) or kind not in FIGURES:
         near = (
             get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0)
