@@ -1,33 +1,40 @@
-"""The only caches around relcore. Keyed on small frozen specs and content digests; arrays travel as
-`_unhashed` arguments.
+"""The only caches around relcore, keyed on small frozen specs and content digests.
 
-Streamlit hashes large arrays from a sample, so that one changed row would return the old result: no array is
-ever a key. All results are read-only and shared between sessions; what a key does not name cannot leak
-through them.
+Streamlit hashes large arrays from a sample, so that one changed row would return the old result: our caches
+know their arguments by value or by digest. Results are read-only and shared between sessions; what a key does
+not name cannot leak through them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, wraps
+from functools import wraps
 from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.columns import agreement_rows
+from relcore.catalog.tables_beside import more_columns
+from relcore.charts.scene import Clusters
+from relcore.compare import columns, scene
+from relcore.compare.columns import agreement_rows, colored, columns_of, needs_clusters
 from relcore.compare.neighbours import neighbour_agreement
+from relcore.encoders.dataset import dataset_place
 from relcore.files.series import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import View, rows_digest, sample_view
+from relcore.maps.views import COLUMN, View, ViewSpec, sample_view
 from relcore.represent import anchors
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
@@ -36,71 +43,73 @@ from relcore.scores.score import Difference, Score
 from relcore.scores.scoring import PassedPair, anchor_differences, score_forms
 from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
 
-# What is kept of live scores, by the rules of `compute`: the scores, and the last passes over the held-out
-# rows.
-#
-# With a kept pass the difference to the anchors of the next step takes no pass of its own.
+if TYPE_CHECKING:
+    from app.items import Items
 
+Result = TypeVar("Result")
+Stamps = tuple[tuple[int, int], ...]
 DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
-
-
-def is_scored_quickly(pair: Match) -> bool:
-    """Whether live scores take less than half a second, for which the sidebar can wait."""
-    return len(pair) <= DIFFERENCE_ROWS
-
-
-@dataclass(frozen=True)
-class KeptScores:
-    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for
-    the lock.
-    """
-
-    found: dict[str, dict[str, Score]] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-
-
-@st.cache_resource(max_entries=96, show_spinner=False)
-def kept_scores(
-    key: str, anchors_key: str, spec: ProjectionSpec, k: int, convention: str, metrics: tuple[str, ...]
-) -> KeptScores:
-    """The scores of one anchor set."""
-    return KeptScores()
-
-
-def keeper(key: str, anchors_key: str, *settings: Hashable) -> Callable[[str, PassedPair], None]:
-    """What `score_forms` is to call with the pass of each representation."""
-    return _passes(key, anchors_key, settings).__setitem__
-
-
-def kept_pass(form: str, key: str, anchors_key: str, *settings: Hashable) -> PassedPair | None:
-    """The pass over the rows that are not among these anchors; None where none was made, or where it is
-    too long ago.
-    """
-    return _passes(key, anchors_key, settings).get(form)
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _passes(key: str, anchors_key: str, settings: tuple[Hashable, ...]) -> dict[str, PassedPair]:
-    return {}
-
-
 LEAST_HELD_OUT = 5
 _MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
 _TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
 _SECONDS = "relscope.seconds"
 
 
-def _timed(function: Callable) -> Callable:
-    """Remember how long the last real computation took, for the status line."""
+@dataclass
+class _Kept:
+    """A result, and the lock for which others wait that ask for it meanwhile."""
 
-    @wraps(function)
-    def timed(*args, **settings):
-        started = time.perf_counter()
-        result = function(*args, **settings)
+    lock: Lock = field(default_factory=Lock)
+    values: list = field(default_factory=list)  # of one
+
+
+def cached(
+    most: int, spinner: str = "", *, timed: bool = False
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Keep the last `most` results of a function for all sessions, by the content of its arguments.
+
+    Spaces, views, items and arrays count by their digests, a pair by those of its spaces; all else is
+    hashable. `timed` results are what `seconds_of_last_computation` tells of.
+    """
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
+        results: OrderedDict[tuple, _Kept] = OrderedDict()
+        changing = Lock()
+
+        @wraps(function)
+        def kept(*arguments: Any) -> Result:
+            key = tuple(map(_content, arguments))
+            with changing:
+                result = results.setdefault(key, _Kept())
+                results.move_to_end(key)
+                if len(results) > most:
+                    results.popitem(last=False)
+            with result.lock:
+                if not result.values:
+                    with st.spinner(spinner) if spinner else nullcontext(), _timing(timed):
+                        result.values.append(function(*arguments))
+            return result.values[0]
+
+        kept.clear = results.clear
+        return kept
+
+    return decorate
+
+
+def _content(argument: Any) -> Any:
+    if isinstance(argument, Match):
+        return argument.source.digest, argument.target.digest
+    if isinstance(argument, np.ndarray):
+        return digest_of(argument)
+    return getattr(argument, "digest", argument)
+
+
+@contextmanager
+def _timing(timed: bool = True) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    if timed:
         st.session_state[_SECONDS] = time.perf_counter() - started
-        return result
-
-    return timed
 
 
 def seconds_of_last_computation() -> float:
@@ -108,10 +117,20 @@ def seconds_of_last_computation() -> float:
     return st.session_state.get(_SECONDS, 0.0)
 
 
+def pair_key(pair: Match) -> str:
+    """The key of a matched pair in a cache."""
+    return f"{pair.source.digest}/{pair.target.digest}"
+
+
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec, read once; a file is read again when it has changed."""
     catalog.need_access(spec)  # before the cache, which all sessions share
     return _load_space(spec, stamp(spec))
+
+
+@cached(24, "Reading the space …", timed=True)
+def _load_space(spec: SpaceSpec, stamps: Stamps) -> LatentSpace:
+    return catalog.load(spec)
 
 
 def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
@@ -127,7 +146,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
         return ""
 
 
-def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
+def stamp(spec: SpaceSpec) -> Stamps:
     """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
     paths = [access.allowed(path) for path in catalog.files_of(spec)]
     files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
@@ -136,47 +155,18 @@ def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
     )
 
 
-@st.cache_resource(max_entries=24, show_spinner="Reading the space …")
-@_timed
-def _load_space(spec: SpaceSpec, stamp: tuple[tuple[int, int], ...]) -> LatentSpace:
-    return catalog.load(spec)
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _equal_rows(digest: str, _space: LatentSpace) -> int:
-    return n_equal_rows(_space.vectors)
-
-
-def equal_rows(space: LatentSpace) -> int:
-    """The number of rows whose vector is equal to another row's."""
-    return _equal_rows(space.digest, space)
+equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
     """Two spaces paired by id."""
-    spaces = load_space(source), load_space(target)
-    key = tuple(
-        (space.digest, space.name, stamp(spec)) for space, spec in zip(spaces, (source, target), strict=True)
-    )
-    return _match(key, spaces)
+    return _match(load_space(source), load_space(target), source, target, stamp(source), stamp(target))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _match(key: tuple[Hashable, ...], _spaces: tuple[LatentSpace, LatentSpace]) -> Match:
-    """Of these files: a space on disk refuses a file that was written again, be it with the same numbers."""
-    return match(*_spaces)
-
-
-def pair_key(pair: Match) -> str:
-    """The key of a matched pair in a cache."""
-    return f"{pair.source.digest}/{pair.target.digest}"
-
-
-# Streamlit hashes a tuple string by string, in each call: a tenth of a second for 300 anchors and ten calls
-# in a run.
-@lru_cache(maxsize=256)
-def anchors_key(anchors: tuple[str, ...]) -> str:
-    return digest_of(anchors)
+@cached(8)
+def _match(source: LatentSpace, target: LatentSpace, *of_these_files: SpaceSpec | Stamps) -> Match:
+    # A space on disk refuses a file that was written again, be it with the same numbers.
+    return match(source, target)
 
 
 def represent(
@@ -185,18 +175,12 @@ def represent(
     """Both spaces absolute, relative, whitened, or rotated into each other."""
     if pane == "absolute":
         return pair.source.vectors, pair.target.vectors
-    if len(pair) * len(anchors) > _MOST_KEPT:
-        return comparison.represent(pair, pane, anchors, spec)
-    return _represent(pair_key(pair), pane, anchors_key(anchors), spec, pair, anchors)
+    large = len(pair) * len(anchors) > _MOST_KEPT
+    return (comparison.represent if large else _represent)(pair, pane, anchors, spec)
 
 
 # Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
-@st.cache_resource(max_entries=6, show_spinner=False)
-@_timed
-def _represent(
-    key: str, pane: str, anchors_key: str, spec: ProjectionSpec, _pair: Match, _anchors: tuple[str, ...]
-) -> tuple[np.ndarray, ...]:
-    return comparison.represent(_pair, pane, _anchors, spec)
+_represent = cached(6, timed=True)(comparison.represent)
 
 
 def pca_coordinates(
@@ -210,45 +194,96 @@ def pca_coordinates(
     """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to
     do at once.
     """
-    needed = needed_anchors(pane, anchors)
-    reduction = replace(reduction, method="pca")
-    return _pca_coordinates(
-        pair_key(pair), drawn.digest, pane, anchors_key(needed), spec, reduction, pair, drawn, needed
-    )
+    by_pca = replace(reduction, method="pca")
+    return _pca_coordinates(pair, drawn, pane, needed_anchors(pane, anchors), spec, by_pca)
 
 
-@st.cache_resource(max_entries=48, show_spinner=False)
-@_timed
+@cached(48, timed=True)
 def _pca_coordinates(
-    key: str,
-    rows: str,
-    pane: str,
-    anchors_key: str,
-    spec: ProjectionSpec,
-    reduction: ReductionSpec,
-    _pair: Match,
-    _view: View,
-    _anchors: tuple[str, ...],
+    pair: Match, drawn: View, *settings: str | tuple[str, ...] | ProjectionSpec | ReductionSpec
 ) -> tuple[list[np.ndarray], str]:
-    return pane_maps.pca_pair(_pair, _view.rows, pane, _anchors, spec, reduction, _kept_directions)
+    return pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
 
 
-def _kept_directions(
-    space: LatentSpace, rows: np.ndarray, center: bool, random_state: int
-) -> pane_maps.Directions:
-    return _directions(space.digest, rows_digest(rows), center, random_state, space, rows)
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _directions(
-    digest: str, drawn: str, center: bool, random_state: int, _space: LatentSpace, _rows: np.ndarray
-) -> pane_maps.Directions:
-    return pane_maps.Directions.of(_space, _rows, center, random_state)
+_directions = cached(16)(pane_maps.Directions.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
     """The anchors that a representation depends on."""
     return () if pane == "absolute" else anchors
+
+
+@cached(64, "Choosing anchors …", timed=True)
+def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
+    """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
+    return tuple(anchors.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
+
+
+@cached(32, timed=True)
+def diagnose(space: LatentSpace, anchor_ids: tuple[str, ...]) -> anchors.AnchorDiagnostics:
+    """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
+    return anchors.diagnose_anchors(space, anchor_ids)
+
+
+@cached(16, "Comparing neighbourhoods …", timed=True)
+def agreement(pair: Match, drawn: View) -> pd.DataFrame:
+    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space
+    keeps, least first.
+    """
+    return neighbour_agreement(pair, sample_view(drawn, agreement_rows(len(pair))).rows)
+
+
+# Live scores. The last passes over the held-out rows are kept, too: with one, the difference to the anchors
+# of the next step takes no pass of its own.
+
+
+@dataclass(frozen=True)
+class KeptScores:
+    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for
+    the lock.
+    """
+
+    found: dict[str, dict[str, Score]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
+@cached(96)
+def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> KeptScores:
+    """The scores of one anchor set."""
+    return KeptScores()
+
+
+@cached(8)
+def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, PassedPair]:
+    """The passes over the rows that are not among these anchors, by representation."""
+    return {}
+
+
+def is_scored_quickly(pair: Match) -> bool:
+    """Whether live scores take less than half a second, for which the sidebar can wait."""
+    return len(pair) <= DIFFERENCE_ROWS
+
+
+def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
+    """Whether enough rows are held out from these anchor sets for scores to say anything."""
+    return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
+
+
+def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
+    """Why scores cannot be computed with these anchor sets, and what would help."""
+    n, n_held_out = len(pair), len(pair) - len(set().union(*anchors))
+    remedy = "Removing anchors does not help: choose"
+    if n > LEAST_HELD_OUT:
+        remedy = f"Remove {LEAST_HELD_OUT - n_held_out} or more anchors, or choose"
+    return (
+        f"{n_held_out} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are no"
+        f" anchors. {remedy} spaces that share more rows."
+    )
+
+
+def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
+    """k, or as many neighbours as the rows have that are no anchors: one k for all representations."""
+    return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))
 
 
 def live_scores(
@@ -266,64 +301,34 @@ def live_scores(
 
     Relative and whitened come from one pass, unless the page shows this one `alone`.
     """
-    needed, k = needed_anchors(pane, anchors), scored_neighbours(pair, anchors, k, convention)
-    settings = scored_projection(pane, spec), k, convention, tuple(comparison.metrics_of_a_pair())
-    kept = kept_scores(pair_key(pair), anchors_key(needed), *settings)
+    k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
+    spec = spec if pane in _TOGETHER else ProjectionSpec()  # all that the others depend on
+    metrics = tuple(comparison.metrics_of_a_pair())
+    kept = kept_scores(pair, anchors, spec, k, convention, metrics)
     with kept.lock:
         if pane not in kept.found:
-            panes = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
-            kept.found.update(
-                _score(pair, [one for one in panes if one not in kept.found], needed, *settings)
-            )
+            together = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
+            more = {}
+            if len(pair) - len(anchors) <= DIFFERENCE_ROWS:
+                more["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
+            with _timing():
+                scores = score_forms(
+                    pair,
+                    [one for one in together if one not in kept.found],
+                    anchors,
+                    spec,
+                    labels=comparison.class_labels(pair),
+                    k=k,
+                    convention=convention,
+                    n_queries=LIVE_QUERIES,
+                    metrics=metrics,
+                    **more,
+                )
+            kept.found.update(scores)
         return kept.found[pane]
 
 
-def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
-    """Whether enough rows are held out from these anchor sets for scores to say anything."""
-    return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
-
-
-def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
-    """Why scores cannot be computed with these anchor sets, and what would help."""
-    n, n_anchors = len(pair), len(set().union(*anchors))
-    told = (
-        f"{n - n_anchors} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are"
-        " no anchors. "
-    )
-    if n <= LEAST_HELD_OUT:
-        return f"{told}Removing anchors does not help: choose spaces that share more rows."
-    return (
-        f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more"
-        " rows."
-    )
-
-
-def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
-    """k, or as many neighbours as the rows have that are no anchors: one k for all representations."""
-    return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))
-
-
-def scored_projection(pane: str, spec: ProjectionSpec) -> ProjectionSpec:
-    """The settings that the scores of a representation depend on."""
-    return spec if pane in ("relative", "whitened") else ProjectionSpec()
-
-
-@_timed
-def _score(
-    pair: Match,
-    panes: Sequence[str],
-    anchors: tuple[str, ...],
-    spec: ProjectionSpec,
-    k: int,
-    convention: str,
-    metrics: tuple[str, ...],
-) -> dict[str, dict[str, Score]]:
-    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
-    if len(pair) - len(anchors) <= DIFFERENCE_ROWS:
-        settings["keep"] = keeper(pair_key(pair), anchors_key(anchors), spec, k, convention)
-    return score_forms(pair, panes, anchors, spec, labels=comparison.class_labels(pair), **settings)
-
-
+@cached(32, timed=True)
 def score_differences(
     pair: Match,
     pane: str,
@@ -336,70 +341,123 @@ def score_differences(
     """How far a change of anchors moved each score, on the same held-out rows and queries, of at most
     `DIFFERENCE_ROWS`.
     """
-    keys = anchors_key(before), anchors_key(now)
-    return _score_differences(pair_key(pair), pane, keys, spec, k, convention, pair, before, now)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-@_timed
-def _score_differences(
-    key: str,
-    pane: str,
-    anchors_keys: tuple[str, str],
-    spec: ProjectionSpec,
-    k: int,
-    convention: str,
-    _pair: Match,
-    _before: tuple[str, ...],
-    _now: tuple[str, ...],
-) -> dict[str, Difference]:
-    both = tuple(dict.fromkeys((*_now, *_before)))
-    pair = comparison.sample_pair(_pair, both, DIFFERENCE_ROWS)
-    k, kept = scored_neighbours(pair, both, k, convention), {}
-    if pair is _pair:
-        found = (kept_pass(pane, key, each, spec, k, convention) for each in anchors_keys)
-        kept = {anchors: one for anchors, one in zip((_before, _now), found, strict=True) if one}
+    both = tuple(dict.fromkeys((*now, *before)))
+    sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
+    k, kept = scored_neighbours(sample, both, k, convention), {}
+    if sample is pair:
+        passes = {anchors: _passes(pair, anchors, spec, k, convention).get(pane) for anchors in (before, now)}
+        kept = {anchors: passed for anchors, passed in passes.items() if passed}
     settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
-    return anchor_differences(
-        pair, pane, _before, _now, spec, labels=comparison.class_labels(pair), **settings
-    )
+    labels = comparison.class_labels(sample)
+    return anchor_differences(sample, pane, before, now, spec, labels=labels, **settings)
 
 
-def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space
-    keeps, least first.
+# How a map looks, beside where its points lie.
+
+_Tables = tuple[tuple[SpaceSpec, Stamps], ...]
+
+
+def view(pair: Match, workspace: Workspace) -> View:
+    """Rows to draw and their colours."""
+    spec = workspace.view
+    # Among all rows the anchors are drawn anyway.
+    anchors = workspace.anchors if spec.show_anchors and not spec.everything else ()
+    return _view(pair, spec, anchors, workspace.reduction, _tables(spec.color_by, workspace))
+
+
+@cached(32)
+def _view(
+    pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec, tables: _Tables
+) -> View:
+    return colored(pair, scene.drawn_view(pair.source, spec, anchors, reduction), spec, _cells(tables))
+
+
+def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
+    """The drawn rows in the colours of the second colouring; None where there is none."""
+    second = workspace.look.second
+    look = scene.MapLook(second=second)
+    return _second_view(pair, drawn, workspace.view, look, _tables(second, workspace)) if second else None
+
+
+@cached(32)
+def _second_view(
+    pair: Match, drawn: View, spec: ViewSpec, look: scene.MapLook, tables: _Tables
+) -> View | None:
+    return scene.second_view(pair, drawn, spec, look, _cells(tables))
+
+
+def clusters(
+    pair: Match,
+    drawn: View,
+    other: View | None,
+    coordinates: np.ndarray,
+    look: scene.MapLook,
+    items: Items | None,
+) -> Clusters | None:
+    """Named groups of the rows that the colours leave without a name; None where there are none, or names
+    are off.
     """
-    drawn = sample_view(drawn, agreement_rows(len(pair)))
-    return _agreement(pair_key(pair), drawn.digest, pair, drawn)
+    if not look.named or not needs_clusters(drawn, other):
+        return None
+    return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
 
 
-@st.cache_data(max_entries=16, show_spinner="Comparing neighbourhoods …")
-@_timed
-def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
-    return neighbour_agreement(_pair, _view.rows)
+@cached(16)
+def _clusters(pair: Match, drawn: View, coordinates: np.ndarray, items: Items | None) -> Clusters | None:
+    return columns.named_clusters(pair.source, drawn.rows, coordinates, items.texts if items else None)
 
 
-def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> anchors.AnchorDiagnostics:
-    """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
-    return _diagnose(space.digest, anchors_key(anchors), space, anchors)
+def prominence(pair: Match, drawn: View) -> np.ndarray:
+    """Positions among the drawn rows, those first whose names matter most."""
+    return _prominence(pair, drawn, drawn.categories)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-@_timed
-def _diagnose(
-    digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]
-) -> anchors.AnchorDiagnostics:
-    return anchors.diagnose_anchors(_space, _anchors)
+@cached(32)
+def _prominence(pair: Match, drawn: View, categories: np.ndarray) -> np.ndarray:
+    return scene.prominent_rows(pair.source, drawn)
 
 
-def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
-    """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
-    return _select_anchors(pair_key(pair), n_anchors, strategy, random_state, pair.source)
+def _tables(color_by: str, workspace: Workspace) -> _Tables:
+    """The spaces whose tables may have the column of a colour, with what tells whether the tables have
+    changed.
+    """
+    ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
+    return tuple((end, table_stamp(end)) for end in ends)
 
 
-@st.cache_data(max_entries=64, show_spinner="Choosing anchors …")
-@_timed
-def _select_anchors(
-    key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace
-) -> tuple[str, ...]:
-    return tuple(anchors.select_anchors(_space, n_anchors, strategy, random_state=random_state))
+def _cells(tables: _Tables) -> columns.Cells | None:
+    return columns.cells_of(*(end for end, _ in tables), load_space) if tables else None
+
+
+def table_stamp(spec: SpaceSpec) -> Stamps:
+    """`stamp`, of an encoding that of the table that it was made of. Errors where the session may not read
+    it.
+    """
+    if spec.dataset is None or spec.dataset.source != "file":
+        return stamp(spec)
+    path = dataset_place(spec.dataset)
+    return ((about.st_mtime_ns, about.st_size),) if path.is_file() and (about := path.stat()) else ()
+
+
+def colors_of(workspace: Workspace, pair: Match) -> list[str]:
+    """What the rows of this pair can be coloured by."""
+    labels = ["labels"] if pair.source.labels is not None else []
+    return ["pivots", *labels, *columns_of(pair), *(f"{COLUMN}{name}" for name in table_columns(workspace))]
+
+
+def table_columns(workspace: Workspace) -> list[str]:
+    """The columns of the tables that came with the two spaces, each name once; none of a table that cannot
+    be read now.
+    """
+    names: list[str] = []
+    for end in (workspace.source, workspace.target):
+        try:
+            names += _more_columns(end, table_stamp(end))
+        except SpaceError:
+            continue
+    return list(dict.fromkeys(names))
+
+
+@cached(32)
+def _more_columns(spec: SpaceSpec, stamps: Stamps) -> tuple[str, ...]:
+    return more_columns(spec)

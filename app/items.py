@@ -120,14 +120,14 @@ class Items:
     ----------
     datasets : of texts and images
         Mostly one; two where the spaces were made of two columns of one table, whose rows have the same ids.
-    key : str
+    digest : str
         Names the content in a cache.
     problem : str
         Why items are missing, in the words of the error.
     """
 
-    def __init__(self, datasets: Sequence[Dataset], key: str, problem: str = "") -> None:
-        self.key, self.problem = key, problem
+    def __init__(self, datasets: Sequence[Dataset], digest: str, problem: str = "") -> None:
+        self.digest, self.problem = digest, problem
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
         self.picture = lru_cache(maxsize=4096)(
@@ -259,7 +259,7 @@ def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
     return path.stat().st_mtime_ns if path and path.exists() else None
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the dataset …")
+@compute.cached(8, "Reading the dataset …")
 def _items(specs: tuple[DatasetSpec | SpaceSpec, ...], stamps: tuple[Hashable, ...]) -> Items | None:
     datasets, problem = [], ""
     for spec in specs:
@@ -291,31 +291,20 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
     return table[[*order, *(column for column in table if column not in order)]], look
 
 
+@compute.cached(12)
 def hover_columns(
     pair: Match, drawn: View, items: Items | None, label: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it,
     and its count.
     """
-    label = label and pair.source.labels is not None
-    return _hover_columns(
-        compute.pair_key(pair), drawn.digest, label, items.key if items else "", pair, drawn.rows, items
-    )
-
-
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _hover_columns(
-    key: str, drawn: str, label: bool, items_key: str, _pair: Match, _rows: np.ndarray, _items: Items | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    space = _pair.source
-    texts = notes = None
-    if _items is not None and _items.has_texts:
-        texts = np.array([cut(text) for text in _items.texts(space.ids[_rows])], dtype=object)
-    parts = []
-    if label:
-        parts.append([" ".join(label.split()) for label in space.labels[_rows]])
+    space, rows, texts, notes, parts = pair.source, drawn.rows, None, None, []
+    if items is not None and items.has_texts:
+        texts = np.array([cut(text) for text in items.texts(space.ids[rows])], dtype=object)
+    if label and space.labels is not None:
+        parts.append([" ".join(label.split()) for label in space.labels[rows]])
     if space.counts is not None:
-        parts.append([f"{count:,} times" for count in space.counts[_rows].tolist()])
+        parts.append([f"{count:,} times" for count in space.counts[rows].tolist()])
     if parts:
         notes = np.array([" · ".join(filter(None, part)) for part in zip(*parts, strict=True)], dtype=object)
     for column in (texts, notes):
@@ -335,20 +324,12 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
     """
     if items is None or not items.has_pictures:
         return None
-    pair_key = compute.pair_key(pair)
     with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
-        if len(pair) * CRISP * CRISP <= MOST_PIXELS and (
-            whole := _sheet(items.key, pair_key, items, pair.ids)
-        ):
+        if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items, pair, None)):
             return replace(whole, cells=whole.cells[drawn.rows])
-        ids = pair.ids[drawn.rows]
-        return (
-            _sheet(items.key, f"{pair_key}/{drawn.digest}", items, ids)
-            if len(drawn.rows) < len(pair)
-            else None
-        )
+        return _sheet(items, pair, drawn) if len(drawn.rows) < len(pair) else None
 
 
-@st.cache_resource(max_entries=6, show_spinner=False)
-def _sheet(items_key: str, rows: str, _items: Items, _ids: np.ndarray) -> Sheet | None:
-    return _items.sheet(_ids)
+@compute.cached(6)
+def _sheet(items: Items, pair: Match, drawn: View | None) -> Sheet | None:
+    return items.sheet(pair.ids if drawn is None else pair.ids[drawn.rows])

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, jobs, map_looks, session
+from app import compute, exports, jobs, session
 from app.components.linked_scatter import linked_scatter
 from app.items import hover_columns, items_of, sheet_of
 from app.workspace import Workspace
@@ -148,7 +148,7 @@ def _all_by_pca(maps: Iterable[DrawnMap]) -> bool:
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
     """The panes as they can be drawn now: what UMAP or t-SNE still works on is an earlier map or PCA."""
-    view = map_looks.view(pair, workspace)
+    view = compute.view(pair, workspace)
     forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
     maps = {pane: pair_map(pair, view, pane, workspace) for pane in forms}
     if _all_by_pca(maps.values()):
@@ -158,14 +158,14 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
         results = _oriented(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
-    items, second = items_of(workspace), map_looks.second(pair, view, workspace)
-    clusters = map_looks.clusters(pair, view, second, scene.panes[0].coordinates, workspace, items)
+    items, second = items_of(workspace), compute.second_view(pair, view, workspace)
+    clusters = compute.clusters(pair, view, second, scene.panes[0].coordinates, workspace.look, items)
     scene = dressed(scene, workspace.look, second, clusters)
-    texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
+    texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
     stars = None if workspace.stars == StarLook() else workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
-    look = {"stars": workspace.stars, "prominence": map_looks.prominence(pair, view)}
+    look = {"stars": workspace.stars, "prominence": compute.prominence(pair, view)}
     scene = replace(scene, texts=texts, notes=notes, **look)
     return Drawing(scene, view, recipe, tuple(maps.values()), sheet=sheet_of(pair, view, items))
 

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages
-from app.map_looks import colors_of
+from app.compute import colors_of
 from app.sharing import Member
 from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace
 from relcore.base.access import Asker, set_asker

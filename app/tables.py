@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import messages, session
+from app.compute import cached
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
@@ -80,18 +81,13 @@ def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
     `comparison.cautions`.
     """
     for space in (pair.source, pair.target) if anchors else ():
-        if told := _long_row(space.digest, space) or _coinciding(space.digest, anchors, space):
-            messages.warning(told)
+        if caution := _caution(space, anchors):
+            messages.warning(caution)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _long_row(digest: str, _space: LatentSpace) -> str:
-    return long_row(_space)
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _coinciding(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> str:
-    return coinciding_anchors(_space, anchors)
+@cached(32)
+def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
+    return long_row(space) or coinciding_anchors(space, anchors)
 
 
 def _cell(score: Score | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app import session
-from app.map_looks import colors_of, table_columns
+from app.compute import colors_of, table_columns
 from app.widgets import bound
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote

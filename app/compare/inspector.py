@@ -14,50 +14,14 @@ from app import compute, session
 from app.compare.search import search_box
 from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.rows import row_links
-from app.compute import pair_key, represent
 from app.items import Items, items_of
 from app.panes import anchors_among, selected
 from app.plain_text import plain, plain_html
 from relcore.base.numbers import counted, short
 from relcore.compare import neighbours
 from relcore.maps.views import MOST_PIVOTS
-from relcore.runs.digest import digest_of
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import Match, distinct_names
-
-# One row's neighbours in both spaces, cached like all results of `app.compute`.
-
-
-def neighbours_of(
-    pair: Match,
-    identifier: str,
-    k: int,
-    form: str = "absolute",
-    anchors: tuple[str, ...] = (),
-    projection: ProjectionSpec | None = None,
-) -> pd.DataFrame:
-    """One row's neighbours in both spaces in one representation, side by side; see
-    `relcore.compare.neighbours`.
-    """
-    if form == "absolute":
-        anchors, projection = (), None
-    return _neighbours_of(pair_key(pair), identifier, k, form, digest_of(anchors), projection, pair, anchors)
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def _neighbours_of(
-    key: str,
-    identifier: str,
-    k: int,
-    form: str,
-    anchors_key: str,
-    projection: ProjectionSpec | None,
-    _pair: Match,
-    _anchors: tuple[str, ...],
-) -> pd.DataFrame:
-    made = represent(_pair, form, _anchors, projection) if projection else None
-    return neighbours.neighbours_of(_pair, identifier, k, made)
-
 
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
@@ -156,7 +120,9 @@ def _neighbours(pair: Match, identifier: str) -> None:
             label_visibility="collapsed",
         )
     k = min(workspace.k, len(pair) - 1)
-    table = neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
+    table = neighbours_of(
+        pair, identifier, k, form, compute.needed_anchors(form, workspace.anchors), workspace.projection
+    )
     st.html(neighbours_html(pair, table))
     after = (
         ", by cosine after centring"
@@ -167,6 +133,22 @@ def _neighbours(pair: Match, identifier: str) -> None:
         f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click"
         " one to inspect it."
     )
+
+
+@compute.cached(256)
+def neighbours_of(
+    pair: Match,
+    identifier: str,
+    k: int,
+    form: str = "absolute",
+    anchors: tuple[str, ...] = (),
+    projection: ProjectionSpec | None = None,
+) -> pd.DataFrame:
+    """One row's neighbours in both spaces in one representation, side by side; see
+    `relcore.compare.neighbours`.
+    """
+    rows = compute.represent(pair, form, anchors, projection) if form != "absolute" else None
+    return neighbours.neighbours_of(pair, identifier, k, rows)
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:

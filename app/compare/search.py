@@ -56,7 +56,7 @@ def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
 def search_box(pair: Match, key: str) -> None:
     """The box above the inspector; a picked row is selected on every page."""
     items = items_of(session.workspace())
-    rows = _rows(compute.pair_key(pair), items.key if items else "", pair, items)
+    rows = _rows(pair, items)
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
         best, n = rows.find(query)
@@ -78,8 +78,8 @@ def _shown(rows: SearchableRows, row: int) -> tuple[str, str]:
     return (cut(text, _NOTE), identifier) if text else (identifier, note)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _rows(key: str, items_key: str, _pair: Match, _items: Items | None) -> SearchableRows:
-    labels = _pair.source.labels if _pair.source.labels is not None else [""] * len(_pair)
-    texts = _items.texts(_pair.ids) if _items is not None and _items.has_texts else [""] * len(_pair)
-    return SearchableRows(_pair.ids, labels, texts)
+@compute.cached(4)
+def _rows(pair: Match, items: Items | None) -> SearchableRows:
+    labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
+    texts = items.texts(pair.ids) if items is not None and items.has_texts else [""] * len(pair)
+    return SearchableRows(pair.ids, labels, texts)

@@ -4,7 +4,6 @@ matrix is kept.
 
 import numpy as np
 import pytest
-import streamlit as st
 
 from app import compute
 from relcore.scores.comparison import ProjectionSpec
@@ -16,7 +15,7 @@ ANCHORS = tuple(f"r{row}" for row in range(30))
 
 @pytest.fixture
 def pair():
-    st.cache_resource.clear()
+    compute.score_differences.clear()
     vectors = np.random.default_rng(0).normal(size=(N, 8)).astype(np.float32)
     ids = [f"r{row}" for row in range(N)]
     return match(LatentSpace(vectors, ids, name="a"), LatentSpace(vectors @ np.eye(8)[::-1], ids, name="b"))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import streamlit as st
 
 from app import compute
 from relcore.scores.comparison import ProjectionSpec
@@ -13,7 +12,7 @@ ANCHORS = tuple(f"r{row}" for row in range(12))
 
 @pytest.fixture
 def pair():
-    st.cache_resource.clear()
+    compute.kept_scores.clear()
     rng = np.random.default_rng(0)
     vectors, ids = rng.normal(size=(150, 6)), [f"r{row}" for row in range(150)]
     return match(LatentSpace(vectors, ids), LatentSpace(vectors + 0.5 * rng.normal(size=(150, 6)), ids))
@@ -55,7 +54,7 @@ def test_one_that_is_shown_alone_is_not_worked_out_again(pair, passes):
 
 def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):
     alone = {form: live(pair, form, alone=True) for form in ("relative", "whitened")}
-    st.cache_resource.clear()
+    compute.kept_scores.clear()
     for form, scores in alone.items():
         together = live(pair, form)
         assert scores.keys() == together.keys()

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app import compute, map_looks, session, widgets
+from app import compute, session, widgets
 from app.session import reduce
 from app.workspace import (
     MOST_ANCHORS,
@@ -94,7 +94,7 @@ def misfits(workspace: Workspace) -> list[str]:
     if workspace.view.color_by == "labels" and pair.source.labels is None:
         found.append("labels")
     if workspace.view.pivots or workspace.view.everything:
-        map_looks.view(pair, workspace)
+        compute.view(pair, workspace)
     return found
 
 
