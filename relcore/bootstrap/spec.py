@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.base import records
-from relcore.base.errors import SpaceError, need_one_of, need_whole
+from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
+from relcore.base.settings import setting
 from relcore.base.text import lines_in
 from relcore.represent.bootstrap import BootstrapResult, Pairs, Round, State, bootstrap_anchors, share_found
 from relcore.represent.literal import LEARNING_RATE, STEPS
@@ -141,51 +142,42 @@ _EVERY = 10  # steps of the published method between two states in the store
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome]):
-    """Method, seeds, anchors and rows.
-
-    Attributes
-    ----------
-    method : "self-learning" or "paper"
-    n_anchors, n_seeds : int
-        Anchors wanted, seeds among them; `n_seeds` are drawn at random from the shared ids, where no `pairs`
-        are given.
-    pairs : tuple of (source id, target id)
-        Seeds given by hand.
-    rows : int, optional
-        The most frequent rows of each space, or the first where there are no counts; default all.
-    hide : bool
-        Two spaces of the same ids: shuffle the target, find the partners of random rows, score against the
-        truth.
-    steps : int
-        Of the published method.
-    learning_rate : float
-        Of the published method, above 0 … 1; the paper takes .02 for retrieval and .05 for stitching.
-    """
+    """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn."""
 
     kind: ClassVar[str] = "bootstrap"
     result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
     title: ClassVar[str] = "Bootstrap"
 
-    method: str = "self-learning"
-    n_anchors: int = 300
-    n_seeds: int = 15
+    method: str = setting(
+        "self-learning",
+        choices=BOOTSTRAPS,
+        help=(
+            "Self-learning: Procrustes on the pairs in turn with matching by CSLS (Artetxe et al.). Paper:"
+            " Sinkhorn and Adam (Cannistraci et al. 2023, Algorithm 1). The seeds stay fixed."
+        ),
+    )
+    n_anchors: int = setting(
+        300, label="Anchors", option="anchors", low=1, step=10, help="Number of anchors, seeds included."
+    )
+    n_seeds: int = setting(15, label="Seeds", option="seeds", low=0)
     pairs: Pairs = ()
-    rows: int | None = None
-    hide: bool = True
-    k: int = 10
-    random_state: int = 0
-    steps: int = STEPS
-    learning_rate: float = LEARNING_RATE
-
-    def __post_init__(self) -> None:
-        need_one_of("method", self.method, BOOTSTRAPS)
-        need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1, random_state=0)
-        if not 0 < self.learning_rate <= 1:
-            raise SpaceError(
-                f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}"
-            )
-        if self.rows is not None and self.rows < 10:
-            raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
+    rows: int | None = setting(
+        None, low=10, help="Take the most frequent rows of each space, or the first without counts."
+    )
+    hide: bool = setting(
+        True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
+    )
+    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours, of CSLS and of the scores.")
+    random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
+    steps: int = setting(STEPS, low=1, help="Paper: number of steps.")
+    learning_rate: float = setting(
+        LEARNING_RATE,
+        above=0,
+        high=1,
+        step=0.01,
+        metavar="RATE",
+        help="Paper: learning rate of Adam; the paper takes .02 for retrieval and .05 for stitching.",
+    )
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores, within a factor of two; from runs on 3,000 to 20,000 rows."""

@@ -9,14 +9,16 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.errors import SpaceError
 from relcore.base.names import AUDITS
+from relcore.base.settings import setting
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
+from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
@@ -112,17 +114,8 @@ class AuditOutcome:
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome]):
-    """`audit_pairs` of anchors, and the scores with and without the suspects.
-
-    Attributes
-    ----------
-    anchors : ids of the source
-    partners : ids of the target, one for each anchor; default the same ids
-    method : see `names.AUDITS`
-    false_share : float
-        Share of the suspects that may be right, on average.
-    projection, k, convention
-        Of the scores, as on Compare.
+    """`audit_pairs` of anchors, and the scores with and without the suspects. `partners` are the target's ids
+    of the anchors, by default the same; `projection`, `k` and `convention` are those of Compare.
     """
 
     kind: ClassVar[str] = "audit"
@@ -132,22 +125,24 @@ class PairAudit(Task[AuditOutcome]):
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
-    method: str = "procrustes"
-    false_share: float = FALSE_SHARE
+    method: str = setting("procrustes", choices=AUDITS, help="How the agreement of a pair is measured.")
+    false_share: float = setting(
+        FALSE_SHARE,
+        above=0,
+        below=1,
+        metavar="SHARE",
+        help="Share of the suspects that may be right, on average.",
+    )
     projection: ProjectionSpec = ProjectionSpec()
-    k: int = 10
-    convention: str = "paper"
+    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours of the scores.")
+    convention: str = setting("paper", choices=CONVENTIONS, help=CONVENTION_HELP)
 
     def __post_init__(self) -> None:
-        for name in ("anchors", "partners"):
-            need_strings(name, getattr(self, name))
-        need_one_of("method", self.method, AUDITS)
+        super().__post_init__()
         if self.partners and len(self.partners) != len(self.anchors):
             raise SpaceError(
                 f"partners: expected {len(self.anchors):,}, one per anchor, got {len(self.partners):,}"
             )
-        if not 0 < self.false_share < 1:
-            raise SpaceError(f"false_share: expected a share between 0 and 1, got {self.false_share!r}")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: twenty Procrustes fits, and two sets of scores."""

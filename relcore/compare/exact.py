@@ -12,6 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SEARCHES
+from relcore.base.settings import setting
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
@@ -23,7 +24,7 @@ from relcore.scores.comparison import (
     representation_maps,
     score_pair,
 )
-from relcore.scores.neighbours import need_k
+from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, need_k
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.task import Task
@@ -65,14 +66,23 @@ class ExactScores(Task[FoundScores]):
     representation: str
     anchors: tuple[str, ...]
     projection: ProjectionSpec
-    k: int
-    convention: str
+    k: int = setting(low=1, usual=10, label="Neighbours k", help="Number of neighbours.")
+    convention: str = setting(choices=CONVENTIONS, usual="paper", help=CONVENTION_HELP)
     metrics: tuple[str, ...]
-    search: str = "exact"
-    target_recall: float = TARGET_RECALL
-
-    def __post_init__(self) -> None:
-        need_search(self.search, self.target_recall)
+    search: str = setting(
+        "exact",
+        option="neighbours",
+        choices=SEARCHES,
+        help="How the neighbours of all queries are searched; ivf and hnsw report their measured recall.",
+    )
+    target_recall: float = setting(
+        TARGET_RECALL,
+        option="recall",
+        above=0,
+        high=1,
+        metavar="SHARE",
+        help="Recall that the setting of an approximate search is chosen for.",
+    )
 
     @classmethod
     def of(cls, *settings: object, **search: object) -> ExactScores:

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_whole, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import general, short
+from relcore.base.settings import setting
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST,
@@ -117,34 +118,40 @@ class Drift:
         return judge(self.measures, thresholds, self.widths)
 
 
+# Settings that a check and a series share.
+NEIGHBOURS = setting(10, label="Neighbours k", low=1, help="Number of neighbours of each query.")
+DRAWN = setting(
+    QUERIES,
+    option="queries",
+    low=FEWEST_ROWS,
+    help="Number of queries, drawn by a hash of their ids; their neighbours are searched among all rows.",
+)
+NOISE = setting(
+    JITTER,
+    option="noise",
+    low=0,
+    below=1,
+    metavar="SHARE",
+    help="Numeric noise of a model that runs twice, as a share of a row's length; 1/2048 rounds to float16.",
+)
+STATE = setting(0, low=0, help="Random state of queries and noise.")
+
+
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift]):
-    """Compare two versions of the same rows, paired by id: old first, then new.
-
-    Attributes
-    ----------
-    k : int
-        Neighbours of each query.
-    n_queries : int
-        Queries, drawn by a hash of their ids; their neighbours are searched among all rows.
-    jitter : float
-        Numeric noise of a model that runs twice, as a share of a row's length; default: rounding to float16.
-    shared : bool
-        Compare the rows that both versions have; otherwise a row that only one of them has is an error.
-    """
+    """Compare two versions of the same rows, paired by id: old first, then new."""
 
     kind: ClassVar[str] = "drift"
     result: ClassVar[str] = "relcore.drift.check:Drift"
     title: ClassVar[str] = "Drift between two versions"
 
-    k: int = 10
-    n_queries: int = QUERIES
-    jitter: float = JITTER
-    shared: bool = False
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(self)
+    k: int = NEIGHBOURS
+    n_queries: int = DRAWN
+    jitter: float = NOISE
+    shared: bool = setting(
+        False, help="Compare the rows that both versions have; else a row that only one has is an error."
+    )
+    random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: the two products of the decomposition in float64, and eight searches."""
@@ -258,17 +265,6 @@ def _known(value: float) -> float | None:
 def shares_told(drift: Drift) -> dict[str, float]:
     """Share of the change by step; empty between different widths."""
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
-
-
-def check_settings(task: Any) -> None:
-    """Raise a SpaceError unless k, queries, random state and jitter of a comparison of versions can be
-    used.
-    """
-    need_whole(task, k=1, n_queries=FEWEST_ROWS, random_state=0)
-    if isinstance(task.jitter, bool) or not isinstance(task.jitter, int | float) or not 0 <= task.jitter < 1:
-        raise SpaceError(
-            f"jitter: expected a share of a row's length from 0, below 1, got {task.jitter!r:.80}"
-        )
 
 
 # What a drift means, in sentences: the first thing that the page, the command and the reports show.

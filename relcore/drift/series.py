@@ -14,10 +14,9 @@ import pandas as pd
 
 from relcore.base.errors import NoCommonId, SpaceError, need_one_of
 from relcore.base.names import Named
-from relcore.drift.check import FEWEST_ROWS, QUERIES, check_settings
+from relcore.drift.check import DRAWN, FEWEST_ROWS, NEIGHBOURS, NOISE, STATE
 from relcore.drift.measures import (
     EVERYTHING_NEW,
-    JITTER,
     NEW_QUERIES,
     Across,
     UnitVersions,
@@ -118,13 +117,10 @@ class DriftSeries(Task[SeriesDrift]):
     result: ClassVar[str] = "relcore.drift.series:SeriesDrift"
     title: ClassVar[str] = "Drift over a series of versions"
 
-    k: int = 10
-    n_queries: int = QUERIES
-    jitter: float = JITTER
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(self)
+    k: int = NEIGHBOURS
+    n_queries: int = DRAWN
+    jitter: float = NOISE
+    random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: a decomposition for each pair, a search for each ordered pair."""

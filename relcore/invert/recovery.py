@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import need_one_of
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import general
+from relcore.base.settings import check, setting
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders, recovered
 from relcore.represent.similarity import mean_row, unit_rows
@@ -121,33 +122,61 @@ MOST_OMEGA = 64
 
 @dataclass(frozen=True)
 class InversionSpec:
-    """The parameters of `InverseRelativeProjection`, and the direction.
+    """The parameters of `InverseRelativeProjection`, and the direction."""
 
-    Attributes
-    ----------
-    route : {"forward", "backward", "within"}
-        From the pair's source to its target, back, or from the source through its relative space to itself.
-    tuned : bool
-        Choose δ and ω, or λ, by held-out anchors (`choose_numbers`) instead of taking those given here.
-    """
-
-    route: str = "forward"
-    method: str = "pruned"
-    omega: int = 8
-    delta: float = DELTA
-    ridge: float = 1.0
-    random_state: int = 0
-    tuned: bool = False
+    route: str = setting(
+        "forward",
+        label="Invert",
+        choices=ROUTES,
+        help="From the source to the target, back, or from the source through its relative space to itself.",
+    )
+    method: str = setting(
+        "pruned",
+        choices=INVERSES,
+        help=(
+            "Pruned (Maiorca et al. 2024): near-duplicate anchors are left out, the rest is inverted, and ω"
+            " such inverses are averaged. Ridge and whitened are our additions: they keep all anchors, and λ"
+            " stabilises the inverse."
+        ),
+    )
+    omega: int = setting(
+        8,
+        label="Prunings ω",
+        low=1,
+        high=MOST_OMEGA,
+        metavar="ω",
+        help="Pruned: number of prunings to average, each from another first anchor.",
+    )
+    delta: float = setting(
+        DELTA,
+        label="Distance δ",
+        low=0,
+        high=1,
+        step=0.05,
+        metavar="δ",
+        help="Pruned: anchors nearer than δ, by 1 − |cos|, are left out; 0 keeps all.",
+    )
+    ridge: float = setting(
+        1.0,
+        label="Ridge λ",
+        option="inverse_ridge",
+        low=1e-6,
+        high=1e6,
+        step=0.5,
+        metavar="λ",
+        help="Ridge and whitened: larger is more stable, less accurate; λ = 1 counts as much as one anchor.",
+    )
+    random_state: int = setting(
+        0,
+        option="pruning_state",
+        low=0,
+        high=2**31,
+        help="Random state of the first anchor of each pruning.",
+    )
+    tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by held-out anchors instead.")
 
     def __post_init__(self) -> None:
-        need_one_of("route", self.route, ROUTES)
-        need_one_of("method", self.method, INVERSES)
-        for name, low, high in (("omega", 1, MOST_OMEGA), ("random_state", 0, 2**31)):
-            if not low <= (value := getattr(self, name)) <= high:
-                raise SpaceError(f"{name}: expected a whole number {low} … {high}, got {value!r}")
-        for name, low, high in (("delta", 0, 1), ("ridge", 1e-6, 1e6)):
-            if not low <= (value := getattr(self, name)) <= high:
-                raise SpaceError(f"{name}: expected a number {low:g} … {high:g}, got {value!r}")
+        check(self)
 
     def to_record(self) -> dict[str, Any]:
         """The fields; `tuned`, which version 0.1.0 had not, only where it is on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -9,9 +10,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of, need_whole
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
+from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.encoding import EXAMPLES, example_spaces
 from relcore.encoders.sentences import TfidfSvd
@@ -262,7 +264,8 @@ class MigrationResult:
 
 
 AUTO = "auto"
-RELEVANCE = ("neighbours", "labels")
+CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
+RELEVANCE = {"neighbours": "Its neighbours", "labels": "Rows of its label"}
 _TRUTHS = {
     "judgements": "by the judgements",
     "labels": "with rows of the same label as relevant",
@@ -313,57 +316,47 @@ class Migration(Task[MigrationResult]):
     """What to do about a new embedding model, measured on pairs and, where there are any, on judged queries.
 
     The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and,
-    where there are judgements, the queries by the old and by the new model.
-
-    Attributes
-    ----------
-    adapter : "auto" or a name of `names.ADAPTERS`
-        "auto" chooses by cross-validation on the pairs.
-    n_pairs : int
-        Pairs to learn from; 0 takes all that are not held out. Held-out pairs are the queries where nothing
-        is judged.
-    strategy : a name of `names.STRATEGIES`
-        How the pairs are chosen among the rows with new vectors, in the old space.
-    compared : names of `names.ADAPTERS`
-        What the curve shows beside the chosen adapter.
-    sizes : numbers of pairs on the curve; those that there are not are left out
-    draws : int
-        Draws of the pairs for each point of the curve.
-    k : int
-        Depth of nDCG and recall.
-    fusion : a name of `fusion.FUSIONS`
-    judgements : tuple of Judgement
-        Needs the queries.
-    relevance : "neighbours" or "labels"
-        What is relevant to a held-out row where nothing is judged.
+    where there are judgements, the queries by the old and by the new model. Held-out pairs are the queries
+    where nothing is judged. `compared` are adapters that the curve shows beside the chosen one, `sizes` its
+    numbers of pairs, as far as there are so many.
     """
 
     kind: ClassVar[str] = "migration"
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
-    adapter: str = AUTO
-    n_pairs: int = 0
-    strategy: str = "random"
-    compared: tuple[str, ...] = ("whitened", "procrustes", "ridge")
-    sizes: tuple[int, ...] = SIZES
-    draws: int = 3
-    k: int = K
-    fusion: str = "z"
+    adapter: str = setting(
+        AUTO,
+        choices=CHOSEN,
+        help="What maps new queries into the old space; auto: by cross-validation on the pairs alone.",
+    )
+    n_pairs: int = setting(
+        0,
+        label="Pairs to learn from",
+        option="pairs",
+        low=0,
+        step=50,
+        help="Number of pairs to learn from; 0 takes all that are not held out.",
+    )
+    strategy: str = setting(
+        "random",
+        label="Choose pairs by",
+        choices=STRATEGIES,
+        help="How pairs are chosen, in the old space.",
+    )
+    compared: tuple[str, ...] = setting(("whitened", "procrustes", "ridge"), choices=ADAPTERS)
+    sizes: tuple[int, ...] = setting(SIZES, low=2)
+    draws: int = setting(3, low=1, help="Draws of the pairs per point of the curve.")
+    k: int = setting(K, label="Results per query, k", low=1, help="Depth of nDCG and recall.")
+    fusion: str = setting("z", choices=FUSIONS, help="How the scores of two searches are added.")
     judgements: tuple[JudgedQuery, ...] = ()
-    relevance: Literal["neighbours", "labels"] = "neighbours"
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        need_one_of("adapter", self.adapter, (AUTO, *ADAPTERS))
-        need_one_of("strategy", self.strategy, STRATEGIES)
-        need_one_of("fusion", self.fusion, FUSIONS)
-        need_one_of("relevance", self.relevance, RELEVANCE)
-        for name in self.compared:
-            need_one_of("compared", name, ADAPTERS)
-        need_whole(self, n_pairs=0, draws=1, k=1, random_state=0)
-        if any(type(size) is not int or size < 2 for size in self.sizes):
-            raise SpaceError(f"sizes: expected whole numbers of pairs from 2, got {self.sizes!r:.80}")
+    relevance: Literal["neighbours", "labels"] = setting(
+        "neighbours",
+        label="Relevant are",
+        choices=RELEVANCE,
+        help="What a held-out row should find: its neighbours, or the rows of its label.",
+    )
+    random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: some forty fits for the choice, and three for each point of the curve."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import need_one_of
 from relcore.base.magnitude import centred
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted
+from relcore.base.settings import check, setting
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import mean_row
@@ -33,19 +34,34 @@ class ProjectionSpec:
     another representation.
     """
 
-    similarity: str = "cosine"
-    center: bool = True
-    ridge: float = 0.3
-    threshold: float = 1.5
+    similarity: str = setting(
+        "cosine",
+        choices=SIMILARITIES,
+        help="Similarity of a row to an anchor; quantised: cosine after clustering (Moschella et al.).",
+    )
+    center: bool = setting(
+        True,
+        label="Centre first",
+        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
+    )
+    ridge: float = setting(
+        0.3,
+        label="Whitening ridge λ",
+        above=0,
+        metavar="λ",
+        step=0.1,
+        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
+    )
+    threshold: float = setting(
+        1.5,
+        label="Cut of the clustering",
+        above=0,
+        step=0.5,
+        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
+    )
 
     def __post_init__(self) -> None:
-        need_one_of("similarity", self.similarity, SIMILARITIES)
-        for name in ("ridge", "threshold"):
-            if not 0 < (value := getattr(self, name)) < np.inf:
-                raise SpaceError(
-                    f"{name}: expected a number above 0, got {value!r}; try the default,"
-                    f" {getattr(type(self), name)}"
-                )
+        check(self)
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
         """An unfitted projection; whitening is always of the cosine."""

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 
 CONVENTIONS = ("paper", "mutual")
+CONVENTION_HELP = (
+    "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code of"
+    " Moschella et al.). Mutual: each space has its own neighbours, without the row itself."
+)
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
 _DRAWN_LISTS = (

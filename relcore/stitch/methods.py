@@ -13,6 +13,7 @@ from relcore.base.errors import need_one_of
 from relcore.base.magnitude import centred as moved
 from relcore.base.magnitude import sized
 from relcore.base.names import DELTA, METHODS
+from relcore.base.settings import check, setting
 from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import negative_distance
@@ -70,17 +71,22 @@ Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Settings of the projections and the inverses, under the names that they have there.
+    """Settings of the projections and the inverses; the whitened inverse takes `ridge`."""
 
-    `ridge` is that of whitening, `inverse_ridge` that of the ridge inverse; the whitened inverse takes
-    `ridge`.
-    """
+    center: bool = setting(True, label="Centre first", help="Subtract each space's mean row first.")
+    ridge: float = setting(0.3, label="Whitening ridge λ", above=0, metavar="λ", help="Of the whitening.")
+    omega: int = setting(
+        8, label="Prunings ω", low=1, metavar="ω", help="Number of prunings of the inverse to average."
+    )
+    delta: float = setting(
+        DELTA, label="Distance δ", low=0, high=1, metavar="δ", help="Pruning distance of the inverse."
+    )
+    inverse_ridge: float = setting(
+        1.0, label="Inverse ridge λ", above=0, metavar="λ", help="Ridge of the ridge inverse."
+    )
 
-    center: bool = True
-    ridge: float = 0.3
-    omega: int = 8
-    delta: float = DELTA
-    inverse_ridge: float = 1.0
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)

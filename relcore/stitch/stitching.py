@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_distinct, need_one_of, need_strings, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
+from relcore.base.settings import setting
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.similarity import mean_row, rows_among
 from relcore.runs.progress import Report, silent
@@ -33,55 +34,32 @@ _EPOCHS, _WIDTH = 30, 256
 class StitchSpec(Task["StitchResult"]):
     """Methods, heads, anchors, split, and how often all is drawn again.
 
-    Attributes
-    ----------
-    methods : tuple of str
-        See `names.METHODS`.
-    head : str
-        See `names.HEADS`.
-    random_states : tuple of int
-        Each draws the test rows, the anchors, the prunings and a network's first weights; what is given here
-        stays as it is.
-    n_anchors, strategy : int, str
-        Anchors chosen among the training rows of the first encoder; see `select_anchors`.
-    anchors : tuple of str
-        Anchors by id instead; no anchor is tested.
-    test_fraction : float
-        Share of the rows; each is drawn by a hash of its id, so the share is met on average.
-    test_ids : tuple of str
-        Test rows by id instead, apart from anchors; all others are trained on.
-    order : tuple of str
-        Labels from low to high, where they have an order: errors are then counted in steps, too.
-    settings : MethodSettings
+    Each random state draws the test rows, the anchors, the prunings and a network's first weights. `anchors`
+    and `test_ids` are ids instead of what is drawn; all rows that are not tested are trained on.
     """
 
     kind: ClassVar[str] = "stitching"
     result: ClassVar[str] = "relcore.stitch.stitching:StitchResult"
     version: ClassVar[int] = 3
 
-    methods: tuple[str, ...] = STITCHED
-    head: str = "logistic"
-    random_states: tuple[int, ...] = (0,)
-    n_anchors: int = 300
-    strategy: str = "random"
+    methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True, help="Methods.")
+    head: str = setting("logistic", choices=HEADS, help="Classifier that is trained on each space.")
+    random_states: tuple[int, ...] = setting((0,), low=0, distinct=True)
+    n_anchors: int = setting(300, option="anchors")
+    strategy: str = setting("random", choices=STRATEGIES, help="How the anchors are chosen.")
     anchors: tuple[str, ...] = ()
-    test_fraction: float = TEST_FRACTION
+    test_fraction: float = setting(
+        TEST_FRACTION,
+        above=0,
+        below=1,
+        metavar="SHARE",
+        help="Share of test rows; each row is drawn by a hash of its id.",
+    )
     test_ids: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
+    order: tuple[str, ...] = setting(
+        (), metavar="LABELS", help="Labels from low to high; errors are then counted in steps, too."
+    )
     settings: MethodSettings = MethodSettings()
-
-    def __post_init__(self) -> None:
-        for name in ("anchors", "test_ids", "order"):
-            need_strings(name, getattr(self, name))
-        need_distinct("methods", self.methods, METHODS)
-        need_distinct("random_states", self.random_states)
-        for state in self.random_states:
-            if not isinstance(state, int) or state < 0:
-                raise SpaceError(f"random_states: expected whole numbers from 0, got {state!r}")
-        need_one_of("head", self.head, HEADS)
-        need_one_of("strategy", self.strategy, STRATEGIES)
-        if not 0 < self.test_fraction < 1:
-            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
 
     @property
     def title(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from relcore.base import records
 from relcore.base.names import Named
+from relcore.base.settings import check
 from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.entries import Entry
@@ -40,6 +41,9 @@ class Task(ABC, Generic[Result]):
     kind: ClassVar[str]
     version: ClassVar[int] = 1
     result: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check(self)
 
     @property
     @abstractmethod

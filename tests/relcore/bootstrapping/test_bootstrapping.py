@@ -238,7 +238,7 @@ def test_counts_travel_to_workers(store):
     [
         ({"n_anchors": 0}, "n_anchors: expected a whole number from 1, got 0"),
         ({"method": "magic"}, "method: expected one of self-learning, paper"),
-        ({"rows": 3}, "rows: expected none, or a whole number, at least 10, got 3"),
+        ({"rows": 3}, "rows: expected a whole number from 10, got 3"),
         ({"k": 1.5}, "k: expected a whole number"),
         ({"learning_rate": 0}, "learning_rate: expected a number above 0, at most 1, got 0"),
     ],
