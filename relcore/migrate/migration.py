@@ -318,7 +318,7 @@ class Migration(Task[MigrationResult]):
     The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and,
     where there are judgements, the queries by the old and by the new model. Held-out pairs are the queries
     where nothing is judged. `compared` are adapters that the curve shows beside the chosen one, `sizes` its
-    numbers of pairs, as far as there are so many.
+    numbers of pairs.
     """
 
     kind: ClassVar[str] = "migration"

@@ -136,7 +136,7 @@ def test_of_many_rows_a_sample_is_carried_over(pair, anchors):
         ({"delta": 1.1}, "delta: expected a number from 0 to 1, got 1.1"),
         ({"delta": "0.5"}, "delta: expected a number"),
         ({"delta": float("nan")}, "delta: expected a number"),
-        ({"ridge": 0.0}, "ridge: expected a number from 1e-06, got 0.0"),
+        ({"ridge": 0.0}, "ridge: expected a number from 1e-06 to 1000000.0, got 0.0"),
         ({"random_state": -1}, "random_state: expected a whole number from 0"),
     ],
 )
