@@ -13,15 +13,10 @@ from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.commands.naming import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
 
     from relcore.migrate.migration import Migration, MigrationResult
-    from relcore.sharded.space import ShardedPair, ShardedSpace
     from relcore.spaces.space import LatentSpace
-
-    Model = LatentSpace | ShardedSpace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,13 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--take-away", dest="export", type=Path, help=argparse.SUPPRESS)  # of version 0.1.0
     add_random_state(parser, "the pairs, the folds and the held-out rows")
     add_recipe(parser)
-    add_sample(
-        parser,
-        None,
-        "measure on N rows of each space, drawn by a hash of their ids; default: all rows where the shards of"
-        " OLD and NEW hold the same rows in the same order, without --qrels, --labels and --strategy; else"
-        " 20,000",
-    )
+    add_sample(parser)
     add_format(parser)
     parser.epilog = (
         "example:\n"
@@ -98,18 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import need_loadable, samples
-    from relcore.commands.output import write_recipe
+    from relcore.commands.output import show, write_recipe
     from relcore.commands.running import computed
     from relcore.migrate.figures import MigrationChart
 
     names, task = names_of(options), task_of(options)
-    pair, why = pair_by_shard(options, names, task)
-    if pair is not None:
-        _by_shard(options, task, pair)
-        return
-    specs, spaces, told = samples(options, names, [()] * 4)
-    told = [*why, *told] if told else []
-    need_loadable(options, told)
+    specs, spaces, sampled = samples(options, names)
+    need_loadable(options, sampled)
     result = computed(task, specs, spaces, options)
     if options.recipe:
         digests = tuple(space.digest for space in spaces)
@@ -117,77 +101,10 @@ def run(options: argparse.Namespace) -> None:
             options, MigrationChart(spaces=tuple(specs), digests=digests, migration=task).draw(result)
         )
     old, new = spaces[:2]
-    _show(
-        options,
-        result,
-        lambda: (new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]),
-        (new, old),
-        told,
-    )
-
-
-def pair_by_shard(
-    options: argparse.Namespace, names: Sequence[str], task: Migration
-) -> tuple[ShardedPair | None, list[str]]:
-    """The folders of shards that are measured on all rows; or None, and why a sample of them is taken."""
-    from relcore.base.errors import SpaceError
-    from relcore.commands.naming import by_shard, opened
-    from relcore.sharded.migrate import needs_a_sample
-    from relcore.sharded.space import ShardedPair
-
-    if options.sample is not None or not all(by_shard(options, place) for place in names):
-        return None, []
-    if what := needs_a_sample(task):
-        return None, [f"Not all rows are measured: {what} needs its rows at once."]
-    try:
-        return ShardedPair(*map(opened, names)), []
-    except SpaceError as error:
-        return None, [f"Not all rows are measured: {error}."]
-
-
-def _by_shard(options: argparse.Namespace, task: Migration, pair: ShardedPair) -> None:
-    from relcore.base.errors import SpaceError
-    from relcore.commands.naming import SAMPLE, need_loadable, runner, told
-    from relcore.sharded.migrate import migrate_shards
-    from relcore.sharded.space import SORT
-
-    need_loadable(options, ["by shard"])
-    old, new = pair.source, pair.target
-    with runner(options, len(pair.parts)) as run:
-        try:
-            result = migrate_shards(task, pair, run, run.report)
-        except SpaceError as error:
-            if SORT not in str(error):  # a worker's error comes as its text
-                raise
-            raise SpaceError(
-                f"{error}, or measure a sample of the rows: --sample N, such as --sample {SAMPLE}"
-            ) from error
-    searched = (
-        f"Searched: {result.n_rows:,} held-out rows of {old.n:,}, by {len(result.queries):,} of them as"
-        " queries; "
-    )
-    some = f"the adapter is fitted on {result.n_pairs:,} rows, "
-    some += "checked and chosen on at most 2,000 of these, and the curve searches at most 20,000 rows."
-    _show(
-        options,
-        result,
-        lambda: (new.take(result.pairs), old.take(result.pairs)),
-        (new, old),
-        [searched + some, *told(run)],
-    )
-
-
-def _show(
-    options: argparse.Namespace,
-    result: MigrationResult,
-    pairs: Callable[[], tuple[np.ndarray, np.ndarray]],
-    models: tuple[Model, Model],
-    told: list[str],
-) -> None:
-    """Print the result; `pairs` gives the fitted rows of the models, the new and the old one."""
-    from relcore.commands.output import show
-
-    written = export(options.export, result, pairs(), models) if options.export else ()
+    written = ()
+    if options.export:
+        pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
+        written = export(options.export, result, pairs, (new, old))
     facts = {
         "verdict": {
             "option": result.verdict.option,
@@ -201,9 +118,9 @@ def _show(
         "candidates": [asdict(one) for one in result.candidates],
         "curve": [asdict(one) for one in result.curve],
         "cautions": list(result.cautions),
-        "sample": told,
+        "sample": sampled,
     }
-    show(options, result.table(), [*lines_of(result), *(str(path) for path in written), *told], **facts)
+    show(options, result.table(), [*lines_of(result), *(str(path) for path in written), *sampled], **facts)
 
 
 def names_of(options: argparse.Namespace) -> list[str]:
@@ -247,7 +164,10 @@ def task_of(options: argparse.Namespace) -> Migration:
 
 
 def export(
-    folder: Path, result: MigrationResult, rows: tuple[np.ndarray, np.ndarray], models: tuple[Model, Model]
+    folder: Path,
+    result: MigrationResult,
+    rows: tuple[np.ndarray, np.ndarray],
+    models: tuple[LatentSpace, LatentSpace],
 ) -> tuple[Path, ...]:
     """Write the adapter of the result, fitted again on rows of the new and the old model, with its card."""
     from relcore.migrate.adapter_file import export_result

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,21 +99,17 @@ def told(run: Runner) -> list[str]:
     return ["", *run.told()]
 
 
-def add_sample(
-    parser: argparse.ArgumentParser,
-    default: int | None = SAMPLE,
-    text: str = "this needs all its rows at once, so it takes N of each space, drawn by a hash of their ids",
-) -> None:
+def add_sample(parser: argparse.ArgumentParser) -> None:
     """--shards, and --sample for work that needs its rows at once."""
-
+    text = "this needs all its rows at once, so it takes N of each space, drawn by a hash of their ids"
     add_shards(parser)
     parser.add_argument(
-        "--sample", type=from_one, default=default, metavar="N", help=f"folders of shards: {text}"
+        "--sample", type=from_one, default=SAMPLE, metavar="N", help=f"folders of shards: {text}"
     )
 
 
 def samples(
-    options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ((), ())
+    options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()
 ) -> tuple[list[SpaceSpec], list[LatentSpace], list[str]]:
     """Spaces in memory at these places, samples of folders of shards; and sentences about the samples.
 
@@ -136,8 +133,10 @@ def samples(
         )
     spaces = [opened(place) for place in places]
     with runner(options, max(len(space.shards) for space in spaces)) as run:
-        n_rows = SAMPLE if options.sample is None else options.sample
-        found = [sample_shards(space, n_rows, run, ids) for space, ids in zip(spaces, also, strict=False)]
+        found = [
+            sample_shards(space, options.sample, run, ids)
+            for space, ids in zip_longest(spaces, also, fillvalue=())
+        ]
     rows = ", ".join(
         f"{len(one):,} of {space.n:,} rows of {space.name}" for one, space in zip(found, spaces, strict=True)
     )

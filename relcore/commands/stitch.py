@@ -88,18 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.base.errors import need_one_of
-    from relcore.commands.naming import by_shard, space_spec
+    from relcore.commands.naming import need_loadable, samples
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import computed
     from relcore.stitch.figures import StitchMatrix, cell_table, summary_table
     from relcore.stitch.stitching import share_rows
-    from relcore.tasks.recipe import load_again
 
-    if by_shard(options, *options.spaces):
-        _by_shard(options)
-        return
-    specs = [space_spec(one) for one in options.spaces]
-    spaces = [load_again(one) for one in specs]
+    specs, spaces, sampled = samples(options, options.spaces)
+    need_loadable(options, sampled)
     shared = share_rows(spaces, tuple(options.order.split(",")) if options.order else ())
     spec = spec_of(options, specs, spaces, shared)
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
@@ -112,9 +108,10 @@ def run(options: argparse.Namespace) -> None:
     show(
         options,
         cell_table(result),
-        lines_of(result, options.metric),
+        [*lines_of(result, options.metric), *sampled],
         encoders=result.encoders,
         summary=summary,
+        sample=sampled,
     )
 
 
@@ -172,79 +169,6 @@ def methods_of(options: argparse.Namespace) -> tuple[str, ...]:
     """The methods of --methods, in the order of the page; unknown ones last."""
     wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
     return tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
-
-
-def _by_shard(options: argparse.Namespace) -> None:
-    import pandas as pd
-
-    from relcore.base.errors import SpaceError, need_one_of
-    from relcore.base.numbers import short
-    from relcore.commands import naming as by_shard
-    from relcore.commands.naming import anchors_by_shard
-    from relcore.commands.output import show
-    from relcore.sharded.stitch import stitch_shards
-    from relcore.spaces.split import TEST_FRACTION
-    from relcore.stitch.methods import MethodSettings
-    from relcore.stitch.stitching import StitchSpec
-
-    by_shard.need_loadable(options, ["by shard"])
-    need_one_of("--metric", options.metric, ("accuracy", "f1"))
-    spaces = [by_shard.opened(place) for place in options.spaces]
-    share = TEST_FRACTION if options.test_fraction is None else options.test_fraction
-    anchors = anchors_by_shard(options, spaces[0].n)
-    if options.anchors is None:
-        n_train = min(int((1 - share) * spaces[0].n), options.sample)
-        anchors = max(1, min(2 * max(space.width for space in spaces), n_train // 2))
-    if options.spec or options.order or options.states > 1 or not isinstance(anchors, int):
-        raise SpaceError(
-            "stitch: expected one random state and a number of anchors for folders of shards, got other"
-            " settings"
-        )
-    settings = MethodSettings(
-        options.center, options.ridge, options.omega, options.delta, options.inverse_ridge
-    )
-    spec = StitchSpec(
-        methods_of(options), options.head, n_anchors=anchors, test_fraction=share, settings=settings
-    )
-    with by_shard.runner(options, len(spaces[0].shards)) as run:
-        found = stitch_shards(spaces, spec, run, options.sample)
-    cells, lines = [], []
-    for method in spec.methods:
-        scores = found.matrix(method, options.metric)
-        named = list(zip(found.encoders, scores, strict=True))
-        cells += [
-            {"method": METHODS[method].title, "encoder": one, "head": other, "score": float(score)}
-            for one, row in named
-            for other, score in zip(found.encoders, row, strict=True)
-        ]
-        table = [[one, *("–" if score != score else short(score) for score in row)] for one, row in named]
-        lines += [
-            f"{METHODS[method].title}, {options.metric}",
-            [["encoder \\ head", *found.encoders], *table],
-            "",
-        ]
-    told = (
-        f"{found.n_test:,} test rows; heads fitted on {found.n_trained:,} of {found.n_train:,} training rows"
-    )
-    lines += [
-        f"{told}; {counted(anchors, 'anchor')}; chance level {short(found.chance(options.metric))}",
-        *by_shard.told(run),
-    ]
-    facts = {
-        "encoders": found.encoders,
-        "metric": options.metric,
-        "chance": found.chance(options.metric),
-        "n_test": found.n_test,
-    }
-    show(
-        options,
-        pd.DataFrame(cells),
-        lines,
-        **facts,
-        trained=found.n_trained,
-        passes=run.told(),
-        worker_mb=run.peaks,
-    )
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:

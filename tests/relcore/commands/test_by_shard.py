@@ -9,7 +9,7 @@ import pytest
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
 from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import FILE, card_of, load
+from relcore.migrate.adapter_file import card_of
 from relcore.sharded.made_shard import made
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
@@ -97,63 +97,6 @@ def test_invert_scores_every_row_and_writes_them(folders, capsys):
     assert "expected 'forward' by shard" in capsys.readouterr().err
 
 
-def test_migrate_measures_all_rows(folders, capsys):
-    arguments = ["--no-curve", "--adapter", "ridge", "--json", "--take-away"]
-    assert main(["migrate", "a", "b", *arguments, "by-shard"]) == 0
-    by_shard = json.loads(capsys.readouterr().out)
-    assert main(["migrate", "a.npy", "b.npy", *arguments, "whole"]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    told = by_shard.pop("sample")
-    assert told[0].startswith(
-        "Searched: 25 held-out rows of 100, by 25 of them as queries; the adapter is fitted on 75 rows"
-    )
-    assert told[2].startswith("survey: 3 shards")
-    assert whole.pop("sample") == []
-    for one, other in zip(by_shard["rows"], whole["rows"], strict=True):
-        assert one == pytest.approx(other, abs=1e-6)
-    assert by_shard["verdict"] == whole["verdict"]
-    assert by_shard["cautions"] == whole["cautions"]
-    taken = [load(Path(name) / FILE).transform(folders) for name in ("by-shard", "whole")]
-    np.testing.assert_allclose(*taken, atol=1e-6)
-
-
-def test_migrate_says_why_it_takes_a_sample(folders, tmp_path, capsys):
-    write_npy(tmp_path / "cut otherwise", X, (50, 50), ids=IDS)
-    reasons = (
-        (
-            ["cut otherwise", "b"],
-            "Not all rows are measured: expected shards with the same rows in the same order",
-        ),
-        (
-            ["a", "b", "--pairs", "40", "--strategy", "k-means"],
-            "Not all rows are measured: choosing pairs by 'k-means' needs",
-        ),
-    )
-    for arguments, reason in reasons:
-        assert main(["migrate", *arguments, "--no-curve", "--adapter", "ridge", "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)["sample"]
-        assert told[0].startswith(reason)
-        assert told[1].startswith("On a sample: 100 of 100 rows of ")
-    assert main(["migrate", "a", "b", "--recipe", "x.json"]) == 2
-    assert "got folders of shards" in capsys.readouterr().err
-
-
-def test_migrate_names_the_sample_that_takes_ids_in_another_order(folders, tmp_path, capsys):
-    order = np.random.default_rng(3).permutation(100)
-    write_npy(tmp_path / "another order", X[order], SIZES, ids=[IDS[row] for row in order])
-    arguments = ["migrate", "another order", "b", "--no-curve", "--adapter", "ridge", "--json"]
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert "expected the same id in both" in said
-    assert "or measure a sample of the rows: --sample N, such as --sample 20000" in said
-    assert main([*arguments, "--sample", "20000"]) == 0
-    assert json.loads(capsys.readouterr().out)["sample"][0].startswith(
-        "On a sample: 100 of 100 rows of another order"
-    )
-    assert main(["compare", "another order", "b"]) == 2
-    assert "--sample" not in capsys.readouterr().err
-
-
 def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
     migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
     for command in (migrate, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
@@ -168,6 +111,20 @@ def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
         assert by_shard == whole
 
 
+def test_stitch_takes_a_sample_of_both_folders(folders, tmp_path, capsys):
+    labels = [("red", "green")[int(row[0] > 0)] for row in X]
+    for name, rows in (("a", X), ("b", folders)):
+        write_npy(tmp_path / f"labelled-{name}", rows, SIZES, ids=IDS, labels=labels)
+        (tmp_path / f"{name}.labels.txt").write_text("\n".join(labels) + "\n")
+    arguments = ["--anchors", "10", "--methods", "relative,procrustes", "--json"]
+    assert main(["stitch", "labelled-a", "labelled-b", "--sample", "100", *arguments]) == 0
+    by_shard = json.loads(capsys.readouterr().out)
+    assert main(["stitch", "a.npy", "b.npy", *arguments]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert by_shard["sample"][0].startswith("On a sample: 100 of 100 rows of labelled-a")
+    assert [row["score"] for row in by_shard["rows"]] == [row["score"] for row in whole["rows"]]
+
+
 def test_a_sample_has_the_same_rows_of_both_folders(folders, capsys):
     arguments = ["--anchors", "20", "--seeds", "none", "--sample", "60", "--json"]
     assert main(["bootstrap", "a", "b", *arguments]) == 0
@@ -176,36 +133,6 @@ def test_a_sample_has_the_same_rows_of_both_folders(folders, capsys):
     assert found["share"] is not None  # every row has its partner in the sample
     assert main(["migrate", "a", "b.npy"]) == 2
     assert "expected folders of shards only, or none, got both" in capsys.readouterr().err
-
-
-def test_stitch_tests_every_shard(folders, tmp_path, capsys):
-    labels = [("red", "green")[int(row[0] > 0)] for row in X]
-    for name, rows in (("a", X), ("b", folders)):
-        write_npy(tmp_path / f"labelled-{name}", rows, SIZES, ids=IDS, labels=labels)
-        (tmp_path / f"{name}.labels.txt").write_text("\n".join(labels) + "\n")
-    arguments = ["--anchors", "10", "--methods", "relative,procrustes", "--json"]
-    assert main(["stitch", "labelled-a", "labelled-b", *arguments]) == 0
-    by_shard = json.loads(capsys.readouterr().out)
-    assert main(["stitch", "a.npy", "b.npy", *arguments]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    wanted = [row["score"] for row in whole["rows"] if row["metric"] == "accuracy"]
-    assert [row["score"] for row in by_shard["rows"]] == pytest.approx(wanted, abs=1e-6)
-    assert main(["stitch", "labelled-a", "labelled-b", "--states", "3"]) == 2
-    assert "expected one random state" in capsys.readouterr().err
-
-
-def test_stitch_takes_as_many_anchors_as_it_says(tmp_path, monkeypatch, capsys):
-    """Twice the width, at most half of the training rows, of folders of shards too."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    rows = np.random.default_rng(5).normal(size=(100, 160)).astype(np.float32)
-    labels = ["xy"[int(row[0] > 0)] for row in rows]
-    for name, width in (("a", 160), ("b", 4)):
-        write_npy(tmp_path / name, rows[:, :width], SIZES, labels=labels)
-    for width, sample, wanted in ((160, "20000", 40), (160, "30", 15), (4, "20000", 8)):
-        second = "a" if width == 160 else "b"
-        assert main(["stitch", second, "b", "--methods", "relative", "--sample", sample]) == 0
-        assert f"; {wanted} anchors; " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.invert.recovery import InversionSpec, invert_pair
-from relcore.migrate.migration import Migration
 from relcore.represent.anchors import select_anchors
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
@@ -18,9 +17,8 @@ from relcore.scores.comparison import (
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.invert import invert_shards
 from relcore.sharded.made_shard import made
-from relcore.sharded.migrate import migrate_shards
 from relcore.sharded.passes import Runner
-from relcore.sharded.space import ShardedPair, ShardedSpace
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
@@ -273,5 +271,3 @@ def test_spaces_with_few_rows_are_named(tmp_path):
     runner = Runner(Store(tmp_path / "store"))
     with pytest.raises(SpaceError, match="for 3 rows of 'a' and 'b', got 10"):
         compare_shards(*spaces, 0, runner)
-    with pytest.raises(SpaceError, match="have embedded, got 3 in 'a' and 'b'"):
-        migrate_shards(Migration(), ShardedPair(*spaces), runner)
