@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 PAGES = (
     "across",
     "bootstrap",
-    "domains",
     "invert",
     "languages",
     "papers",
     "reconstruct",
-    "rescale",
     "stitch",
     "studies",
 )

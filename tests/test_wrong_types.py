@@ -149,7 +149,9 @@ def sound():
     for name, described in NEWER.items():
         yield name, figure, described
     for path in sorted((EARLIER / "recipes").glob("*.json")):
-        yield path.stem, figure, json.loads(path.read_text(encoding="utf-8"))
+        described = json.loads(path.read_text(encoding="utf-8"))
+        if described["figure"] in FIGURES:
+            yield path.stem, figure, described
     for kind, described in json.loads((EARLIER / "specs.json").read_text(encoding="utf-8")).items():
         for number, one in enumerate(described):
             yield f"{kind}-{number}", READERS[kind], one

@@ -202,7 +202,6 @@ STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
 _HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
-GRID_TAB = "δ × ω"
 NO_ANCHORS = (
     "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least"
     " two."
@@ -259,24 +258,12 @@ def _warnings(found: Inversion) -> None:
             icon=":material/warning:",
         )
     elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
-        note, button = st.columns([6, 1], vertical_alignment="center")
-        note.info(
+        messages.info(
             f"The number of anchors kept ({short(found.kept, 0)}) is close to the number of dimensions"
             f" ({width:,}). The inverse is least stable there: its condition number is"
-            f" {short(found.condition, 0)}. Try another δ.",
+            f" {short(found.condition, 0)}. Try another δ; the study of δ × ω compares them.",
             icon=":material/lightbulb:",
         )
-        button.button(
-            "See δ × ω",
-            key="invert.see-grid",
-            on_click=_open_grid,
-            icon=":material/grid_on:",
-            width="stretch",
-        )
-
-
-def _open_grid() -> None:
-    st.session_state["invert.tab"] = GRID_TAB
 
 
 def _colors(pair: Match) -> list[str]:

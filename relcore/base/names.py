@@ -311,8 +311,6 @@ FIGURES = {
     "stitch-matrix": Named("", "relcore.stitch.figures:StitchMatrix"),
     "stitch-confusion": Named("", "relcore.stitch.figures:StitchConfusion"),
     "try-it": Named("", "relcore.stitch.try_it:TryIt"),
-    "rescale-input": Named("", "relcore.invert.rescale:RescaleInput"),
-    "rescale-layers": Named("", "relcore.invert.rescale:RescaleLayers"),
     "cross-lingual": Named("", "relcore.stitch.languages:CrossLingual"),
     "across-languages": Named("", "relcore.stitch.languages:AcrossLanguages"),
     "zero-shot": Named("", "relcore.stitch.languages:PicturesAndWords"),
@@ -321,10 +319,7 @@ FIGURES = {
     "plane-codes": Named("", "relcore.stitch.reconstruction:Planes"),
     "inversion": Named("", "relcore.invert.figures:RecoveredRows"),
     "inversion-errors": Named("", "relcore.invert.figures:RecoveryErrors"),
-    "inversion-grid": Named("", "relcore.invert.figures:InversionGrid"),
-    "inversion-lengths": Named("", "relcore.invert.figures:Lengths"),
     "translation-table": Named("", "relcore.invert.translation:TranslationTable"),
-    "cross-domain": Named("", "relcore.invert.translation:CrossDomain"),
     "migration": Named("", "relcore.migrate.figures:MigrationChart"),
     "migration-threshold": Named("", "relcore.migrate.figures:ThresholdScores"),
     "bootstrap": Named("", "relcore.bootstrap.figures:BootstrapRounds"),
@@ -332,7 +327,14 @@ FIGURES = {
 }
 
 # Figures of version 0.1.0 that a study draws now, by the study's name; "" where nothing draws them.
-FORMER_FIGURES: dict[str, str] = {"migration-partial": ""}
+FORMER_FIGURES = {
+    "cross-domain": "across-domains",
+    "inversion-grid": "pruning",
+    "inversion-lengths": "row-lengths",
+    "migration-partial": "",
+    "rescale-input": "rescaled-rows",
+    "rescale-layers": "rescaled-layers",
+}
 
 STUDIES = {
     "similarity-performance": Named("", "relcore.studies.similarity_performance:SimilarityPerformance"),
@@ -349,4 +351,9 @@ STUDIES = {
     "seed-count": Named("", "relcore.studies.seed_count:SeedCount"),
     "common-mean": Named("", "relcore.studies.common_mean:CommonMean"),
     "migration": Named("", "relcore.studies.migration:MigrationQuality"),
+    "rescaled-rows": Named("", "relcore.studies.rescaling:RescaledRows"),
+    "rescaled-layers": Named("", "relcore.studies.rescaling:RescaledLayers"),
+    "pruning": Named("", "relcore.studies.pruning:Pruning"),
+    "row-lengths": Named("", "relcore.studies.row_lengths:RowLengths"),
+    "across-domains": Named("", "relcore.studies.domains:AcrossDomains"),
 }

@@ -107,6 +107,18 @@ def encode(
     raise StoreError(f"{store.root}: the encoding was damaged each time it was read back; check the disk")
 
 
+def trained_weights(
+    encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report = silent
+) -> Trained:
+    """The weights of an encoder trained on the dataset, from the store, or trained now and kept."""
+    key = key_of("trained", dataset.digest, encoder)
+    if (entry := store.get(key)) is not None:
+        return Trained(entry.arrays, entry.metadata)
+    trained = encoder.train(dataset, report)
+    store.put(key, trained.arrays, trained.metadata)
+    return trained
+
+
 def encode_job(
     context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS
 ) -> None:
@@ -161,7 +173,7 @@ class _Run:
         self.report(0, 1, self.encoder.title)
         self.store.require_writable()
         if isinstance(self.encoder, TrainedEncoder):
-            self._trained = self._train()
+            self._trained = trained_weights(self.encoder, self.dataset, self.store, self.report)
         n = len(self.dataset)
         wholes: dict[str, np.ndarray] = {}
         for start, stop in self._blocks():
@@ -198,15 +210,6 @@ class _Run:
             else:
                 self._encode_batch = self.encoder.prepare(self.dataset, self.report)
         return self._encode_batch
-
-    def _train(self) -> Trained:
-        key = key_of("trained", self.dataset.digest, self.encoder)
-        entry = self.store.get(key)
-        if entry is not None:
-            return Trained(entry.arrays, entry.metadata)
-        trained = self.encoder.train(self.dataset, self.report)
-        self.store.put(key, trained.arrays, trained.metadata)
-        return trained
 
     def _checked(self, rows: dict[str, np.ndarray], start: int, stop: int) -> dict[str, np.ndarray]:
         if set(rows) != set(self.encoder.outputs):

@@ -6,32 +6,21 @@ by id, scored on the rows that are not anchors.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whole, quote
 from relcore.base.names import HEADS
 from relcore.base.names import METHODS as ALL_METHODS
 from relcore.base.numbers import counted, in_cell, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
 from relcore.figures.export import Exportable
-from relcore.figures.matrices import Margins, Matrices, MatrixPanel, margins_exportable, matrices_exportable
-from relcore.invert.cross_domain import (
-    CrossDomainResult,
-    CrossDomainSpec,
-    DomainsSpec,
-    SessionDomains,
-    TrainedDomains,
-)
+from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
@@ -43,7 +32,7 @@ from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
 from relcore.spaces.split import Split
 from relcore.stitch.heads import fit_head
 from relcore.stitch.methods import MethodSettings, Side, carrier
-from relcore.tasks.recipe import Recipe, load_all, need_same_datasets
+from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 # TranslationResult: scores of every ordered pair of spaces by each method, as Tables 1 and 2 print them.
@@ -436,94 +425,6 @@ class TranslationTable(Recipe):
         return matrices_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
 
 
-class CrossDomain(Recipe):
-    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its
-    summary.
-
-    Either of networks that are trained (`TrainedCrossDomain`), or of spaces (`SessionCrossDomain`).
-    """
-
-    figure: ClassVar[str] = "cross-domain"
-    spec: CrossDomainSpec
-    method: str
-
-    def __post_init__(self) -> None:
-        if not self.method:
-            object.__setattr__(self, "method", self.spec.methods[0])
-        need_one_of("method", self.method, self.spec.methods)
-
-    @classmethod
-    def from_record(cls, settings: Mapping[str, Any]) -> CrossDomain:
-        kind = TrainedCrossDomain if "datasets" in settings else SessionCrossDomain
-        return records.from_json(kind, settings, f"recipe of {cls.figure}")
-
-    def draw(self, result: CrossDomainResult | None = None) -> Exportable:
-        result = result or self._computed()
-
-        def table() -> pd.DataFrame:
-            found = result.table()
-            return found[found["method"] == ALL_METHODS[self.method].title].reset_index(drop=True)
-
-        data = _cross_domain(result, self.method)
-        return margins_exportable(data, self.to_json(), "relscope-cross-domain", result.summary, table)
-
-    @abstractmethod
-    def _computed(self) -> CrossDomainResult: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedCrossDomain(CrossDomain):
-    """Of networks, each trained on each dataset; see `DomainsSpec`."""
-
-    datasets: tuple[DatasetSpec, ...]
-    encoders: tuple[Encoder, ...]
-    anchor_dataset: int | None = None
-    spec: CrossDomainSpec = CrossDomainSpec()
-    method: str = ""
-    dataset_digests: tuple[str, ...] = ()
-
-    newer: ClassVar[tuple[str, ...]] = ("dataset_digests",)
-
-    def _computed(self) -> CrossDomainResult:
-        need_same_datasets(self.datasets, self.dataset_digests, self.figure)
-        return TrainedDomains(DomainsSpec(self.datasets, self.encoders, self.anchor_dataset), self.spec).run()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionCrossDomain(CrossDomain):
-    """Of spaces with a domain and an encoder each; see `SessionDomains`."""
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    domain_names: tuple[str, ...]
-    encoder_names: tuple[str, ...]
-    anchors: tuple[str, ...]
-    test_ids: tuple[str, ...] = ()
-    spec: CrossDomainSpec = CrossDomainSpec()
-    method: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        counts = [len(self.spaces), len(self.domain_names), len(self.encoder_names)]
-        if len(set(counts)) > 1:
-            raise SpaceError(
-                f"recipe of {self.figure}: expected a domain and an encoder for each of {counts[0]} spaces,"
-                f" got {counts[1]} and {counts[2]}"
-            )
-
-    def to_record(self) -> dict[str, Any]:
-        """Without test ids where there are none."""
-        return {
-            one.name: value
-            for one in fields(self)
-            if (value := getattr(self, one.name)) or one.name != "test_ids"
-        }
-
-    def _computed(self) -> CrossDomainResult:
-        task = SessionDomains(self.domain_names, self.encoder_names, self.anchors, self.spec, self.test_ids)
-        return task.run(load_all(self.spaces, self.digests, self.figure))
-
-
 def _translations(result: TranslationResult, metric: str) -> Matrices:
     panels, n = [], len(result.names)
     marked = tuple((i, i) for i in range(n))
@@ -563,40 +464,3 @@ def _told(result: TranslationResult, i: int, j: int, method: str, metric: str) -
     if metric == "accuracy":
         lines.append(f"not stitched {short(result.own[j])}")
     return "\n".join(lines)
-
-
-def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
-    values, deviation = result.matrix(method), result.deviation(method)
-    n = len(values)
-    rows, columns = result.margins(method)
-    own = np.diag(values)
-    many = len(result.spec.random_states) > 1
-
-    def told_of(i: int, j: int) -> str:
-        if np.isnan(values[i, j]):
-            return "the widths differ"
-        spread = f" ± {short(deviation[i, j])}" if many else ""
-        beside = f"not stitched {short(own[i])} (encoder), {short(own[j])} (head)"
-        tested = f"chance {short(result.chance[i])}, {counted(result.n_test[i], 'test row')}"
-        return f"accuracy {short(values[i, j])}{spread}\n{beside}\n{tested}"
-
-    hover = tuple(tuple(told_of(i, j) for j in range(n)) for i in range(n))
-    panel = MatrixPanel(
-        "", result.names, result.names, values, hover=hover, marked=tuple((i, i) for i in range(n))
-    )
-    summary = result.summary().set_index("method").loc[ALL_METHODS[method].title]
-    told = (
-        f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
-    )
-    told += f"other domain {short(summary['other domain'], 2)}, chance {short(summary['chance'], 2)}"
-    alt = (
-        f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {counted(n, 'encoder')} of domains."
-        f" Means: {told}."
-    )
-    matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
-    titles = {
-        "row_title": "encoding from, mean",
-        "column_title": "decoding into, mean",
-        "mark_title": "not stitched",
-    }
-    return Margins(matrices, rows, columns, own, own, **titles)

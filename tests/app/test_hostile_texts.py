@@ -43,7 +43,7 @@ PAGES = {
     "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
     "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
     "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
-    "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
+    "invert": ("invert.tab", ["Rows", "Translate"]),
     "migrate": (
         "migrate.tab",
         ["Thresholds", "Queries that get worse", "Export adapter", "Drift"],

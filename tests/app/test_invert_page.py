@@ -5,13 +5,10 @@ the way out.
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
 
-from app import results
-from app.invert.grid import cell_of
 from app.workspace import (
     OPENING_INVERSION,
     Workspace,
@@ -22,9 +19,7 @@ from app.workspace import (
 )
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
-from relcore.invert.figures import lengths, sweep_matrices, variation
 from relcore.invert.recovery import InversionSpec, invert_pair
-from relcore.invert.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep
 from relcore.spaces.space import match
 from tests.app.conftest import Session, save_space
 
@@ -105,53 +100,6 @@ def test_errors_of_every_way_are_one_histogram(open_page):
     }
 
 
-def test_the_grid_is_the_cores_and_marks_the_present_cell(open_page):
-    session = open_page("δ × ω")
-    sweep = inversion_sweep(pair_of(session), session.workspace.anchors)
-    recovered, condition, kept = charts(session)
-    cells = next(
-        trace for trace in recovered["data"] if trace["type"] == "scatter" and trace["mode"] == "markers"
-    )
-    told = [re.search(r"<br>cosine (-?[.0-9]+)", text) for text in cells["hovertext"]]
-    found = [float(cell[1]) if cell else np.nan for cell in told]
-    expected = sweep.table().pivot(index="omega", columns="delta", values="cosine").to_numpy()
-    np.testing.assert_allclose(np.reshape(found, expected.shape), expected, atol=6e-4)
-    assert "Heat map of condition numbers" in condition["layout"]["meta"]["alt"]
-    assert "20 given" in kept["layout"]["meta"]["alt"]
-    assert "No accuracy: the spaces have no labels." in session.captions
-    assert "Procrustes" in session.captions
-
-
-def test_a_cell_is_its_delta_and_omega(open_page):
-    session = open_page()
-    sweep = inversion_sweep(
-        pair_of(session), session.workspace.anchors, SweepSpec(deltas=DELTAS, omegas=OMEGAS)
-    )
-    data = sweep_matrices(sweep, "recovered", ("a", "b"))
-    assert cell_of([{"customdata": [1, 2, 3]}], data) == (DELTAS[3], OMEGAS[2])
-    assert cell_of([], data) is None
-
-
-def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, ran_in_place, monkeypatch):
-    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    session = open_page(
-        "δ × ω", inversion=InversionSpec(random_state=77)
-    )  # no other test's result is in the engine's store
-    assert ran_in_place == []
-    assert not charts(session)
-    session.click("inversion-sweep.start")
-    assert ran_in_place == ["Inversion, δ × ω"]
-    assert len(charts(session)) == 3
-
-
-def test_lengths_are_told_with_their_variation(open_page):
-    session = open_page("Norms")
-    told = "\n".join(one.value for one in session.markdown)
-    for spec in session.workspace.spaces:
-        assert f"**{100 * variation(lengths(load(spec))):.0f} %**" in told
-    assert len(charts(session)) == 2
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -169,9 +117,8 @@ def test_what_cannot_be_inverted_is_said_and_the_page_stays(open_page, changes, 
     assert session.workspace.inversion.route == "within"
 
 
-@pytest.mark.parametrize("tab", ["Rows", "δ × ω"])
-def test_without_anchors_the_page_says_where_they_come_from(open_page, tab):
-    session = open_page(tab, anchors=())
+def test_without_anchors_the_page_says_where_they_come_from(open_page):
+    session = open_page(anchors=())
     assert any(info.value.startswith("No anchors yet") for info in session.info)
     assert not session.errors
 
@@ -188,19 +135,17 @@ def test_anchors_on_one_line_are_refused(make_workspace, tmp_path):
     assert any("on one line" in error for error in session.errors)
 
 
-@pytest.mark.parametrize("tab", ["Rows", "δ × ω", "Norms"])
-def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_path, tab):
+def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_path):
     stranger = save_space(
         tmp_path / "stranger.npz", np.random.default_rng(3).normal(size=(50, 6)), prefix="q"
     )
     workspace = make_workspace(120)
     session = Session(workspace=make_workspace(spaces=(*workspace.spaces, stranger), target=stranger))
-    session.at.session_state["invert.tab"] = tab
     session.open("invert")
     asked = [
         one for one in session.at.subheader if one.value == "How are the rows of these two spaces paired?"
     ]
-    assert bool(asked) == (tab != "Norms")
+    assert asked
     session.change("selectbox", "choose.target", workspace.target)
     assert not session.errors
 

@@ -57,15 +57,16 @@ def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_lose
     before = on(opened(), "invert")
     before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
     before.change("number_input", "invert.ridge", 2.5)
-    before = on(before, "invert", invert__tab="Rescale").change("button_group", "rescale.place", "layers")
+    before = on(before, "invert", invert__tab="Translate")
+    before.change("button_group", "translate.methods", ["absolute", "procrustes"])
     on(before, "bootstrap")
     middle = opened(**query_of(before)).change(
         "number_input", "scores.k", 7
     )  # saves again, without opening Invert
     after = on(opened(**query_of(middle)), "invert")
     assert not after.errors
-    assert after.session_state["invert.tab"] == "Rescale"
-    assert after.button_group(key="rescale.place").value == "layers"
+    assert after.session_state["invert.tab"] == "Translate"
+    assert after.button_group(key="translate.methods").value == ["absolute", "procrustes"]
     after = on(after, "invert", invert__tab="Rows")
     assert after.number_input(key="invert.ridge").value == 2.5
 

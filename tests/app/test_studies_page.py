@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.jobs import whole_engine
 from relcore.base.names import STUDIES
+from relcore.base.numbers import counted
 from relcore.runs.jobs import Engine
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
@@ -108,7 +109,8 @@ def test_every_study_opens_with_its_question_and_cost(page):
         page.change("radio", "studies.kind", kind)
         assert [header.value for header in page.subheader] == [study.question]
         start = next(button for button in page.button if button.key == "studies.start")
-        assert f"Start {len(StudyRuns(study, StudySpec.of(study))):,} runs · about" in start.label
+        cost = counted(len(StudyRuns(study, StudySpec.of(study))), "run")
+        assert f"Start {cost} · about" in start.label
 
 
 def test_where_several_may_be_chosen_none_means_the_default(page):

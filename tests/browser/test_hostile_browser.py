@@ -22,7 +22,7 @@ PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstr
 TABS = {
     "Anchors": ("Named sets and lists", "Diagnostics"),
     "Spaces": ("Encode", "Norms"),
-    "Invert": ("Norms",),
+    "Invert": ("Translate",),
 }
 # What Markdown or HTML would have made of the texts; the inspector's own pictures are data.
 RENDERED = (

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from relcore.invert.recovery import InversionSpec, invert_pair
-from relcore.invert.sweep import SweepSpec, inversion_sweep
 from relcore.represent.inversion import inversion_grid
 from relcore.scores.score import Z95, Score
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
+from relcore.studies.pruning import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
 SHAPES = [(1000, 100, 300), (150, 20, 50), (160, 150, 53), (200, 120, 66)]
@@ -56,15 +56,15 @@ def test_the_best_cell_of_the_grid_lies_in_the_band_of_the_best(n, d, k):
     for state in STATES:
         pair = unrelated(n, d, 100 + state)
         sweep = inversion_sweep(
-            pair, tuple(pair.ids[:k]), SweepSpec(deltas=(0.0, 0.5, 0.7), omegas=(1, 4), random_state=state)
+            pair, tuple(pair.ids[:k]), random_state=state, deltas=(0.0, 0.5, 0.7), omegas=(1, 4)
         )
-        best = sweep.table()["cosine"].max()
-        outside += not sweep.best_chance.low <= best <= sweep.best_chance.high
+        best = max(cell["cosine"] for cell in sweep["cells"])
+        outside += not sweep["best by chance, low"] <= best <= sweep["best by chance, high"]
         split = Split.held_out(pair.ids, np.arange(k), state)
         grids.append(
             inversion_grid(pair.source.vectors, pair.target.vectors, split, (0.5,), (4,))["cosine"].item()
         )
-        assert sweep.n_rows == n - k
+        assert sweep["n_rows"] == n - k
     assert outside <= 2
     # The mean cosine of m unrelated unit rows of width d has a standard error of 1/sqrt(m d), √d at least the
     # rank of what is recovered: 3.5 of them, and as much again for what the mean row leaves.
@@ -79,11 +79,9 @@ def test_random_labels_are_read_as_often_as_chance():
     for state in range(7):
         labels = np.random.default_rng([state, 1]).permutation(np.arange(400) % 4).astype(str)
         pair = unrelated(400, 12, state, labels)
-        sweep = inversion_sweep(
-            pair, tuple(pair.ids[:130]), SweepSpec(deltas=(0.5,), omegas=(4,), random_state=state)
-        )
-        right, asked = right + sweep.table()["accuracy"].item() * sweep.n_test, asked + sweep.n_test
-        right, asked = right + sweep.not_stitched * sweep.n_test, asked + sweep.n_test
+        sweep = inversion_sweep(pair, tuple(pair.ids[:130]), random_state=state, deltas=(0.5,), omegas=(4,))
+        for accuracy in (sweep["cells"][0]["accuracy"], sweep["not stitched"]):
+            right, asked = right + accuracy * sweep["test rows"], asked + sweep["test rows"]
     # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
     assert right / asked == pytest.approx(0.25, abs=3.5 * np.sqrt(0.25 * 0.75 / (asked / 2)))
 
@@ -95,8 +93,6 @@ def test_a_rare_class_of_random_labels_gains_nothing():
         rng = np.random.default_rng([state, 2])
         labels = np.where(rng.permutation(300) < 9, "rare", "usual")
         pair = unrelated(300, 30, state, labels)
-        sweep = inversion_sweep(
-            pair, tuple(pair.ids[:100]), SweepSpec(deltas=(0.5,), omegas=(2,), random_state=state)
-        )
-        error = np.sqrt(0.03 * 0.97 / sweep.n_test)
-        assert sweep.table()["accuracy"].item() <= sweep.chance + 3.5 * error
+        sweep = inversion_sweep(pair, tuple(pair.ids[:100]), random_state=state, deltas=(0.5,), omegas=(2,))
+        error = np.sqrt(0.03 * 0.97 / sweep["test rows"])
+        assert sweep["cells"][0]["accuracy"] <= sweep["most frequent class"] + 3.5 * error

@@ -9,9 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from relcore.invert.cross_domain import CrossDomainSpec, cross_domain_matrix, session_parts
 from relcore.invert.translation import TranslationSpec, translate_all
 from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+from relcore.studies.domains import Part, cross_domain_matrices
 
 METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
 STATES = range(8)
@@ -62,12 +63,15 @@ def test_heads_read_translated_rows_of_random_labels_as_chance_would():
 def test_heads_across_domains_read_random_labels_as_chance_would():
     right, asked = dict.fromkeys(METHODS, 0.0), 0
     for state in STATES:
-        spaces, anchors = unrelated(state, random_labels(state))
-        parts = session_parts(spaces, ["one", "two"], ["net", "net"], anchors, random_state=state)
-        assert not set(spaces[0].ids[parts[0].test]) & set(anchors)
-        result = cross_domain_matrix(parts, CrossDomainSpec(METHODS, n_anchors=K, random_states=(state,)))
-        asked += result.n_test[0]
+        spaces, _ = unrelated(state, random_labels(state))
+        test = Split.draw(spaces[0].ids, anchors=np.arange(K), random_state=state).test
+        parts = [
+            Part(domain, "net", space, test, space.vectors[:K])
+            for domain, space in zip(("one", "two"), spaces, strict=True)
+        ]
+        matrices = cross_domain_matrices(parts, METHODS, K, state)
+        asked += len(test)
         for method in METHODS:
-            right[method] += result.matrix(method)[[0, 1], [1, 0]].mean() * result.n_test[0]
+            right[method] += matrices[method][[0, 1], [1, 0]].mean() * len(test)
     for method in METHODS:
         assert right[method] / asked == pytest.approx(0.5, abs=3.5 * np.sqrt(0.25 / asked)), method

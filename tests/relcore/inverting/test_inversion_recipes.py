@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import ortho_group
 
@@ -23,27 +22,15 @@ from relcore.figures.style import LIGHT
 from relcore.invert.figures import (
     EDGES,
     ERROR_COLORS,
-    InversionGrid,
-    Lengths,
     RecoveredRows,
     RecoveryErrors,
     inversion_scene,
-    lengths,
-    sweep_matrices,
-    variation,
 )
 from relcore.invert.recovery import InversionSpec, invert_pair, sides
-from relcore.invert.sweep import InversionSweep, SweepSpec, inversion_sweep
-from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, recovered
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import Split
-from relcore.tasks.task import task_job
 
 N, D, K = 300, 8, 30
-DELTAS, OMEGAS = (0.0, 0.3, 0.6), (1, 2, 4)
-SMALL = {"deltas": DELTAS, "omegas": OMEGAS}
 
 
 @pytest.fixture
@@ -163,90 +150,6 @@ def test_anchors_that_cannot_be_inverted_say_so(pair, anchors, spec, message):
         invert_pair(pair, anchors, spec)
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_the_sweep_is_the_grid(pair, anchors, route):
-    sweep = inversion_sweep(pair, anchors, SweepSpec(route=route, random_state=3, n_rows=N, **SMALL))
-    source, target = sides(pair, route)
-    for column, side in (("cosine", source), ("within", target)):
-        split = Split.held_out(pair.ids, np.arange(K))
-        expected = inversion_grid(side.vectors, target.vectors, split, DELTAS, OMEGAS, 3)
-        found = sweep.table()
-        if route == "within" and column == "within":
-            assert found["within"].isna().all()
-            continue
-        np.testing.assert_allclose(found[column], expected["cosine"], atol=1e-5)
-        np.testing.assert_allclose(
-            found[["delta", "omega", "condition", "kept"]], expected[["delta", "omega", "condition", "kept"]]
-        )
-    assert found["chance"].abs().max() < 0.15
-    assert (sweep.n, sweep.n_rows, sweep.n_anchors, sweep.dimension) == (N, N - K, K, target.dimension)
-
-
-def test_the_head_of_the_target_reads_what_is_recovered(pair, anchors):
-    sweep = inversion_sweep(pair, anchors, SweepSpec(**SMALL))
-    table = sweep.table()
-    split = Split.draw(pair.ids, anchors=np.arange(K))
-    assert (sweep.n_classes, sweep.n_train, sweep.n_test) == (5, N - len(split.test), len(split.test))
-    assert sweep.chance == np.mean(split.test % 5 == 0)  # all are as frequent, and the first is answered
-    assert sweep.not_stitched > 0.9
-    assert table["accuracy"].iloc[0] == pytest.approx(sweep.not_stitched, abs=0.05)
-    within = inversion_sweep(pair, anchors, SweepSpec(route="within", deltas=(0.0,), omegas=(1,)))
-    assert within.table()["accuracy"].iloc[0] == within.not_stitched
-    assert within.procrustes == 1.0
-
-
-def test_the_head_may_be_asked_about_rows_that_are_named(pair, anchors):
-    sweep = inversion_sweep(
-        pair, anchors, SweepSpec(test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,))
-    )
-    assert (sweep.n_test, sweep.n_train) == (2, N - 2)  # r3 is an anchor
-
-
-def test_without_labels_there_is_no_accuracy_but_a_reason(pair, anchors):
-    bare = match(LatentSpace(pair.source.vectors, pair.ids), LatentSpace(pair.target.vectors, pair.ids))
-    sweep = inversion_sweep(bare, anchors, SweepSpec(**SMALL))
-    assert sweep.why_none == "No accuracy: the spaces have no labels."
-    assert sweep.table()["accuracy"].isna().all()
-    assert sweep.not_stitched is None
-
-
-def test_a_pruning_that_leaves_one_anchor_has_no_cosine(pair):
-    sweep = inversion_sweep(pair, ("r0", "r1", "r2"), SweepSpec(deltas=(0.0, 1.0), omegas=(1, 2)))
-    table = sweep.table()
-    assert table[table.delta == 1]["cosine"].isna().all()
-    assert table[table.delta == 0]["cosine"].notna().all()
-    panel = sweep_matrices(sweep, "recovered", ("a", "b")).panels[0]
-    assert "left with one anchor; lower δ" in panel.explain(0, 1)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"deltas": ()}, "deltas: expected distinct distances"),
-        ({"deltas": (0.5, 0.5)}, "deltas: expected distinct"),
-        ({"deltas": (1.5,)}, "deltas: expected distinct"),
-        ({"omegas": (2, 1)}, "omegas: expected distinct whole numbers 1 … 64, ascending"),
-        ({"omegas": (0,)}, "omegas: expected"),
-        ({"route": "up"}, "route: expected one of"),
-    ],
-)
-def test_a_sweep_over_nonsense_is_refused(pair, anchors, settings, message):
-    with pytest.raises(SpaceError, match=message):
-        inversion_sweep(pair, anchors, SweepSpec(**{**SMALL, **settings}))
-
-
-def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
-    from relcore.catalog.catalog import put_space
-
-    store = Store(tmp_path)
-    inputs = [put_space(store, space) for space in (pair.source, pair.target)]
-    task = InversionSweep(anchors, SweepSpec(**SMALL))
-    task_job(Context("ab" * 16, store), task=task, inputs=inputs)
-    stored = task.read(store.get("ab" * 16))
-    assert stored.best_chance == task.run([pair.source, pair.target]).best_chance
-    pd.testing.assert_frame_equal(stored.table(), inversion_sweep(pair, anchors, SweepSpec(**SMALL)).table())
-
-
 def test_errors_are_coloured_by_fixed_steps_and_panes_share_one_pca(pair, anchors):
     found = invert_pair(pair, anchors, InversionSpec())
     scene = inversion_scene(pair, found)
@@ -268,13 +171,6 @@ def test_errors_are_coloured_by_fixed_steps_and_panes_share_one_pca(pair, anchor
         inversion_scene(pair, found, "mood")
 
 
-def test_lengths_and_their_variation_are_known_for_a_line():
-    space = LatentSpace([[-3.0], [-1.0], [1.0], [3.0]], list("abcd"))
-    np.testing.assert_allclose(lengths(space), [1.5, 0.5, 0.5, 1.5])
-    assert variation(lengths(space)) == pytest.approx(0.5)
-    assert variation(np.full(3, 7.0)) == 0
-
-
 @pytest.fixture
 def recipe(pair, anchors, tmp_path):
     specs = []
@@ -291,16 +187,10 @@ def drawn(recipe):
     return {
         "inversion": RecoveredRows.of(recipe, inversion=spec).draw(),
         "inversion-errors": RecoveryErrors.of(recipe, inversion=spec).draw(),
-        "inversion-grid": (
-            InversionGrid.of(
-                recipe, measure="condition", sweep=SweepSpec("backward", 4, n_rows=100, **SMALL)
-            ).draw()
-        ),
-        "inversion-lengths": Lengths((recipe.source, recipe.target)).draw(),
     }
 
 
-@pytest.mark.parametrize("kind", ["inversion", "inversion-errors", "inversion-grid", "inversion-lengths"])
+@pytest.mark.parametrize("kind", ["inversion", "inversion-errors"])
 def test_a_recipe_draws_the_same_numbers_again(drawn, kind):
     figure = drawn[kind]
     again = exportable(json.loads(figure.bytes("json", full_paths=True)))
@@ -312,7 +202,7 @@ def test_a_recipe_draws_the_same_numbers_again(drawn, kind):
         assert r"\toprule" in figure.bytes("tex").decode()
 
 
-@pytest.mark.parametrize("kind", ["inversion", "inversion-grid"])
+@pytest.mark.parametrize("kind", ["inversion"])
 def test_figures_come_on_screen_and_on_paper(drawn, kind):
     assert drawn[kind].bytes("png").startswith(b"\x89PNG")
     assert b"relscope-recipe" in drawn[kind].bytes("html")
@@ -339,28 +229,6 @@ def test_the_csv_of_the_panes_has_each_rows_error(drawn, recipe):
 def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):
     with pytest.raises(SpaceError, match=message):
         exportable({**drawn["inversion"].recipe, **changes})
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes", "message"),
-    [
-        ("inversion-grid", {"measure": "beauty"}, "measure: expected one of"),
-        (
-            "inversion-grid",
-            {"sweep": {"alpha": 1}},
-            "recipe of inversion-grid: sweep: expected settings among .* got 'alpha'",
-        ),
-        (
-            "inversion-lengths",
-            {"spaces": "all"},
-            "recipe of inversion-lengths: spaces: expected a list, got 'all'",
-        ),
-        ("inversion-lengths", {"spaces": []}, "spaces: expected at least one"),
-    ],
-)
-def test_other_recipes_with_wrong_settings_say_which(drawn, kind, changes, message):
-    with pytest.raises(SpaceError, match=message):
-        exportable({**drawn[kind].recipe, **changes})
 
 
 def test_colours_of_categories_are_one_each(pair, anchors):

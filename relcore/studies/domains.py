@@ -1,0 +1,288 @@
+"""Across domains: rows of one domain and encoder, read by heads of another domain and encoder.
+
+Fig. 7 of Maiorca et al. 2024: there the domains are the texts and the pictures of the same articles. The
+domains share only the labels and the anchors, which every encoder has encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import METHODS
+from relcore.base.numbers import short
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.digits import LOOKS
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
+from relcore.figures.matrices import Margins, Matrices, MatrixPanel
+from relcore.represent.similarity import mean_row
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.heads import fit_head
+from relcore.stitch.methods import MethodSettings, Side, carrier, representation
+from relcore.studies.runs import STUDENT, average
+from relcore.studies.statistics import mean
+from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+
+_METHODS = (
+    *("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened"),
+    *("procrustes", "least-squares", "absolute"),
+)
+_USUAL = MethodSettings()
+_GROUPS = ("not stitched", "same domain", "other domain")
+
+
+class AcrossDomains(Study):
+    """A head trained on one look of the digits and one network classifies rows of another look and network.
+    The looks share the labels, and the anchors: digit 17 as scanned and digit 17 inverted are the same
+    anchor. The test rows are a fifth of the digits that no network was trained on; every network has weights
+    of its own. The bars are means without the diagonal: of encoding from each row, and of decoding into each
+    column.
+    """
+
+    kind = "across-domains"
+    title = "Across domains"
+    question = "Can a head read the rows of an encoder that was trained on another domain?"
+    paper = "Maiorca et al. 2024, Fig. 7"
+    options = (
+        Option(
+            "looks",
+            "Looks of the digits",
+            tuple(LOOKS),
+            ("plain", "inverted", "thick"),
+            many=True,
+            help=" ".join(f"{look}: {explanation}." for look, explanation in LOOKS.items()),
+        ),
+        Option(
+            "networks",
+            "Networks, trained on each",
+            tuple(NAMES),
+            ("mlp", "cnn"),
+            many=True,
+            names=tuple(NAMES.values()),
+        ),
+        Option(
+            "methods",
+            "Methods",
+            _METHODS,
+            ("irp-pruned", "procrustes", "absolute"),
+            many=True,
+            names=tuple(METHODS[name].title for name in _METHODS),
+        ),
+        Option("n_anchors", "Anchors", (64, 256, 1000), 256),
+        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the prunings."),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        lists = {name: list(options[name]) for name in ("looks", "networks", "methods")}
+        inverse = {"omega": _USUAL.omega, "delta": _USUAL.delta}
+        return grid(options, lists | {"n_anchors": options["n_anchors"]} | inverse)
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        datasets = [
+            DatasetSpec("digits", options=(("look", look),) if look != "plain" else ())
+            for look in settings["looks"]
+        ]
+        encoders = [SmallVision(name) for name in settings["networks"]]
+        parts = trained_parts(datasets, encoders, store, report)
+        inverse = MethodSettings(omega=settings["omega"], delta=settings["delta"])
+        matrices = cross_domain_matrices(
+            parts, settings["methods"], settings["n_anchors"], settings["random_state"], inverse
+        )
+        values = {
+            "parts": [part.name for part in parts],
+            "chance": float(np.mean([part.chance for part in parts])),
+            "test rows": len(parts[0].test),
+        }
+        domains = [part.domain for part in parts]
+        for method, accuracy in matrices.items():
+            values[method] = accuracy.tolist()
+            values |= {f"{method}, {group}": value for group, value in by_group(accuracy, domains).items()}
+        return RunResult(values)
+
+    def seconds(self, settings: Settings) -> float:
+        n = len(settings["looks"]) * len(settings["networks"])
+        return 5.0 + 0.03 * n**2 * len(settings["methods"])
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Margins]:
+        if not len(table):
+            return {}
+        return {METHODS[method].title: _margins(table, method) for method in options["methods"]}
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        return findings_table(
+            [
+                finding(f"{METHODS[method].title}, {group}", mean(values), STUDENT)
+                for method in options["methods"]
+                for group in _GROUPS
+                if len(table) and (values := table[f"{method}, {group}"].astype(float)).notna().any()
+            ]
+        )
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        if len(table) < 2 or len(options["looks"]) < 2:
+            return ""
+        told = [
+            f"{mean(table[f'{method}, other domain'].astype(float)).told(2)} by {METHODS[method].title}"
+            for method in options["methods"]
+        ]
+        own = short(average(table, f"{options['methods'][0]}, not stitched"), 2)
+        return (
+            f"Heads read the rows of another domain with an accuracy of {', '.join(told)}; not stitched"
+            f" {own}, chance {short(average(table, 'chance'), 2)}."
+        )
+
+
+def _margins(table: pd.DataFrame, method: str) -> Margins:
+    accuracy = np.array(table[method].tolist(), dtype=float).mean(axis=0)
+    names = tuple(table.parts.iloc[0])
+    own, n = np.diag(accuracy), len(names)
+    stitched = np.where(np.eye(n, dtype=bool), np.nan, accuracy)
+    panel = MatrixPanel("", names, names, accuracy, marked=tuple((i, i) for i in range(n)))
+    alt = (
+        f"Heat map of accuracy by {METHODS[method].title}, {n} by {n} encoders of domains, mean of"
+        f" {len(table)} random states, {table['test rows'].iloc[0]:,} test rows each, chance"
+        f" {short(average(table, 'chance'), 2)}."
+    )
+    matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
+    titles = ("encoding from, mean", "decoding into, mean", "not stitched")
+    rows, columns = (_known_mean(stitched, axis) for axis in (1, 0))
+    return Margins(matrices, rows, columns, own, own, *titles)
+
+
+def by_group(accuracy: np.ndarray, domains: Sequence[str]) -> dict[str, float | None]:
+    """Mean accuracy of heads on their own part, on other encoders of its domain, and on other domains; None
+    where there is nothing to average.
+    """
+    own = np.eye(len(domains), dtype=bool)
+    same = np.equal.outer(np.array(domains), np.array(domains))
+    means = (_known_mean(accuracy[which]) for which in (own, same & ~own, ~same))
+    return {
+        group: None if np.isnan(value) else float(value) for group, value in zip(_GROUPS, means, strict=True)
+    }
+
+
+def _known_mean(values: np.ndarray, axis: int | None = None) -> Any:
+    """Means that ignore NaN; NaN if there is nothing else."""
+    counts = (~np.isnan(values)).sum(axis=axis)
+    return np.where(counts, np.nansum(values, axis=axis) / np.maximum(counts, 1), np.nan)[()]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One domain through one encoder.
+
+    Attributes
+    ----------
+    domain, encoder : str
+        Distinct together.
+    space : LatentSpace
+        With a label for every row.
+    test : row numbers
+        Test rows of the heads, which are trained on all others.
+    anchors : array (m, d)
+        Rows to draw anchors from; row i is the same thing in every part.
+    """
+
+    domain: str
+    encoder: str
+    space: LatentSpace
+    test: np.ndarray
+    anchors: np.ndarray
+
+    @property
+    def name(self) -> str:
+        return f"{self.encoder} · {self.domain}"
+
+    @property
+    def chance(self) -> float:
+        """Share of the test rows in the class that is most frequent in the part."""
+        classes, counts = np.unique(self.space.labels, return_counts=True)
+        return float(np.mean(self.space.labels[self.test] == classes[counts.argmax()]))
+
+
+def cross_domain_matrices(
+    parts: Sequence[Part],
+    methods: Sequence[str],
+    n_anchors: int = 256,
+    random_state: int = 0,
+    settings: MethodSettings = _USUAL,
+) -> Mapping[str, np.ndarray]:
+    """For each method the accuracy (s, s) on the test rows of every part (rows) by the head of every part
+    (columns).
+
+    NaN where the method needs equal widths. The diagonal is not stitched.
+
+    Raises
+    ------
+    SpaceError
+        Parts of other classes; what a method cannot do with these anchors.
+    """
+    classes = np.unique(parts[0].space.labels.astype(str))
+    for part in parts:
+        known = np.unique(part.space.labels.astype(str))
+        if not np.array_equal(known, classes):
+            raise SpaceError(
+                f"{parts[0].name!r} and {part.name!r} have different classes ({quote(classes[:3])} … and"
+                f" {quote(known[:3])} …): a head can only predict labels that it was trained on"
+            )
+    targets = [np.searchsorted(classes, part.space.labels.astype(str)) for part in parts]
+    train = [np.setdiff1d(np.arange(len(part.space)), part.test) for part in parts]
+    n_known = len(parts[0].anchors)
+    drawn = np.random.default_rng(random_state).choice(n_known, min(n_anchors, n_known), replace=False)
+    sides = [
+        Side(part.space.vectors[rows], part.anchors[drawn], mean_row(part.space.vectors[rows]))
+        for part, rows in zip(parts, train, strict=True)
+    ]
+    accuracy, heads = {}, {}
+    for method in methods:
+        kind = METHODS[method].heads
+        represent = [representation(kind, side, settings) for side in sides]
+        if kind not in heads:
+            heads[kind] = [
+                fit_head(function(side.train), target[rows], len(classes))
+                for function, side, target, rows in zip(represent, sides, targets, train, strict=True)
+            ]
+        accuracy[method] = np.full((len(parts), len(parts)), np.nan)
+        for i, part in enumerate(parts):
+            rows, truth = part.space.vectors[part.test], targets[i][part.test]
+            for j, head in enumerate(heads[kind]):
+                read = represent[i]
+                if kind == "absolute" and i != j:
+                    read = carrier(method, sides[i], sides[j], settings, random_state)
+                if read is not None:
+                    answers = head.probabilities(read(rows)).argmax(axis=1)
+                    accuracy[method][i, j] = np.mean(answers == truth)
+    return accuracy
+
+
+def trained_parts(
+    datasets: Sequence[DatasetSpec], encoders: Sequence[Encoder], store: Store, report: Report = silent
+) -> list[Part]:
+    """Encode every dataset with every encoder, from the store where that is done. The datasets have the same
+    ids, row for row; on the second one encoders have the next random state, so that no two begin with the
+    same weights.
+
+    Test rows are the fifth of each dataset that no small network is trained on; anchors are drawn from the
+    other rows.
+    """
+    parts: list[Part] = []
+    for number, spec in enumerate(datasets):
+        for encoder in encoders:
+            own = replace(encoder, random_state=encoder.random_state + number)
+            report(len(parts), len(datasets) * len(encoders), own.title)
+            (space,) = encode(spec, own, store)
+            test = held_out_rows(len(space))
+            rows = np.setdiff1d(np.arange(len(space)), test)
+            title, _, domain = space.name.partition(" · ")
+            name = title.partition(", state")[0]
+            parts.append(Part(domain, name, space, test, space.vectors[rows]))
+    return parts

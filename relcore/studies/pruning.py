@@ -1,0 +1,340 @@
+"""δ × ω: what does each pruning of the anchors recover, and what is left of it as the inverse is averaged?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError
+from relcore.base.names import ROUTES
+from relcore.base.numbers import band, general, short
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.invert.recovery import sides
+from relcore.represent.anchors import select_anchors, shared_anchors
+from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders
+from relcore.represent.similarity import mean_row, project_directions, unit_rows
+from relcore.represent.translation import Procrustes
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.score import Null
+from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.split import Split, row_keys
+from relcore.stitch.heads import Head, fit_head
+from relcore.stitch.stitching import share_rows
+from relcore.studies.material import DATA, SPACES, labelled_spaces, test_ids_of, word_pair
+from relcore.studies.runs import STUDENT, average
+from relcore.studies.statistics import Estimate, mean
+from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+
+DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
+OMEGAS = (1, 2, 4, 8, 16)
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows of each cell, training rows of the head
+_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # from a CNN to a ViT, from TF-IDF + SVD to MiniLM
+_MEASURES = ("cosine", "within", "accuracy", "condition", "kept", "chance")
+
+
+class Pruning(Study):
+    """Rows of a source are inverted through pruned anchors for each δ and ω, compared with the true rows of
+    the target (cosine) and read by a logistic head of the target (accuracy). "Within": from the target's own
+    relative space, by the same prunings. With δ a pruning keeps fewer, more different anchors; ω prunings are
+    averaged.
+    """
+
+    kind = "pruning"
+    title = "δ × ω of the pruned inverse"
+    question = "Which δ and ω recover rows of another encoder, and do they serve its head, too?"
+    paper = "Maiorca et al. 2024, Figs. 3 and 6"
+    options = (
+        DATA,
+        Option("route", "Recovered", tuple(ROUTES), "forward", names=tuple(r.title for r in ROUTES.values())),
+        Option("n_anchors", "Anchors", (100, 300, 768), 300),
+        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws anchors, prunings and rows."),
+        SPACES,
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        shared = {name: options[name] for name in ("data", "route", "n_anchors")}
+        return grid(options, shared | {"spaces": list(options["spaces"])})
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        pair, test_ids = _pair_of(settings, store, report)
+        state = settings["random_state"]
+        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
+        return RunResult(inversion_sweep(pair, anchors, settings["route"], state, test_ids, report=report))
+
+    def seconds(self, settings: Settings) -> float:
+        return 2.0 if settings["data"] == "digits" else 30.0
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
+        if not len(table):
+            return {}
+        cells = mean_cells(table)
+        told = f"{table.n_rows.iloc[0]:,} held-out rows, {table.n_anchors.iloc[0]:,} anchors"
+        states = f"mean of {len(table)} random states"
+        axes = {"row_title": "ω", "column_title": "δ"}
+        chance = band(average(table, "best by chance, low"), average(table, "best by chance, high"))
+        panels = [
+            _panel(
+                cells,
+                "cosine",
+                "Recovered rows",
+                f"cosine; Procrustes {short(average(table, 'procrustes'), 2)}, best cell by chance {chance}",
+            )
+        ]
+        if cells["within"].notna().any():
+            panels.append(_panel(cells, "within", "Within the target", "cosine, by the same prunings"))
+        if cells["accuracy"].notna().any():
+            own, usual = average(table, "not stitched"), average(table, "most frequent class")
+            note = f"accuracy; not stitched {short(own, 2)}, chance {short(usual, 2)}"
+            panels.append(_panel(cells, "accuracy", "Head of the target", note))
+        alt = f"Heat maps over δ × ω, {told}, {states}. {self.conclusion(options, table)}"
+        title = "cosine and accuracy" if len(panels) > 1 else "cosine"
+        condition = _panel(cells, "condition", "Condition number", "of what is inverted", digits=1)
+        top = max(10.0, float(np.nanmax(condition.values, initial=10.0)))
+        kept = _panel(cells, "kept", "Anchors kept", f"{told}, {states}", digits=0)
+        return {
+            "recovered": Matrices(tuple(panels), (0.0, 1.0), title, alt, **axes),
+            "condition": Matrices((condition,), (1.0, top), "condition number", alt, log=True, **axes),
+            "kept": Matrices((kept,), (0.0, float(table.n_anchors.iloc[0])), "anchors kept", alt, **axes),
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        if not len(table) or not (cells := mean_cells(table))["cosine"].notna().any():
+            return findings_table([])
+        best = cells["cosine"].idxmax()
+        rows = [
+            finding(f"δ {general(delta)}, ω {omega}, {measure}", _at(table, (delta, omega), measure), STUDENT)
+            for delta, omega in dict.fromkeys((best, (0.0, 1), (DELTAS[-1], OMEGAS[-1])))
+            for measure in ("cosine", "accuracy", "kept")
+            if not np.isnan(cells.loc[(delta, omega), measure])
+        ]
+        for column in ("procrustes", "not stitched", "best by chance, high"):
+            if table[column].notna().any():
+                rows.append(finding(column, mean(table[column].astype(float)), STUDENT))
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        if not len(table) or not (cells := mean_cells(table))["cosine"].notna().any():
+            return ""
+        delta, omega = best = cells["cosine"].idxmax()
+        estimate = _at(table, best, "cosine")
+        chance = short(average(table, "best by chance, high"))
+        return (
+            f"Best is δ = {general(delta)} with ω = {omega}: a mean cosine of {estimate.told()} to the true"
+            f" rows; by chance the best of {int(cells['cosine'].notna().sum())} cells stays below {chance}."
+        )
+
+
+def mean_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """The mean of each measure over the runs, by δ and ω; NaN where there is none."""
+    return pd.concat(map(cells_of, table.cells)).groupby(level=[0, 1]).mean()
+
+
+def cells_of(cells: Sequence[dict[str, float | None]]) -> pd.DataFrame:
+    """One row per cell, by δ and ω; NaN for missing values."""
+    return pd.DataFrame(list(cells)).astype({"omega": int}).set_index(["delta", "omega"]).astype(float)
+
+
+def _at(table: pd.DataFrame, cell: tuple[float, int], measure: str) -> Estimate:
+    return mean([cells_of(cells).loc[cell, measure] for cells in table.cells])
+
+
+def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int | None = None) -> MatrixPanel:
+    wide = cells[column].unstack("delta")
+    texts = None
+    if digits is not None:
+        shown = wide.map(lambda value: "" if np.isnan(value) else f"{value:,.{digits * (value < 100)}f}")
+        texts = tuple(map(tuple, shown.to_numpy()))
+    hover = tuple(
+        tuple(_explained(cells.loc[(delta, omega)]) for delta in wide.columns) for omega in wide.index
+    )
+    rows, columns = tuple(map(int, wide.index)), tuple(map(float, wide.columns))
+    return MatrixPanel(title, rows, columns, wide.to_numpy(dtype=float), texts, hover, note)
+
+
+def _explained(cell: pd.Series) -> str:
+    lines = [f"{name} {short(cell[name])}" for name in _MEASURES if not np.isnan(cell[name])]
+    reason = ["a pruning is left with one anchor; lower δ"] if np.isnan(cell["cosine"]) else []
+    return "\n".join(lines + reason)
+
+
+def _pair_of(settings: Settings, store: Store, report: Report) -> tuple[Match, tuple[str, ...]]:
+    """The pair, and the test rows of its head: () where they are to be drawn."""
+    if settings["spaces"]:
+        return word_pair(settings["spaces"], store), ()
+    spaces = labelled_spaces(settings["data"], store, report)
+    source, target = _ENDS[settings["data"]]
+    return match(spaces[source], spaces[target]), test_ids_of(settings["data"], spaces[0])
+
+
+def inversion_sweep(
+    pair: Match,
+    anchors: Sequence[str],
+    route: str = "forward",
+    random_state: int = 0,
+    test_ids: Sequence[str] = (),
+    deltas: Sequence[float] = DELTAS,
+    omegas: Sequence[int] = OMEGAS,
+    n_rows: int = MOST_ROWS,
+    report: Report = silent,
+) -> dict[str, Any]:
+    """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
+
+    The rows are a random sample of those that are not anchors. If both spaces have the same labels, a
+    logistic head trained on rows of the target classifies translated test rows, none of them an anchor.
+
+    "cells" has for each cell delta, omega, cosine (mean over the held-out rows), chance (the same over
+    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
+    """
+    source, target = sides(pair, route)
+    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+    judge = _Judge.of((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
+    rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
+    means = mean_row(source.vectors), mean_row(target.vectors)
+    pairs = source.vectors[chosen], target.vectors[chosen]
+    # Refuses bad anchors.
+    InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
+    units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
+    true = unit_rows(target.vectors[rows], means[1])
+    inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
+    if route != "within":
+        inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
+    tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
+    cells, by_chance = [], BestCellChance(true, random_state=random_state)
+    for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
+        decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
+        sizes = [len(kept) for kept in pruned.kept]
+        cell = {"delta": pruned.delta, "omega": pruned.omega} | dict.fromkeys(_MEASURES)
+        cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
+        if min(sizes) > 1:
+            for name, relative in inputs.items():
+                decoded = unit_rows(relative @ decoder)
+                cell[name] = float(np.einsum("ij,ij->i", decoded, true).mean(dtype=np.float64))
+                if name == "cosine":
+                    # Over all permutations of the rows the mean is the product of the two means.
+                    cell["chance"] = float(mean_row(decoded) @ mean_row(true))
+                    by_chance.add(decoded)
+            if judge.head is not None:
+                cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
+        cells.append(cell)
+        report(len(cells), len(deltas) * len(omegas), f"δ {general(pruned.delta)}, ω {pruned.omega}")
+    rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
+    rotated = np.einsum("ij,ij->i", unit_rows(rotation, means[1]), true).mean(dtype=np.float64)
+    null = by_chance.null()
+    return {
+        "cells": cells,
+        "n_rows": len(rows),
+        "n_anchors": len(chosen),
+        "procrustes": 1.0 if route == "within" else float(rotated),
+        "not stitched": judge.accuracy(target.vectors[judge.rows]),
+        "most frequent class": judge.chance,
+        "test rows": len(judge.rows),
+        "best by chance, low": null and null.low,
+        "best by chance, high": null and null.high,
+    }
+
+
+class BestCellChance:
+    """Collects the cells' rows, one array (m, d) at a time, for the distribution of the best mean cosine by
+    chance.
+
+    Each permutation of the true rows is applied to all cells alike, for cells of one grid resemble each
+    other: the best of 50 that agree is hardly better by chance than one of them, and permutations of their
+    own would widen the band. The permutations are single cycles, so no row stays with its own partner.
+
+    Parameters
+    ----------
+    true : array (m, d) float32
+        Unit rows.
+    """
+
+    _most_bytes = 256 * 2**20  # of cells that wait for the permuted rows
+    _at_once = 16  # permutations of the true rows in memory
+
+    def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
+        rng = np.random.default_rng(random_state)
+        orders = [rng.permutation(len(true)) for _ in range(n_permutations)]
+        self._partners = [order[np.argsort(np.roll(order, 1))] for order in orders]
+        self._true = true
+        self._waiting: list[np.ndarray] = []
+        self._best = np.full(n_permutations, -np.inf)
+
+    def add(self, decoded: np.ndarray) -> None:
+        """One more cell: unit rows (m, d) float32."""
+        self._waiting.append(decoded)
+        if len(self._waiting) * decoded.nbytes >= self._most_bytes:
+            self._compare()
+
+    def null(self) -> Null | None:
+        """Mean and middle 95 % of the best cell's mean cosine over the permutations; None without cells."""
+        self._compare()
+        if not np.isfinite(self._best).all():
+            return None
+        low, high = np.quantile(self._best, [0.025, 0.975])
+        return Null(float(self._best.mean()), float(low), float(high), len(self._best))
+
+    def _compare(self) -> None:
+        if not self._waiting:
+            return
+        cells = np.stack(self._waiting).reshape(len(self._waiting), -1)
+        self._waiting = []
+        for start in range(0, len(self._partners), self._at_once):
+            part = slice(start, start + self._at_once)
+            permuted = self._true[np.stack(self._partners[part])]
+            cosines = permuted.reshape(len(permuted), -1) @ cells.T / len(self._true)
+            self._best[part] = np.maximum(self._best[part], cosines.max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Test rows, and the head that classifies them; none where the spaces have no labels for it."""
+
+    rows: np.ndarray
+    head: Head | None = None
+    targets: np.ndarray | None = None
+    chance: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        spaces: tuple[LatentSpace, LatentSpace],
+        anchors: np.ndarray,
+        test_ids: Sequence[str],
+        n_rows: int,
+        random_state: int,
+    ) -> _Judge:
+        none = cls(np.empty(0, dtype=np.int64))
+        if any(space.labels is None for space in spaces):
+            return none
+        try:
+            shared = share_rows(spaces)
+            labelled = shared.spaces[0].index.get_indexer(anchors)
+            known_ids = sorted(set(test_ids) & set(shared.ids) - set(anchors))
+            settings = {"test_ids": known_ids, "labels": shared.targets, "random_state": random_state}
+            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
+        except SpaceError:
+            return none
+        test, train = split.queries(n_rows), split.known
+        if len(train) > MOST_TRAIN:
+            keys = row_keys(shared.ids[train], "head", random_state)
+            train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
+        if len(np.unique(shared.targets[train])) < len(shared.classes):
+            return none
+        head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
+        targets = shared.targets[test]
+        chance = float((targets == np.bincount(shared.targets).argmax()).mean())
+        return cls(spaces[1].rows(shared.ids[test]), head, targets, chance)
+
+    def accuracy(self, rows: np.ndarray) -> float | None:
+        if self.head is None:
+            return None
+        return float((self.head.probabilities(rows).argmax(axis=1) == self.targets).mean())

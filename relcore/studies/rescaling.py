@@ -1,0 +1,513 @@
+"""Rescale injection: does an answer depend on the length of vectors, which a relative space does not hold?
+
+Figs. 2 and 4 of Maiorca et al. 2024: rows that reach a small network, and vectors inside a large one, are
+brought to the length α.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.magnitude import scaled
+from relcore.base.numbers import general, short
+from relcore.base.torch_state import reproducible
+from relcore.catalog.encoding import trained_weights
+from relcore.charts.lines import Line, Lines
+from relcore.encoders.dataset import evenly
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.open_networks import OpenNetwork, open_network
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.transformers import MiniLM
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.scores.score import Z95
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.heads import fit_head, network_exponent
+from relcore.studies.material import (
+    DATA,
+    LABELLED,
+    SPACES,
+    dataset_of,
+    labelled_spaces,
+    test_ids_of,
+    word_pair,
+)
+from relcore.studies.runs import average, circumstances, findings_over, means_at
+from relcore.studies.statistics import Estimate, mean
+from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+ACTIVATIONS = ("relu", "tanh", "cosine")
+NETWORKS = {"relu": "ReLU", "tanh": "tanh", "cosine": "cosine", "layernorm": "normalised first"}
+_WIDTH, _EPOCHS, _BATCH, _LEARNING_RATE = 128, 30, 128, 1e-3
+_SPAN, _N_ALPHAS = 32.0, 41  # lengths from the mean length / 32 to the mean × 32
+_N_ROWS, _TEST_FRACTION = 3000, 0.2
+_MEASURES = ("as it is", "all at the mean length", "least from 1/8 to 8 times", "least of all")
+_SPACE = {"digits": 1, "sentences": 3}  # the CNN, and MiniLM's last layer
+
+Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
+
+
+class RescaledRows(Study):
+    """Small networks without normalisation are trained on labelled rows as they are, then classify held-out
+    rows that were all brought to the length α. Where the curve is flat, the length does not matter.
+    "Normalised first" begins with a LayerNorm, so it ignores lengths.
+    """
+
+    kind = "rescaled-rows"
+    title = "Rows at other lengths"
+    question = "Does a network still answer correctly if all rows have another length?"
+    paper = "Maiorca et al. 2024, Fig. 4"
+    options = (
+        DATA,
+        Option(
+            "networks",
+            "Networks",
+            tuple(NETWORKS),
+            ACTIVATIONS,
+            many=True,
+            names=tuple(NETWORKS.values()),
+            help="Two hidden layers of 128 with this activation and no normalisation.",
+        ),
+        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws rows, split and first weights."),
+        SPACES,
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        shared = {"data": options["data"], "spaces": list(options["spaces"])}
+        return grid(options, shared, network=options["networks"])
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        space, test_ids = _labelled_space(settings, store, report)
+        return RunResult(rescaled_rows(space, settings["network"], settings["random_state"], test_ids))
+
+    def seconds(self, settings: Settings) -> float:
+        return 4.0
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        if not len(table):
+            return {}
+        lines = []
+        for network, part in table.groupby("network", sort=False):
+            curves = np.array(part["accuracy by length"].tolist())
+            estimates = [mean(curves[:, at]) for at in range(curves.shape[1])]
+            ends = ([getattr(one, end) for one in estimates] for end in ("value", "low", "high"))
+            lines.append(Line(NETWORKS[network], part.lengths.iloc[0], *ends))
+        baselines = (
+            ("rows as they are", average(table, "as it is")),
+            ("chance", average(table, "chance")),
+        )
+        marks = (("mean length", float(table["mean length"].iloc[0])),)
+        note = circumstances(table, f"{table.space.iloc[0]}, {table['test rows'].iloc[0]:,} held-out rows")
+        look = {"log_x": True, "baselines": baselines, "marks": marks, "note": note}
+        return {"accuracy": Lines(tuple(lines), "length α of every row", "accuracy", **look)}
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        measures = {name: name for name in (*_MEASURES, "chance")}
+        return findings_table(findings_over(table, "network", measures, NETWORKS) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        networks = dict.fromkeys(table.network) if len(table) else ()
+        both = {network: means_at(table, "network", network, _MEASURES[::2]) for network in networks}
+        told = [
+            f"{NETWORKS[network]} {estimates[0].told(2)} and {estimates[1].told(2)}"
+            for network, estimates in both.items()
+            if estimates
+        ]
+        chance = f"; chance is {short(average(table, 'chance'), 2)}" if told else ""
+        if not told:
+            return ""
+        return (
+            "Accuracy of rows as they are, and the least where all are ⅛ to 8 times as long as on average:"
+            f" {'; '.join(told)}{chance}."
+        )
+
+
+class RescaledLayers(Study):
+    """The output vectors of one layer at a time are brought to the length α, and the layers after it run
+    unchanged. A ReLU head that was trained without rescaling answers. In brackets: the layer's own mean
+    length; dotted: the α nearest to it.
+    """
+
+    kind = "rescaled-layers"
+    title = "Layers at other lengths"
+    question = "Does a network still answer correctly if the vectors inside it have another length?"
+    paper = "Maiorca et al. 2024, Fig. 2"
+    options = (
+        Option(
+            "network",
+            "Network",
+            LABELLED,
+            "digits",
+            names=("Digits through the small ViT", "Wikipedia sentences through MiniLM"),
+        ),
+        Option(
+            "n_test",
+            "Test items",
+            (100, 360),
+            360,
+            help="With balanced classes. Each runs through the network once per layer and length.",
+        ),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        n_train, n_alphas = (1000, 13) if options["network"] == "digits" else (400, 9)
+        return [{**options, "n_train": n_train, "n_alphas": n_alphas, "span": 16.0}]
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        network = settings["network"]
+        encoder = SmallVision("vit") if network == "digits" else MiniLM((6,))
+        return RunResult(rescaled_layers(network, encoder, settings, store, report))
+
+    def seconds(self, settings: Settings) -> float:
+        small = settings["network"] == "digits"
+        passes = settings["n_test"] * ((4 if small else 7) * settings["n_alphas"] + 2) + settings["n_train"]
+        return 15.0 + (1e-4 if small else 0.027) * passes
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
+        if not len(table):
+            return {}
+        run = table.iloc[0]
+        nearest = tuple((row, _nearest(run.lengths, own)) for row, own in enumerate(run["own lengths"]))
+        note = (
+            f"not rescaled {short(run['as it is'])}, chance {short(run.chance)};"
+            f" {run['test rows']:,} held-out items; in brackets: the layer's own mean length, dotted: the"
+            " nearest α"
+        )
+        rows = tuple(
+            f"{layer} ({general(own, 2)})" for layer, own in zip(run.layers, run["own lengths"], strict=True)
+        )
+        values = np.array(run.accuracy)
+        panel = MatrixPanel(run["name"], rows, tuple(run.lengths), values, note=note, marked=nearest)
+        least = ", ".join(
+            f"{layer} {short(min(line), 2)}" for layer, line in zip(run.layers, run.accuracy, strict=True)
+        )
+        alt = f"Heat map of accuracy, layer by length, of {run['name']}; {note}. Least of each: {least}."
+        return {
+            "accuracy": Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        if not len(table):
+            return findings_table([])
+        run = table.iloc[0]
+        rows = [_plain("accuracy without rescaling", run["as it is"], run), _plain("chance", run.chance, run)]
+        for layer, line, lost in zip(run.layers, run.accuracy, lost_by_layer(run), strict=True):
+            rows.append(finding(f"{layer}, accuracy lost at about its mean length", lost, "paired answers"))
+            rows.append(_plain(f"{layer}, least accuracy", min(line), run))
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        if not len(table):
+            return ""
+        run = table.iloc[0]
+        lost = lost_by_layer(run)
+        most = max(range(len(lost)), key=lambda layer: lost[layer].value)
+        return (
+            f"Brought to about their mean length, the vectors of {run.layers[most]}, the layer that loses"
+            f" most of {len(lost)}, cost {lost[most].told()} of accuracy; at the worst length"
+            f" {short(run['as it is'] - min(map(min, run.accuracy)))}."
+        )
+
+
+def _plain(what: str, value: float, run: Any) -> dict[str, Any]:
+    return finding(what, Estimate("", float(value), float("nan"), float("nan"), int(run["test rows"])))
+
+
+def _labelled_space(settings: Settings, store: Store, report: Report) -> tuple[LatentSpace, tuple[str, ...]]:
+    """The rows to rescale, and those to hold out: () where they are to be drawn."""
+    if settings["spaces"]:
+        return word_pair(settings["spaces"], store).source, ()
+    space = labelled_spaces(settings["data"], store, report)[_SPACE[settings["data"]]]
+    return space, test_ids_of(settings["data"], space)
+
+
+def rescaled_rows(
+    space: LatentSpace,
+    network: str,
+    random_state: int = 0,
+    test_ids: Sequence[str] = (),
+    n_rows: int = _N_ROWS,
+) -> dict[str, Any]:
+    """Train a network on rows as they are, and score it on held-out rows that all have length α, for each α.
+
+    Held out are the given rows, else a fifth; at most `n_rows` are taken. "least …": over the lengths.
+
+    Raises
+    ------
+    SpaceError
+        No labels, only one class, too few rows.
+    """
+    rows, targets = _labelled_rows(space)
+    train, test = _split(np.isin(space.ids[rows], test_ids), targets, n_rows, random_state)
+    X, classes, lengths = space.vectors[rows], targets[test], space.norms[rows]
+    mean_length = float(lengths.mean(dtype=np.float64))
+    alphas = lengths_around(mean_length, _SPAN, _N_ALPHAS)
+    answer = _fit(network, X[train], targets[train], random_state)
+    own, *curve = rescale_curve(answer, X[test], classes, alphas)
+    away = np.abs(np.log(np.array(alphas) / mean_length))
+    least = np.array(curve)[away <= np.log(8) + 1e-6].min(), min(curve)
+    return dict(zip(_MEASURES, (own, curve[int(away.argmin())], *map(float, least)), strict=True)) | {
+        "accuracy by length": curve,
+        "lengths": list(alphas),
+        "mean length": mean_length,
+        "chance": float(np.mean(classes == np.bincount(targets[train]).argmax())),
+        "space": space.name,
+        "test rows": len(test),
+    }
+
+
+def lengths_around(center: float, span: float, n: int) -> tuple[float, ...]:
+    """n lengths with 5 digits from `center` / `span` to `center` × `span`, evenly on a logarithmic axis."""
+    return tuple(float(f"{alpha:.5g}") for alpha in center * np.geomspace(1 / span, span, n))
+
+
+def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]) -> list[float]:
+    """Accuracy of the rows as they are, then with every row rescaled to each length α."""
+    units = unit_rows(X)
+    rescaled = (units * np.float32(alpha) for alpha in alphas)
+    return [float(np.mean(answer(rows) == classes)) for rows in (X, *rescaled)]
+
+
+def fit_plain_mlp(
+    X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0
+) -> Answer:
+    """Train two hidden layers without normalisation on rows (n, d) of classes (n,); AdamW, 30 epochs.
+
+    Raises
+    ------
+    SpaceError
+        An activation that is not "relu", "tanh" or "cosine", fewer than two classes.
+    """
+    import torch
+    from torch import nn
+
+    need_one_of("activation", activation, ACTIVATIONS)
+    classes = np.asarray(classes, dtype=np.int64)
+    if len(np.unique(classes)) < 2:
+        raise SpaceError(f"classes: expected two or more, got {len(np.unique(classes))}")
+    bend = {"relu": torch.relu, "tanh": torch.tanh, "cosine": torch.cos}[activation]
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH)
+            self.out = nn.Linear(_WIDTH, int(classes.max()) + 1)
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return self.out(bend(self.second(bend(self.first(rows)))))
+
+    exponent = network_exponent(X)
+
+    def read(rows: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.array(scaled(np.asarray(rows, dtype=np.float32), exponent)))
+
+    rows, targets = read(X), torch.from_numpy(classes)
+    with reproducible(random_state):
+        model = Network()
+        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+        for _ in range(_EPOCHS):
+            for batch in torch.randperm(len(rows)).split(_BATCH):
+                loss = nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+
+    def answer(rows: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return model(read(rows)).argmax(dim=1).numpy()
+
+    return answer
+
+
+def _labelled_rows(space: LatentSpace) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that have a label and are not zero, and the class of each."""
+    if space.labels is None:
+        raise SpaceError(
+            f"{space.name!r}: expected labels to train networks on, got none; choose a space with labels"
+        )
+    rows = np.flatnonzero((space.labels != "") & (space.norms > 0))
+    classes, targets = np.unique(space.labels[rows].astype(str), return_inverse=True)
+    if len(classes) < 2 or len(classes) > len(rows) / 2:
+        raise SpaceError(
+            f"{space.name!r}: expected labels of two or more classes, each with several rows, got"
+            f" {len(classes)} different ones for {len(rows)} rows; choose another space"
+        )
+    return rows, targets
+
+
+def _split(
+    held_out: np.ndarray, targets: np.ndarray, n_rows: int, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows, at most `n_rows` together; test rows are held-out ones, else a share of all."""
+    order = np.random.default_rng(random_state).permutation(len(targets))
+    n_test = max(1, round(_TEST_FRACTION * min(len(order), n_rows)))
+    if held_out.any():
+        n_test = min(int(held_out.sum()), n_test)
+        order = np.concatenate([order[held_out[order]][:n_test], order[~held_out[order]]])
+    test, train = order[:n_test], order[n_test:n_rows]
+    if len(np.unique(targets[train])) < 2:
+        raise SpaceError(
+            f"expected training rows of two classes or more, got {len(train)} rows; take more rows"
+        )
+    return np.sort(train), np.sort(test)
+
+
+def _fit(network: str, X: np.ndarray, targets: np.ndarray, random_state: int) -> Answer:
+    if network in ACTIVATIONS:
+        return fit_plain_mlp(X, targets, network, random_state)
+    present, numbers = np.unique(targets, return_inverse=True)
+    head = fit_head(X, numbers, len(present), "mlp", random_state)
+    return lambda rows: present[head.probabilities(rows).argmax(axis=1)]
+
+
+def rescaled_layers(
+    data: str, encoder: Encoder, settings: Settings, store: Store, report: Report
+) -> dict[str, Any]:
+    """Train a plain ReLU head on the network's encodings, then rescale the output of one layer at a time.
+
+    "accuracy" and "changed" are l layers × a lengths; "changed" is the share of items whose answer is right
+    here and wrong without rescaling, or wrong here and right without.
+
+    Raises
+    ------
+    SpaceError
+        An encoder whose layers cannot be opened.
+    """
+    dataset = load_dataset(dataset_of(data), store)
+    train, test = _balanced_rows(dataset.labels, settings["n_train"], settings["n_test"])
+    report(0, 1, f"opening {encoder.title}")
+    weights = (
+        trained_weights(encoder, dataset, store, report) if isinstance(encoder, TrainedEncoder) else None
+    )
+    network = open_network(encoder, dataset, report, weights)
+    _, targets = np.unique(dataset.labels[np.concatenate([train, test])].astype(str), return_inverse=True)
+    known, truth = targets[: len(train)], targets[len(train) :]
+    report(0, 1, f"a head on {len(train):,} items")
+    answer = fit_plain_mlp(network.encode([dataset.item(row) for row in train]), known)
+    items = [dataset.item(row) for row in test]
+    lengths = _mean_lengths(network, items)
+    alphas = lengths_around(
+        np.exp(np.mean(np.log(list(lengths.values())))), settings["span"], settings["n_alphas"]
+    )
+    done, total = iter(range(10**9)), len(lengths) * len(alphas) + 1
+
+    def encode() -> np.ndarray:
+        report(next(done), total, f"{len(items):,} items, one layer at one length at a time")
+        return network.encode(items)
+
+    layers = {name: network.layers[name] for name in lengths}
+    own, accuracy, changed = rescale_layers(layers, encode, answer, truth, alphas)
+    return {
+        "name": f"{encoder.title} · {dataset.name}",
+        "layers": list(lengths),
+        "own lengths": list(lengths.values()),
+        "lengths": list(alphas),
+        "accuracy": accuracy,
+        "changed": changed,
+        "as it is": own,
+        "chance": float(np.mean(truth == np.bincount(known).argmax())),
+        "test rows": len(test),
+    }
+
+
+def rescale_layers(
+    layers: Mapping[str, nn.Module],
+    encode: Callable[[], np.ndarray],
+    answer: Answer,
+    classes: np.ndarray,
+    alphas: Sequence[float],
+) -> tuple[float, list[list[float]], list[list[float]]]:
+    """Accuracy of the network as it is; accuracy and share of changed items by layer and length.
+
+    A layer's output is vectors (…, d), or a tuple that begins with them; `answer` classifies what `encode`
+    gives.
+    """
+    own = answer(encode()) == classes
+    accuracy, changed = [], []
+    for module in layers.values():
+        accuracy.append([])
+        changed.append([])
+        for alpha in alphas:
+            with injected(module, alpha):
+                right = answer(encode()) == classes
+            accuracy[-1].append(float(np.mean(right)))
+            changed[-1].append(float(np.mean(right != own)))
+    return float(np.mean(own)), accuracy, changed
+
+
+@contextmanager
+def injected(module: nn.Module, alpha: float) -> Iterator[None]:
+    """Within this context, every output vector of the module (last axis) has length α."""
+    from torch.nn.functional import normalize
+
+    def rescale(_module: nn.Module, _inputs: tuple, output: torch.Tensor | tuple) -> torch.Tensor | tuple:
+        if isinstance(output, tuple):
+            return (alpha * normalize(output[0], dim=-1), *output[1:])
+        return alpha * normalize(output, dim=-1)
+
+    hook = module.register_forward_hook(rescale)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
+    """Accuracy lost at about each layer's mean length, with the interval of a difference of paired answers.
+
+    Of n items b are lost and c gained; the difference (b − c) / n has the standard error √(b + c − (b − c)² /
+    n) / n. One more item counts as changed, so that the interval has a width where none did.
+    """
+    n, estimates = int(run["test rows"]), []
+    for own, accuracy, changed in zip(run["own lengths"], run["accuracy"], run["changed"], strict=True):
+        at = _nearest(run["lengths"], own)
+        lost = run["as it is"] - accuracy[at]
+        reach = Z95 * np.sqrt((changed[at] * n + 1) / n - lost**2) / np.sqrt(n)
+        estimates.append(Estimate("lost", float(lost), float(lost - reach), float(lost + reach), n))
+    return estimates
+
+
+def _nearest(alphas: Sequence[float], length: float) -> int:
+    return int(np.abs(np.log(np.array(alphas) / length)).argmin())
+
+
+def _balanced_rows(labels: np.ndarray, n_train: int, n_test: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train the head on, and held-out rows, among the labelled items."""
+    held_out = held_out_rows(len(labels))
+    parts = []
+    for rows, n in ((np.setdiff1d(np.arange(len(labels)), held_out), n_train), (held_out, n_test)):
+        rows = rows[labels[rows] != ""]
+        parts.append(rows[evenly(labels[rows], n)])
+    train, test = parts
+    return train, test[np.isin(labels[test].astype(str), labels[train].astype(str))]
+
+
+def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float]:
+    """Mean length of the output vectors of each layer, without rescaling."""
+    measured: dict[str, list[float]] = {name: [] for name in network.layers}
+
+    def watch(name: str) -> Callable:
+        def hook(_module: Any, _inputs: tuple, output: Any) -> None:
+            vectors = output[0] if isinstance(output, tuple) else output
+            measured[name].append(float(vectors.float().norm(dim=-1).mean()))
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, module in network.layers.items():
+            stack.callback(module.register_forward_hook(watch(name)).remove)
+        network.encode(list(items))
+    return {name: float(np.mean(lengths)) for name, lengths in measured.items() if lengths}
