@@ -4,8 +4,6 @@ checks.
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -25,10 +23,23 @@ from relcore.drift.series import AGAINST, MOST_VERSIONS, DriftSeries
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, DriftVerdict, Thresholds, as_toml
 from relcore.figures.style import Theme
 
-# Drift over a series of versions: one line per quantity, and a heat map of versions by versions.
+_MODES = ("Two versions", "A series")
+_STARTS_ITSELF = 20.0  # seconds
+_SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries"}
+_KEEP = {"persist_state": "session"}
 
-_SERIES_STARTS_ITSELF = 20.0  # seconds
-_SERIES_KEEP = {"persist_state": "session"}
+
+def draw(workspace: Workspace) -> None:
+    """The content of the tab."""
+    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    mode = _MODES[0]
+    if len(workspace.spaces) > 2:
+        look = {"key": "drift.mode", "required": True, "help": "A series: all versions, in order.", **_KEEP}
+        mode = choosers.segmented_control("Compare", _MODES, default=mode, **look)
+    try:
+        (two_versions if mode == _MODES[0] else series)(workspace, choosers)
+    except SpaceError as error:
+        messages.error(error)
 
 
 def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
@@ -43,7 +54,7 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
                 format_func=labels.get,
                 key=f"drift.versions-{results.place_of(workspace.spaces)}",
                 max_selections=MOST_VERSIONS,
-                **_SERIES_KEEP,
+                **_KEEP,
             )
         )
         against = st.segmented_control(
@@ -53,32 +64,101 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
             format_func=lambda name: AGAINST[name].title,
             key="drift.against",
             required=True,
-            **_SERIES_KEEP,
+            **_KEEP,
         )
     if len(specs) < 2:
         messages.info("Choose two versions or more.", icon=":material/timeline:")
         return
     task = DriftSeries()
-    found = results.computed(
-        task, specs, label=f"Compare {len(specs)} versions", unasked_seconds=_SERIES_STARTS_ITSELF
+    drift = results.computed(
+        task, specs, label=f"Compare {len(specs)} versions", unasked_seconds=_STARTS_ITSELF
     )
-    if found is None:
+    if drift is None:
         return
-    st.html(f'<p class="relscope-lead"><b>{plain_html(found.headline(against))}</b></p>')
-    digests = tuple(compute.load_space(spec).digest for spec in specs)
-    lines = DriftLines(spaces=specs, digests=digests, series=task, against=against).draw(found)
-    heat = DriftMap(spaces=specs, digests=digests, series=task).draw(found)
-    for figure, key in ((lines, "drift-lines"), (heat, "drift-map")):
+    st.html(f'<p class="relscope-lead"><b>{plain_html(drift.headline(against))}</b></p>')
+    settings = {"spaces": specs, "digests": _digests(specs), "series": task}
+    for recipe in (DriftLines(**settings, against=against), DriftMap(**settings)):
+        figure, key = recipe.draw(drift), recipe.figure
         exports.chart(figure.interactive(exports.theme()), f"{key}.chart", tools=False)
         exports.export_bar(figure, key)
     st.caption(
-        plain(
-            f"{found.n:,} rows that all versions have, {found.n_queries:,} of them as queries, k = {found.k}."
-            f" Churn: share of the nearest neighbours that changed, by chance {short(found.chance_churn)}. ρ:"
-            " what remains after shift, scale and rotation. Rows of the map are old versions, columns new"
-            " ones."
-        )
+        f"{drift.n:,} rows that all versions have, {drift.n_queries:,} of them as queries, k = {drift.k}."
+        f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ: what"
+        " remains after shift, scale and rotation. Rows of the map are old versions, columns new ones."
     )
+
+
+def _digests(specs: tuple[SpaceSpec, ...]) -> tuple[str, ...]:
+    return tuple(compute.load_space(spec).digest for spec in specs)
+
+
+def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
+    """Choosers of the old and the new version, and what changed between them."""
+    labels = space_labels(workspace.spaces)
+    place = results.place_of(workspace.spaces, workspace.source, workspace.target)
+    with choosers:
+        old, new = (
+            st.selectbox(
+                f"{side} version",
+                list(labels),
+                list(labels).index(usual),
+                format_func=labels.get,
+                key=f"drift.{side.lower()}-{place}",
+                width=260,
+                **_KEEP,
+            )
+            for side, usual in (("Old", workspace.source), ("New", workspace.target))
+        )
+        thresholds = thresholds_of()
+    if old == new:
+        messages.info("Choose two different versions.", icon=":material/difference:")
+        return
+    task, specs = DriftCheck(shared=True), (old, new)
+    drift = results.computed(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
+    if drift is None:
+        return
+    verdict = drift.judged(thresholds)
+    st.html(f'<p class="relscope-lead"><b>{plain_html(headline(drift, verdict))}</b></p>')
+    for place, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
+        alarm = verdict.alarmed([situation])
+        (place.warning if alarm else place.success)(
+            f"{plain(told(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
+            icon=":material/notifications_active:" if alarm else ":material/check:",
+        )
+    for caution in cautions(drift, verdict):
+        st.caption(plain(caution))
+    recipe = DriftChart(old=old, new=new, digests=_digests(specs), drift=task, thresholds=thresholds)
+    figure = recipe.draw(drift)
+    st.html(shares_bar(drift, exports.theme()))
+    chart, listed = st.columns(2, gap="medium")
+    with chart:
+        exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
+    with listed:
+        _checks(verdict)
+    st.caption(plain(circumstances(drift)))
+    exports.export_bar(figure, "drift")
+
+
+def _checks(verdict: DriftVerdict) -> None:
+    """All checks: those of all rows, then classes with an alarm."""
+    columns = st.column_config
+    widths = {"situation": 125, "quantity": 90, "class": 90}
+    look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
+    look["alarm"] = columns.CheckboxColumn(width=55)
+    look |= {name: columns.NumberColumn(format="%.3f", width=65) for name in ("value", "noise", "threshold")}
+    table = pd.DataFrame(
+        {
+            "alarm": check.alarm,
+            "situation": _SHORT[check.measure.situation],
+            "quantity": QUANTITIES[check.measure.quantity].title,
+            "class": check.measure.group or "all rows",
+            "value": check.measure.value,
+            "noise": check.measure.noise,
+            "threshold": check.threshold,
+        }
+        for check in ordered(verdict)
+    )
+    st.dataframe(table, hide_index=True, height=400, column_config=look, key="drift.checks")
 
 
 # The four shares of a change as one bar.
@@ -96,27 +176,26 @@ _MEANT = {
 def shares_bar(drift: Drift, theme: Theme) -> str:
     """The bar with a legend, as HTML; a sentence where nothing has changed, or the widths differ."""
     shares = shares_told(drift)
-    if not shares:
-        return _sentence(
-            f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
-            f" be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
-        )
     if not any(shares.values()):
-        return _sentence("The vectors of both versions are the same.")
-    colors = dict(zip(shares, theme.category_colors(len(shares)), strict=True))
-    parts = "".join(
-        f'<span style="flex: {share:.4f} 0 0; background: {colors[step]}; color: #fff; text-align: center;'
-        ' overflow: hidden;">'
-        f"{short(share) if share >= _LABELLED else ''}</span>"
-        for step, share in shares.items()
-    )
-    legend = "".join(
-        '<span style="white-space: nowrap;"><span style="display: inline-block; width: 0.7rem; height:'
-        f' 0.7rem; border-radius: 2px; background: {colors[step]}; margin-right: 0.35rem;"></span><b>{step}'
-        f' {short(share)}</b> <span style="opacity: 0.75;">{_MEANT[step]}</span></span>'
-        for step, share in shares.items()
-    )
-    told = ", ".join(f"{step} {short(share)}" for step, share in shares.items())
+        sentence = "The vectors of both versions are the same."
+        if not shares:
+            sentence = (
+                f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows"
+                f" cannot be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
+            )
+        return f'<p style="margin: 0;">{plain_html(sentence)}</p>'
+    parts, legend = [], []
+    for (step, share), color in zip(shares.items(), theme.category_colors(len(shares)), strict=True):
+        parts.append(
+            f'<span style="flex: {share:.4f} 0 0; background: {color}; color: #fff; text-align: center;'
+            f' overflow: hidden;">{short(share) if share >= _LABELLED else ""}</span>'
+        )
+        legend.append(
+            '<span style="white-space: nowrap;"><span style="display: inline-block; width: 0.7rem; height:'
+            f' 0.7rem; border-radius: 2px; background: {color}; margin-right: 0.35rem;"></span><b>{step}'
+            f' {short(share)}</b> <span style="opacity: 0.75;">{_MEANT[step]}</span></span>'
+        )
+    listed = ", ".join(f"{step} {short(share)}" for step, share in shares.items())
     more = (
         f"ρ = {general(drift.rho)}; the mean moved by {general(drift.shift)} of the spread, scale ×"
         f" {general(drift.scale)}"
@@ -126,37 +205,39 @@ def shares_bar(drift: Drift, theme: Theme) -> str:
     return (
         '<div style="display: flex; flex-direction: column; gap: 0.35rem;"><div style="font-size: 0.85rem;'
         ' opacity: 0.8;">Shares of the squared change</div><div role="img" aria-label="Shares of the change:'
-        f' {plain_html(told)}" style="display: flex; height: 1.6rem; line-height: 1.6rem; border-radius:'
-        f' 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">{parts}</div><div'
+        f' {plain_html(listed)}" style="display: flex; height: 1.6rem; line-height: 1.6rem; border-radius:'
+        f' 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">{"".join(parts)}</div><div'
         ' style="display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; font-size:'
-        f' 0.85rem;">{legend}<span>{plain_html(more)}</span></div></div>'
+        f' 0.85rem;">{"".join(legend)}<span>{plain_html(more)}</span></div></div>'
     )
 
 
-def _sentence(text: str) -> str:
-    return f'<p style="margin: 0;">{plain_html(text)}</p>'
-
-
-# Thresholds of the drift gate in a popover, and the file for `relscope drift --thresholds`.
-
-
 def thresholds_of() -> Thresholds:
-    """The thresholds that the choosers show; at first the defaults."""
-    found = {}
+    """The thresholds in a popover, at first the defaults, and their file for `relscope drift --thresholds`."""
+    tables = {}
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
-        st.caption("How much more than numeric noise may change before the gate alarms: shares from 0 to 1.")
+        st.caption(
+            "An alarm fires when the change exceeds the noise level (float16 rounding) by the threshold."
+        )
         for column, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
-            with column:
-                st.markdown(f"**{SITUATIONS[situation].title}**")
-                usual = getattr(Thresholds(), situation)
-                values = {
-                    field.name: _chosen_of_threshold_choosers(
-                        situation, field.name, getattr(usual, field.name)
-                    )
-                    for field in fields(usual)
-                }
-                found[situation] = type(usual)(**values)
-        thresholds = Thresholds(**found)
+            column.markdown(f"**{SITUATIONS[situation].title}**")
+            usual = getattr(Thresholds(), situation)
+            values = {}
+            for name, share in vars(usual).items():
+                quantity = QUANTITIES[name.removeprefix("class_")]
+                values[name] = column.number_input(
+                    f"{quantity.title}, each class" if name.startswith("class_") else quantity.title,
+                    0.0,
+                    1.0,
+                    share,
+                    0.01,
+                    key=f"drift.{situation}.{name}",
+                    help=f"{quantity.help[0].upper()}{quantity.help[1:]}.",
+                    format="%.3f",
+                    **_KEEP,
+                )
+            tables[situation] = type(usual)(**values)
+        thresholds = Thresholds(**tables)
         st.download_button(
             "Download for the command",
             data=as_toml(thresholds),
@@ -168,119 +249,3 @@ def thresholds_of() -> Thresholds:
             help="relscope drift OLD NEW --thresholds thresholds.toml",
         )
     return thresholds
-
-
-def _chosen_of_threshold_choosers(situation: str, name: str, usual: float) -> float:
-    quantity = QUANTITIES[name.removeprefix("class_")]
-    title = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
-    look = {
-        "help": f"{quantity.help[0].upper()}{quantity.help[1:]}.",
-        "format": "%.3f",
-        "persist_state": "session",
-    }
-    return float(st.number_input(title, 0.0, 1.0, usual, 0.01, key=f"drift.{situation}.{name}", **look))
-
-
-_MODES = ("Two versions", "A series")
-_STARTS_ITSELF = 20.0  # seconds
-_SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries"}
-_KEEP = {"persist_state": "session"}
-
-
-def draw(workspace: Workspace) -> None:
-    """The content of the tab."""
-    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    mode = _MODES[0]
-    if len(workspace.spaces) > 2:
-        look = {"key": "drift.mode", "required": True, "help": "A series: all versions, in order.", **_KEEP}
-        mode = choosers.segmented_control("Compare", _MODES, default=_MODES[0], **look)
-    try:
-        if mode == _MODES[0]:
-            two_versions(workspace, choosers)
-        else:
-            series(workspace, choosers)
-    except SpaceError as error:
-        messages.error(error)
-
-
-def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    """Choosers of the old and the new version, and what changed between them."""
-    with choosers:
-        specs = _chosen(workspace)
-        thresholds = thresholds_of()
-    if specs[0] == specs[1]:
-        messages.info("Choose two different versions.", icon=":material/difference:")
-        return
-    task = DriftCheck(shared=True)
-    drift = results.computed(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
-    if drift is None:
-        return
-    verdict = drift.judged(thresholds)
-    _verdict(drift, verdict)
-    digests = tuple(compute.load_space(spec).digest for spec in specs)
-    figure = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds).draw(
-        drift
-    )
-    st.html(shares_bar(drift, exports.theme()))
-    chart, listed = st.columns(2, gap="medium")
-    with chart:
-        exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
-    with listed:
-        _checks(verdict)
-    st.caption(plain(circumstances(drift)))
-    exports.export_bar(figure, "drift")
-
-
-def _chosen(workspace: Workspace) -> tuple[SpaceSpec, SpaceSpec]:
-    labels = space_labels(workspace.spaces)
-    options, found, place = (
-        list(labels),
-        [],
-        results.place_of(workspace.spaces, workspace.source, workspace.target),
-    )
-    for side, usual in (("Old version", workspace.source), ("New version", workspace.target)):
-        look = {"key": f"drift.{side.split()[0].lower()}-{place}", "width": 260, **_KEEP}
-        found.append(st.selectbox(side, options, options.index(usual), format_func=labels.get, **look))
-    return tuple(found)
-
-
-def _verdict(drift: Drift, verdict: DriftVerdict) -> None:
-    st.html(f'<p class="relscope-lead"><b>{plain_html(headline(drift, verdict))}</b></p>')
-    for place, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
-        alarm = verdict.alarmed([situation])
-        with place:
-            (st.warning if alarm else st.success)(
-                f"{plain(told(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
-                icon=":material/notifications_active:" if alarm else ":material/check:",
-            )
-    for one in cautions(drift, verdict):
-        st.caption(plain(one))
-
-
-def _checks(verdict: DriftVerdict) -> None:
-    """All checks: those of all rows, then classes with an alarm."""
-    checks = ordered(verdict)
-    table = pd.DataFrame(
-        {
-            "alarm": [check.alarm for check in checks],
-            "situation": [_SHORT[check.measure.situation] for check in checks],
-            "quantity": [QUANTITIES[check.measure.quantity].title for check in checks],
-            "class": [check.measure.group or "all rows" for check in checks],
-            "value": [check.measure.value for check in checks],
-            "noise": [check.measure.noise for check in checks],
-            "threshold": [check.threshold for check in checks],
-        }
-    )
-    look = {
-        name: st.column_config.NumberColumn(format="%.3f", width=65)
-        for name in ("value", "noise", "threshold")
-    }
-    look |= {
-        "alarm": st.column_config.CheckboxColumn(width=55),
-        "situation": st.column_config.TextColumn(width=125),
-    }
-    look |= {
-        "quantity": st.column_config.TextColumn(width=90),
-        "class": st.column_config.TextColumn(width=90),
-    }
-    st.dataframe(table, hide_index=True, height=400, column_config=look, key="drift.checks")

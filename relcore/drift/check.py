@@ -20,12 +20,11 @@ from relcore.drift.measures import (
     JITTER,
     NEW_QUERIES,
     STEPS,
-    Decomposition,
     Measure,
     chance_churn,
     decompose,
     measures_of,
-    neighbour_rows,
+    neighbour_shares,
 )
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, Check, DriftVerdict, Thresholds, judge
 from relcore.runs.progress import Report, silent
@@ -178,33 +177,34 @@ class DriftCheck(Task[Drift]):
         k = min(self.k, len(pair) - 2)
         queries = Split.held_out(pair.ids, random_state=self.random_state).queries(self.n_queries)
         split = decompose(old, new)
-        unrelated = _by_chance(old, new, self.random_state)
+        permuted = new[np.random.default_rng(self.random_state).permutation(len(new))]
+        chance_rho = decompose(old, permuted).rho
         report(1, 3, "searching the neighbours")
-        rows = neighbour_rows(old, new, queries, k, self.jitter, _DRAWS, self.random_state)
+        shares = neighbour_shares(old, new, queries, k, self.jitter, _DRAWS, self.random_state)
         report(2, 3, "measuring by class")
         groups = classes(pair)
-        measures = measures_of(split, rows, queries, self.jitter, groups)
+        measures = measures_of(split, shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
         return Drift(
-            tuple(distinct_names((pair.source, pair.target))),
-            len(pair),
-            k,
-            len(queries),
-            (old.shape[1], new.shape[1]),
-            pair.n_source_only,
-            pair.n_target_only,
-            pair.n_zero,
-            split.shares,
-            _known(split.shift),
-            split.scale,
-            split.spread,
-            _known(split.turn),
-            split.rho,
-            unrelated.rho,
-            rows.churn_uncentred,
-            rows.reciprocal_rank,
-            measures,
-            len(groups.keys() - measured),
+            names=tuple(distinct_names((pair.source, pair.target))),
+            n=len(pair),
+            k=k,
+            n_queries=len(queries),
+            widths=(old.shape[1], new.shape[1]),
+            only_old=pair.n_source_only,
+            only_new=pair.n_target_only,
+            n_zero=pair.n_zero,
+            shares=split.shares,
+            shift=None if np.isnan(split.shift) else float(split.shift),
+            scale=split.scale,
+            spread=split.spread,
+            turn=None if np.isnan(split.turn) else float(split.turn),
+            rho=split.rho,
+            chance_rho=chance_rho,
+            churn_uncentred=shares.churn_uncentred,
+            reciprocal_rank=shares.reciprocal_rank,
+            measures=measures,
+            left_out=len(groups.keys() - measured),
         )
 
 
@@ -218,19 +218,14 @@ def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
     """
     pair = match(old, new)
     if not shared and (pair.n_source_only or pair.n_target_only):
-        lacking = [
-            old.index.difference(new.index, sort=False)[:3],
-            new.index.difference(old.index, sort=False)[:3],
-        ]
-        told = [
-            f"{n:,} only in the {side} version ({quote(ids)})"
-            for n, side, ids in zip(
-                (pair.n_source_only, pair.n_target_only), ("old", "new"), lacking, strict=True
-            )
+        sides = (("old", pair.n_source_only, old, new), ("new", pair.n_target_only, new, old))
+        got = " and ".join(
+            f"{n:,} only in the {side} version ({quote(has.index.difference(lacks.index, sort=False)[:3])})"
+            for side, n, has, lacks in sides
             if n
-        ]
+        )
         raise SpaceError(
-            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {' and '.join(told)}; embed"
+            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {got}; embed"
             f" the same rows with both, or compare the {len(pair):,} rows that both have with --shared"
         )
     if len(pair) < FEWEST_ROWS:
@@ -249,17 +244,8 @@ def classes(pair: Match) -> dict[str, np.ndarray]:
     names = [] if labels is None else sorted(set(labels) - {""})
     if len(names) < 2:
         return {}
-    found = {name: np.flatnonzero(labels == name) for name in names}
-    return {name: rows for name, rows in found.items() if len(rows) >= FEWEST}
-
-
-def _by_chance(old: np.ndarray, new: np.ndarray, random_state: int) -> Decomposition:
-    """The decomposition once the rows of the new version are permuted."""
-    return decompose(old, new[np.random.default_rng(random_state).permutation(len(new))])
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    groups = {name: np.flatnonzero(labels == name) for name in names}
+    return {name: rows for name, rows in groups.items() if len(rows) >= FEWEST}
 
 
 def shares_told(drift: Drift) -> dict[str, float]:
@@ -275,41 +261,40 @@ _LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them bette
 def headline(drift: Drift, verdict: DriftVerdict) -> str:
     """One sentence: what may be deployed."""
     old, new = (repr(name) for name in drift.names)
-    alarms = {situation: verdict.alarmed([situation]) for situation in SITUATIONS}
     if drift.unrelated:
         return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
-    if not any(alarms.values()):
+    everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
+    if not everything and not queries:
         return (
             f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
         )
-    if not alarms[EVERYTHING_NEW]:
+    if not everything:
         return (
             f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
             f" vectors of {old}."
         )
-    if not alarms[NEW_QUERIES]:
-        return (
-            f"Drift: {new} has other neighbourhoods than {old}, although its queries still rank the old"
-            " vectors alike."
-        )
-    return (
-        f"Drift: {new} has other neighbourhoods than {old}, and its queries rank the vectors of {old} in"
-        " another order."
+    rest = (
+        f"and its queries rank the vectors of {old} in another order"
+        if queries
+        else "although its queries still rank the old vectors alike"
     )
+    return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
 
 
 def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
     """One sentence on a situation: its numbers without an alarm, else the largest excess."""
-    title = SITUATIONS[situation].title
-    if situation in verdict.impossible:
-        return (
-            f"{title}: alarm. {verdict.impossible[situation][0].upper()}{verdict.impossible[situation][1:]}."
-        )
-    alarms = verdict.alarms(situation)
-    if not alarms:
-        return f"{title}: no alarm, {_numbers(drift, situation)}."
-    more = f", and {len(alarms) - 1:,} more" if len(alarms) > 1 else ""
-    return f"{title}: alarm, {excess(alarms[0])}{more}."
+    title, alarms = SITUATIONS[situation].title, verdict.alarms(situation)
+    if reason := verdict.impossible.get(situation):
+        return f"{title}: alarm. {reason[0].upper()}{reason[1:]}."
+    if alarms:
+        more = f", and {len(alarms) - 1:,} more" if len(alarms) > 1 else ""
+        return f"{title}: alarm, {excess(alarms[0])}{more}."
+    quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
+    numbers = ", ".join(
+        f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})"
+        for one in (drift.of(situation, quantity) for quantity in quantities)
+    )
+    return f"{title}: no alarm, {numbers}."
 
 
 def excess(check: Check) -> str:
@@ -320,35 +305,34 @@ def excess(check: Check) -> str:
 
 def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
     """What the numbers do not show by themselves, a sentence each."""
-    found = []
-    if drift.unrelated:
-        found.append(
-            "Check that both files have the same rows under the same ids: rows in another order look like"
-            " this."
-        )
-    if drift.chance_rho < _LENIENT:
-        found.append(
-            f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of"
-            f" rows paired at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more"
-            " rows."
-        )
     centred = drift.of(EVERYTHING_NEW, "churn")
     threshold = next(check.threshold for check in verdict.checks if check.measure is centred)
-    if drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise:
-        found.append(
+    sentences = (
+        (
+            drift.unrelated,
+            "Check that both files have the same rows under the same ids: rows in another order look like"
+            " this.",
+        ),
+        (
+            drift.chance_rho < _LENIENT,
+            f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of"
+            f" rows paired at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more"
+            " rows.",
+        ),
+        (
+            drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise,
             "Rows are centred before neighbours are searched. An index that does not centre would see a"
-            f" churn of {short(drift.churn_uncentred)}: there the shift matters even if everything is new."
-        )
-    if drift.only_old or drift.only_new:
-        found.append(
+            f" churn of {short(drift.churn_uncentred)}: there the shift matters even if everything is new.",
+        ),
+        (
+            drift.only_old or drift.only_new,
             f"Left out: {drift.only_old:,} rows only in the old version, {drift.only_new:,} only in the new"
-            " one."
-        )
-    if drift.n_zero:
-        found.append(f"Left out: {drift.n_zero:,} rows that are zero in either version.")
-    if drift.left_out:
-        found.append(f"Classes with too few queries for a churn of their own: {drift.left_out:,}.")
-    return found
+            " one.",
+        ),
+        (drift.n_zero, f"Left out: {drift.n_zero:,} rows that are zero in either version."),
+        (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
+    )
+    return [sentence for applies, sentence in sentences if applies]
 
 
 def circumstances(drift: Drift) -> str:
@@ -358,15 +342,6 @@ def circumstances(drift: Drift) -> str:
         f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
         f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
         " that differ by numeric noise."
-    )
-
-
-def _numbers(drift: Drift, situation: str) -> str:
-    quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
-    values = [drift.of(situation, quantity) for quantity in quantities]
-    return ", ".join(
-        f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})"
-        for one in values
     )
 
 

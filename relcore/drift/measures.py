@@ -18,7 +18,8 @@ Representations. NeurIPS 2021.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -62,7 +63,6 @@ class Decomposition:
         ‖yᵢ‖² of the centred and of the uncentred new rows, over the same mean.
     rotation : array (d_old, d_new)
         R: its rows or columns, whichever are fewer, are orthonormal.
-    old_mean, new_mean : arrays (d_old,), (d_new,)
     """
 
     shares: np.ndarray
@@ -75,12 +75,10 @@ class Decomposition:
     sizes: np.ndarray
     lengths: np.ndarray
     rotation: np.ndarray
-    old_mean: np.ndarray
-    new_mean: np.ndarray
 
 
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
-    """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items.
+    """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items, n ≥ 2.
 
     Memory: the product of the two widths, and blocks of rows in float64. Between different widths the
     narrower space counts as one of the larger width with zeros, so that R has orthonormal rows or columns.
@@ -88,7 +86,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than two rows, a version whose rows are all in one point.
+        A version whose rows are all in one point.
 
     Examples
     --------
@@ -97,44 +95,38 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> X -= X.mean(axis=0)
     >>> quarter_turn = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]])
-    >>> found = decompose(X, X @ quarter_turn)
-    >>> dict(zip(STEPS, (found.shares.round(6) + 0).tolist()))
+    >>> split = decompose(X, X @ quarter_turn)
+    >>> dict(zip(STEPS, (split.shares.round(6) + 0).tolist()))
     {'shift': 0.0, 'scale': 0.0, 'rotation': 1.0, 'remains': 0.0}
     """
-    if len(old) != len(new):
-        raise SpaceError(
-            f"drift: expected the same rows in both versions, got {len(old):,} and {len(new):,}; pair them"
-            " by id"
-        )
-    if len(old) < 2:
-        raise SpaceError(f"drift: expected two rows or more, got {len(old)}; compare more rows")
-    exponent = max(int(exponents(old)), int(exponents(new)))
-    sides = [_Side.of(X, int(exponents(X)), name) for X, name in ((old, "old"), (new, "new"))]
-    a, b = (side.size for side in sides)
+    n, same_width = len(old), old.shape[1] == new.shape[1]
+    before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
+    a, b = before.size, after.size
     product = np.zeros((old.shape[1], new.shape[1]))
-    for block in row_blocks(len(old), _ROWS):
-        product += sides[0].rows(block).T @ sides[1].rows(block)
+    for block in row_blocks(n, _ROWS):
+        product += before.rows(block).T @ after.rows(block)
     left, values, right = np.linalg.svd(product, full_matrices=False)
-    rotation = left @ right
-    sigma = min(1.0, float(values.sum()) / (a * b))
-    remaining, sizes, lengths = _per_row(sides, rotation, sigma * b / a)
-    total = float(remaining.mean())
-    rho = (
-        total if old.shape[1] <= new.shape[1] else 1 - sigma**2
-    )  # the residual keeps the digits of a small rho
-    units = [float(np.ldexp(1.0, side.exponent - exponent)) for side in sides]
-    cosine = float(np.trace(product)) / (a * b) if old.shape[1] == new.shape[1] else np.nan
-    shares, shift = _shares(sides, units, sigma, cosine, rho)
-    ratio = float(np.ldexp(b / a, sides[1].exponent - sides[0].exponent))
-    means = (np.ldexp(side.mean, side.exponent) for side in sides)
+    rotation, sigma = left @ right, min(1.0, float(values.sum()) / (a * b))
+    squares = np.empty((3, n))  # of the residuals of the fit, of the centred and of the uncentred new rows
+    for block in row_blocks(n, _ROWS):
+        rows = after.rows(block)
+        residual = rows - sigma * b / a * (before.rows(block) @ rotation)
+        for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
+            line[block] = np.vecdot(part, part)
+    squares *= n / b**2
+    # The residual keeps the digits of a small rho; but it leaves out what has no room in a narrower space.
+    rho = float(squares[0].mean()) if old.shape[1] <= new.shape[1] else 1 - sigma**2
+    ratio = float(np.ldexp(b / a, after.exponent - before.exponent))
+    shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
+    if same_width:
+        cosine = float(np.trace(product)) / (a * b)
+        shares, shift = _shares(before, after, sigma, cosine, rho)
     turn = cosine / sigma if sigma else np.nan
-    return Decomposition(
-        shares, shift, sigma * ratio, ratio, turn, rho, remaining, sizes, lengths, rotation, *means
-    )
+    return Decomposition(shares, shift, sigma * ratio, ratio, turn, rho, *squares, rotation)
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _Centred:
     """One version, divided by a power of two so that float64 can square it: its mean and its ‖·‖ after
     centring.
     """
@@ -145,52 +137,36 @@ class _Side:
     size: float
 
     @classmethod
-    def of(cls, vectors: np.ndarray, exponent: int, name: str) -> _Side:
-        blocks = list(row_blocks(len(vectors), _ROWS))
-        mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / len(
-            vectors
-        )
-        side = cls(vectors, exponent, mean, 0.0)
-        square = sum(float(np.sum(side.rows(block) ** 2)) for block in blocks)
-        if not square > _NONE * len(vectors) * max(float(mean @ mean), _NONE):
+    def of(cls, vectors: np.ndarray, name: str) -> _Centred:
+        n, exponent = len(vectors), int(exponents(vectors))
+        blocks = list(row_blocks(n, _ROWS))
+        mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / n
+        centred = cls(vectors, exponent, mean, 0.0)
+        square = sum(float(np.sum(centred.rows(block) ** 2)) for block in blocks)
+        if not square > _NONE * n * max(float(mean @ mean), _NONE):
             raise SpaceError(
                 f"drift: expected rows that differ, got the same vector in every row of the {name} version"
             )
-        return cls(vectors, exponent, mean, float(np.sqrt(square)))
+        return replace(centred, size=float(np.sqrt(square)))
 
     def rows(self, block: slice) -> np.ndarray:
         return scaled(self.vectors[block].astype(np.float64), self.exponent) - self.mean
 
 
-def _per_row(sides: list[_Side], rotation: np.ndarray, scale: float) -> np.ndarray:
-    """Squared lengths (3, n) over the mean squared length of the centred new rows: of the residuals of the
-    fit, of the centred and of the uncentred new rows."""
-    old, new = sides
-    n, found = len(old.vectors), np.empty((3, len(old.vectors)))
-    for block in row_blocks(n, _ROWS):
-        rows = new.rows(block)
-        residual = rows - scale * (old.rows(block) @ rotation)
-        for line, one in zip(found, (residual, rows, rows + new.mean), strict=True):
-            line[block] = np.vecdot(one, one)
-    return found * (n / new.size**2)
-
-
 def _shares(
-    sides: list[_Side], units: list[float], sigma: float, cosine: float, rho: float
+    before: _Centred, after: _Centred, sigma: float, cosine: float, rho: float
 ) -> tuple[np.ndarray, float]:
     """The four shares of the squared change, and the distance of the means over the old spread."""
-    if np.isnan(cosine):
-        return np.full(len(STEPS), np.nan), np.nan
-    n = len(sides[0].vectors)
-    a, b = (side.size * unit for side, unit in zip(sides, units, strict=True))
-    moved = float(np.linalg.norm(sides[1].mean * units[1] - sides[0].mean * units[0]))
+    exponent = max(before.exponent, after.exponent)
+    units = [float(np.ldexp(1.0, side.exponent - exponent)) for side in (before, after)]
+    n, a, b = len(before.vectors), before.size * units[0], after.size * units[1]
+    moved = float(np.linalg.norm(after.mean * units[1] - before.mean * units[0]))
     unexplained = rho / (1 + sigma)  # 1 − σ, without its rounding
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
-    size = max(a, b) ** 2
     whole = parts.sum()
-    shares = parts / whole if whole > _UNCHANGED * size else np.zeros(len(STEPS))
+    shares = parts / whole if whole > _UNCHANGED * max(a, b) ** 2 else np.zeros(len(STEPS))
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
@@ -207,8 +183,8 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
-class UnitVersions:
-    """The rows of one version as they are compared by cosine.
+class UnitRows:
+    """One version as it is compared by cosine, and what the queries find in it.
 
     Attributes
     ----------
@@ -216,26 +192,31 @@ class UnitVersions:
         Of length 1, after the mean row is subtracted where they are centred.
     blur : array (n,)
         Distances of a row that differ by less are equal, up to numeric noise.
+    queries : array (m,)
+        Row numbers.
+    nearest : array (m, k)
+        The k rows nearest to each query, itself left out, the nearest first.
     """
 
     rows: np.ndarray
     blur: np.ndarray
+    queries: np.ndarray
+    nearest: np.ndarray
 
     @classmethod
-    def of(cls, vectors: np.ndarray, jitter: float, center: bool) -> UnitVersions:
+    def of(cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool) -> UnitRows:
         """Of the vectors (n, d); the noise is `jitter` times the length of a row before it is centred."""
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
-        return cls(unit_rows(vectors, mean), _TIE * jitter * share if jitter else np.zeros(len(vectors)))
+        rows, blur = unit_rows(vectors, mean), _TIE * jitter * share if jitter else np.zeros(len(vectors))
+        return cls(rows, blur, queries, neighbours_within(rows, queries, k))
 
-    def near(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """The k nearest rows of each of these rows, itself left out, (m, k), nearest first."""
-        return neighbours_within(self.rows, queries, k)
 
-    def changed(self, queries: np.ndarray, before: np.ndarray, now: np.ndarray) -> np.ndarray:
-        """`changed_rows` where these are the new directions, and the queries rows of them."""
-        return changed_rows(before, now, self.rows[queries], self.blur[queries], self.rows)
+def churn(old: UnitRows, new: UnitRows) -> np.ndarray:
+    """Share of each query's nearest rows in the old version that are not among those in the new one, (m,)."""
+    queries = new.queries
+    return changed_rows(old.nearest, new.nearest, new.rows[queries], new.blur[queries], new.rows)
 
 
 def changed_rows(
@@ -247,12 +228,12 @@ def changed_rows(
     The search of now is that of the directions (m, d) among the base (n, d); what is tied with the k-th of
     them is kept.
     """
-    found = np.empty(len(before))
+    share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
         among = (before[block][:, :, None] == now[block][:, None, :]).any(axis=2)
         reach = _distance(directions[block], base, now[block][:, -1:]) + blur[block, None]
-        found[block] = 1 - (among | (_distance(directions[block], base, before[block]) <= reach)).mean(axis=1)
-    return found
+        share[block] = 1 - (among | (_distance(directions[block], base, before[block]) <= reach)).mean(axis=1)
+    return share
 
 
 def chance_churn(n: int, k: int) -> float:
@@ -260,60 +241,54 @@ def chance_churn(n: int, k: int) -> float:
     return 1 - k / (n - 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Across:
-    """New vectors of rows as queries among the old vectors of all rows, compared by cosine as they are.
+class Across(NamedTuple):
+    """New vectors of the queries among the old vectors of all rows, compared by cosine as they are; arrays
+    (m,).
 
     Attributes
     ----------
-    changed : array (m,)
-        Share of the k nearest old rows that are others than those that the old vector finds, the own row left
-        out.
-    lost : array (m,)
-        1.0 where another old row is nearer than the query's own, 0.0 elsewhere.
-    reciprocal_rank : array (m,)
-        1 / rank of the own row, 0 beyond k + 1.
+    lost : 1.0 where another old row is nearer than the query's own, 0.0 elsewhere
+    churn : share of the k nearest old rows that are others than those that the old vector finds
+    reciprocal_rank : 1 / rank of the own row, 0 beyond k + 1
     """
 
-    changed: np.ndarray
     lost: np.ndarray
+    churn: np.ndarray
     reciprocal_rank: np.ndarray
 
-    @classmethod
-    def search(cls, new: UnitVersions, old: UnitVersions, queries: np.ndarray, before: np.ndarray) -> Across:
-        """Rows `queries` of the new version among all of the old one; `before` (m, k) is what their old
-        vectors find.
 
-        The old rows are searched in an order of their own, so that equal rows are no advantage for the first
-        of them.
-        """
-        directions, blur, base = new.rows[queries], new.blur[queries], old.rows
-        order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
-        found = order[nearest_directions(directions, base[order], before.shape[1] + 1)]
-        own = found == queries[:, None]
-        rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
-        others = without_itself(queries, found)
-        nearest, its_own = (
-            _distance(directions, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None])
-        )
-        lost = (its_own > nearest + blur).astype(float)
-        return cls(changed_rows(before, others, directions, blur, base), lost, rank)
+def across(old: UnitRows, new: UnitRows) -> Across:
+    """The old rows are searched in an order of their own, so that equal rows are no advantage for the first
+    of them.
+    """
+    queries, base = new.queries, old.rows
+    directions, blur = new.rows[queries], new.blur[queries]
+    order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
+    ranked = order[nearest_directions(directions, base[order], old.nearest.shape[1] + 1)]
+    own = ranked == queries[:, None]
+    rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
+    others = without_itself(queries, ranked)
+    to_nearest, to_own = (
+        _distance(directions, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None])
+    )
+    lost = (to_own > to_nearest + blur).astype(float)
+    return Across(lost, changed_rows(old.nearest, others, directions, blur, base), rank)
 
 
 def jittered(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np.ndarray:
     """The rows (n, d) with Gaussian noise whose length is `jitter` times that of the row, as float32."""
-    found = rng.standard_normal(vectors.shape, dtype=np.float32)
-    found *= (jitter / np.sqrt(vectors.shape[1]) * lengths(vectors)).astype(np.float32)[:, None]
-    found += vectors
-    return found
+    rows = rng.standard_normal(vectors.shape, dtype=np.float32)
+    rows *= (jitter / np.sqrt(vectors.shape[1]) * lengths(vectors)).astype(np.float32)[:, None]
+    rows += vectors
+    return rows
 
 
 def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Euclidean distances of each direction (m, d) from its own rows (m, k) of the base: (m, k)."""
-    found = np.empty(rows.shape, dtype=np.float32)
+    distances = np.empty(rows.shape, dtype=np.float32)
     for block in row_blocks(len(rows), _BLOCK):
-        found[block] = np.linalg.norm(base[rows[block]] - directions[block][:, None, :], axis=2)
-    return found
+        distances[block] = np.linalg.norm(base[rows[block]] - directions[block][:, None, :], axis=2)
+    return distances
 
 
 # What the drift between two versions is measured by: each quantity for all rows and for each class, beside
@@ -322,7 +297,7 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
 _NOISE_ROWS = 20_000
 FEWEST = 5  # rows of a class that a mean is computed of
-_Rows = dict[tuple[str, str], np.ndarray]
+Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quantity
 
 
 @dataclass(frozen=True)
@@ -353,16 +328,16 @@ class Measure:
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourRows:
+class NeighbourShares:
     """Per query: the measured shares and what noise leaves, by situation and quantity; (m,) each."""
 
-    measured: _Rows
-    noise: _Rows
+    measured: Shares
+    noise: Shares
     reciprocal_rank: float | None
     churn_uncentred: float
 
 
-def neighbour_rows(
+def neighbour_shares(
     old: np.ndarray,
     new: np.ndarray,
     queries: np.ndarray,
@@ -370,7 +345,7 @@ def neighbour_rows(
     jitter: float,
     n_draws: int,
     random_state: int,
-) -> NeighbourRows:
+) -> NeighbourShares:
     """Search the neighbours of the queries in both versions, across them, and in versions of the old rows
     with noise.
 
@@ -379,64 +354,53 @@ def neighbour_rows(
     themselves. Between different widths nothing can be searched across, and only "everything_new" is
     measured.
     """
-    across = old.shape[1] == new.shape[1]
-    measured, rank, uncentred = _compared(old, new, queries, k, jitter, across)
-    rng, drawn = np.random.default_rng(random_state), []
+    same_width = old.shape[1] == new.shape[1]
+
+    def compared(
+        old: np.ndarray, new: np.ndarray, queries: np.ndarray
+    ) -> tuple[Shares, float | None, np.ndarray]:
+        centred, plain = (
+            [UnitRows.of(version, queries, k, jitter, center) for version in (old, new)]
+            for center in (True, False)
+        )
+        shares: Shares = {(EVERYTHING_NEW, "churn"): churn(*centred)}
+        rank = None
+        if same_width:
+            lost, changed, ranks = across(*plain)
+            shares |= {(NEW_QUERIES, "lost"): lost, (NEW_QUERIES, "churn"): changed}
+            rank = float(ranks.mean())
+        return shares, rank, churn(*plain)
+
+    measured, rank, uncentred = compared(old, new, queries)
+    rng = np.random.default_rng(random_state)
     if len(old) > _NOISE_ROWS:
         rows = np.union1d(queries, rng.choice(len(old), _NOISE_ROWS, replace=False))
         old, queries = old[rows], np.searchsorted(rows, queries)
-    for _ in range(n_draws):
-        pair = [jittered(old, jitter, rng) for _ in range(2)]
-        drawn.append(_compared(*pair, queries, k, jitter, across)[0])
-    noise = {name: np.mean([rows[name] for rows in drawn], axis=0) for name in measured}
-    return NeighbourRows(measured, noise, rank, uncentred)
-
-
-def _compared(
-    old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int, jitter: float, across: bool
-) -> tuple[_Rows, float | None, float]:
-    """The measured shares of two versions, the mean reciprocal rank across them, and the churn of rows
-    that are not centred.
-    """
-    rows: _Rows = {}
-    for center in (True, False):
-        before, after = (UnitVersions.of(one, jitter, center) for one in (old, new))
-        lists = before.near(queries, k)
-        churn = after.changed(queries, lists, after.near(queries, k))
-        if center:
-            rows[EVERYTHING_NEW, "churn"] = churn
-    if not across:
-        return rows, None, float(churn.mean())
-    found = Across.search(after, before, queries, lists)
-    rows |= {(NEW_QUERIES, "lost"): found.lost, (NEW_QUERIES, "churn"): found.changed}
-    return rows, float(found.reciprocal_rank.mean()), float(churn.mean())
+    draws = [compared(*(jittered(old, jitter, rng) for _ in range(2)), queries)[0] for _ in range(n_draws)]
+    noise = {name: np.mean([shares[name] for shares in draws], axis=0) for name in measured}
+    return NeighbourShares(measured, noise, rank, float(uncentred.mean()))
 
 
 def measures_of(
     split: Decomposition,
-    rows: NeighbourRows,
+    shares: NeighbourShares,
     queries: np.ndarray,
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All quantities of all rows, then of each group with `FEWEST` rows or more; groups are row numbers."""
-    found = [_rho(split, jitter, "", np.arange(len(split.remaining)))]
-    found += [_mean(*name, "", values, rows.noise[name]) for name, values in rows.measured.items()]
-    for group, members in groups.items():
+    """All quantities of all rows, then of each group, row numbers, with `FEWEST` queries or more."""
+    measures = []
+    for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
+        measures.append(_rho(split, jitter, group, members))
         chosen = np.isin(queries, members)
-        found.append(_rho(split, jitter, group, members))
-        if np.count_nonzero(chosen) >= FEWEST:
-            found += [
-                _mean(*name, group, one[chosen], rows.noise[name][chosen])
-                for name, one in rows.measured.items()
-            ]
-    return tuple(found)
-
-
-def _mean(situation: str, quantity: str, group: str, values: np.ndarray, noise: np.ndarray) -> Measure:
-    n, excess = len(values), values - noise
-    error = float(excess.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-    return Measure(situation, quantity, group, n, float(values.mean()), float(noise.mean()), error)
+        if group and np.count_nonzero(chosen) < FEWEST:
+            continue
+        for name, values in shares.measured.items():
+            value, noise = values[chosen], shares.noise[name][chosen]
+            n, excess = len(value), value - noise
+            error = float(excess.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+            measures.append(Measure(*name, group, n, float(value.mean()), float(noise.mean()), error))
+    return tuple(measures)
 
 
 def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -> Measure:

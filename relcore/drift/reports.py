@@ -19,20 +19,7 @@ _LEAST = 1e-3  # a threshold may be zero
 
 def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
     """All numbers but the table of checks; `situations` are those that decide."""
-    names = (
-        "n",
-        "k",
-        "n_queries",
-        "only_old",
-        "only_new",
-        "n_zero",
-        "shift",
-        "scale",
-        "spread",
-        "turn",
-        "rho",
-        "chance_rho",
-    )
+    names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     return {
         "relscope": __version__,
         "old": drift.names[0],
@@ -42,11 +29,8 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
         "alarms": {one: verdict.alarmed([one]) for one in SITUATIONS},
         "headline": headline(drift, verdict),
         "cautions": cautions(drift, verdict),
-        "widths": list(drift.widths),
-        **{name: getattr(drift, name) for name in names},
-        "chance_churn": drift.chance_churn,
-        "churn_uncentred": drift.churn_uncentred,
-        "reciprocal_rank": drift.reciprocal_rank,
+        **{name: getattr(drift, name) for name in names.split()},
+        **{name: getattr(drift, name) for name in ("chance_churn", "churn_uncentred", "reciprocal_rank")},
         "shares": shares_told(drift) or None,
     }
 
@@ -56,10 +40,10 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
     thresholds.
     """
 
-    def place(check: Check) -> tuple[bool, bool, float]:
-        return bool(check.measure.group), not check.alarm, -check.sure / max(check.threshold, _LEAST)
-
-    return sorted(verdict.checks, key=place)
+    return sorted(
+        verdict.checks,
+        key=lambda one: (bool(one.measure.group), not one.alarm, -one.sure / max(one.threshold, _LEAST)),
+    )
 
 
 def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
@@ -85,14 +69,9 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     checks = ordered(verdict)
     for check in checks[:_MOST_ROWS]:
         one = check.measure
-        cells = [SITUATIONS[one.situation].title, one.quantity, _code(one.group) if one.group else "all rows"]
-        cells += [
-            short(one.value),
-            short(one.noise),
-            short(check.threshold),
-            "**alarm**" if check.alarm else "ok",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        numbers = map(short, (one.value, one.noise, check.threshold))
+        named = (SITUATIONS[one.situation].title, one.quantity, _code(one.group) if one.group else "all rows")
+        lines.append(f"| {' | '.join((*named, *numbers, '**alarm**' if check.alarm else 'ok'))} |")
     left = len(checks) - _MOST_ROWS
     lines += ["", f"{left:,} more rows are in the JSON report."] if left > 0 else []
     return "\n".join([*lines, "", _safe(circumstances(drift)), ""])

@@ -18,9 +18,10 @@ from relcore.drift.check import DRAWN, FEWEST_ROWS, NEIGHBOURS, NOISE, STATE
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     NEW_QUERIES,
-    Across,
-    UnitVersions,
+    UnitRows,
+    across,
     chance_churn,
+    churn,
     decompose,
     jittered,
 )
@@ -141,44 +142,27 @@ class DriftSeries(Task[SeriesDrift]):
         v, k = len(versions), min(self.k, len(ids) - 2)
         queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
         centred, plain = (
-            [_Searched.of(one, queries, k, self.jitter, center) for one in versions]
+            [UnitRows.of(version, queries, k, self.jitter, center) for version in versions]
             for center in (True, False)
         )
-        found = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
+        tables = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
         pairs = list(combinations(range(v), 2))
         for done, (i, j) in enumerate(pairs):
             report(done, len(pairs), "comparing versions")
-            found["rho"][i, j] = found["rho"][j, i] = decompose(versions[i], versions[j]).rho
-            for place in ((i, j), (j, i)):
-                old, new = (centred[one] for one in place)
-                found["churn"][place] = new.directions.changed(queries, old.lists, new.lists).mean()
-                found["lost"][place], found["across_churn"][place] = _across(
-                    *(plain[one] for one in place), queries
-                )
+            tables["rho"][i, j] = tables["rho"][j, i] = decompose(versions[i], versions[j]).rho
+            same_width = versions[i].shape[1] == versions[j].shape[1]
+            for old, new in ((i, j), (j, i)):
+                tables["churn"][old, new] = churn(centred[old], centred[new]).mean()
+                searched = across(plain[old], plain[new]) if same_width else None
+                tables["lost"][old, new] = searched.lost.mean() if searched else np.nan
+                tables["across_churn"][old, new] = searched.churn.mean() if searched else np.nan
         rng = np.random.default_rng(self.random_state)
-        noise = [self._noise(one, queries, k, rng) for one in versions]
-        return SeriesDrift(
-            tuple(distinct_names(spaces)), len(ids), k, len(queries), **found, noise=np.array(noise)
-        )
-
-    def _noise(self, vectors: np.ndarray, queries: np.ndarray, k: int, rng: np.random.Generator) -> float:
-        old, new = (
-            _Searched.of(jittered(vectors, self.jitter, rng), queries, k, self.jitter, True) for _ in range(2)
-        )
-        return float(new.directions.changed(queries, old.lists, new.lists).mean())
-
-
-@dataclass(frozen=True, eq=False)
-class _Searched:
-    """A version and the neighbours of the queries in it, (m, k)."""
-
-    directions: UnitVersions
-    lists: np.ndarray
-
-    @classmethod
-    def of(cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool) -> _Searched:
-        directions = UnitVersions.of(vectors, jitter, center)
-        return cls(directions, directions.near(queries, k))
+        noise = []
+        for version in versions:
+            runs = [jittered(version, self.jitter, rng) for _ in range(2)]
+            noise.append(churn(*(UnitRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
+        names = tuple(distinct_names(spaces))
+        return SeriesDrift(names, len(ids), k, len(queries), **tables, noise=np.array(noise))
 
 
 def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -199,13 +183,3 @@ def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarra
         raise SpaceError(f"series: expected {FEWEST_ROWS} rows or more that all versions have, {got}")
     vectors = [space.vectors[own[alive]] for space, own in zip(spaces, rows, strict=True)]
     return vectors, np.asarray(ids, dtype=object)[alive]
-
-
-def _across(old: _Searched, new: _Searched, queries: np.ndarray) -> tuple[float, float]:
-    """Shares of new queries that are lost, and of their old neighbours that are others; NaN between
-    different widths.
-    """
-    if old.directions.rows.shape[1] != new.directions.rows.shape[1]:
-        return np.nan, np.nan
-    found = Across.search(new.directions, old.directions, queries, old.lists)
-    return float(found.lost.mean()), float(found.changed.mean())

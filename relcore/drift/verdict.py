@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -17,7 +16,6 @@ from relcore.base import records
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError
 from relcore.base.names import Named
-from relcore.base.records import need_plain, read_file
 from relcore.base.text import read_lines
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 
@@ -97,44 +95,34 @@ def read_thresholds(path: str | Path) -> Thresholds:
     path = expanded(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return records.from_json(Thresholds, read_file(path, _WHAT), str(path))
+        return records.from_json(Thresholds, records.read_file(path, _WHAT), str(path))
     if suffix != ".toml":
-        raise SpaceError(
-            f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}; rename the file"
-        )
+        got = f"{suffix or 'no suffix'}; rename the file"
+        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {got}")
     if not path.exists():
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got no such file; check the path")
     if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
-        raise SpaceError(
-            f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,} KB; is it this"
-            " file?"
-        )
-    return records.from_json(Thresholds, _toml("\n".join(read_lines(path, _WHAT)), str(path)), str(path))
+        got = f"{size >> 10:,} KB; is it this file?"
+        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {got}")
+    try:
+        tables = tomllib.loads("\n".join(read_lines(path, _WHAT)))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SpaceError(f"{path}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
+    records.need_plain(tables, str(path))
+    return records.from_json(Thresholds, tables, str(path))
 
 
 def as_toml(thresholds: Thresholds) -> str:
     """The text of a file that `read_thresholds` reads as these thresholds."""
-    tables = (
-        (name, records.to_json(getattr(thresholds, name))) for name in ("everything_new", "new_queries")
-    )
     return "\n".join(
-        f"[{name}]\n" + "".join(f"{one} = {share!r}\n" for one, share in table.items())
-        for name, table in tables
+        f"[{name}]\n" + "".join(f"{quantity} = {share!r}\n" for quantity, share in table.items())
+        for name, table in records.to_json(thresholds).items()
     )
 
 
 def default_file() -> str:
     """The text of the bundled file, with the defaults and what they mean: a start for one's own."""
     return (files("relcore.drift") / "thresholds.toml").read_text(encoding="utf-8")
-
-
-def _toml(text: str, where: str) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SpaceError(f"{where}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
-    need_plain(found, where)
-    return found
 
 
 SITUATIONS = {
@@ -199,43 +187,27 @@ class DriftVerdict:
 
     def table(self) -> pd.DataFrame:
         """One row per check: situation, quantity, group, value, noise, sure, threshold, alarm, rows."""
-        rows = [
-            (
-                check.measure.situation,
-                check.measure.quantity,
-                check.measure.group,
-                check.measure.value,
-                check.measure.noise,
-                check.sure,
-                check.threshold,
-                check.alarm,
-                check.measure.n,
-            )
-            for check in self.checks
-        ]
-        names = ["situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "rows"]
-        return pd.DataFrame(rows, columns=names)
+        columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
+        rows = [[(vars(check.measure) | vars(check))[name] for name in columns] for check in self.checks]
+        return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
 
 
 def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int, int]) -> DriftVerdict:
     """Compare all measures with the thresholds."""
-    n_groups = max(1, len({measure.group for measure in measures} - {""}))
-    checks = tuple(_check(measure, thresholds, n_groups) for measure in measures)
-    impossible = {}
-    if widths[0] != widths[1]:
-        reason = f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}"
-        impossible[NEW_QUERIES] = (
-            f"{reason}, so they cannot be compared; embed the rows again, or map the queries"
-        )
-    return DriftVerdict(checks, impossible)
-
-
-def _check(measure: Measure, thresholds: Thresholds, n_groups: int) -> Check:
     from scipy.special import stdtrit
 
-    rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
-    reach = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
-    sure = measure.value - measure.noise - reach
-    name = f"class_{measure.quantity}" if measure.group else measure.quantity
-    threshold = float(getattr(getattr(thresholds, measure.situation), name))
-    return Check(measure, sure, threshold, sure > threshold)
+    n_groups = max(1, len({measure.group for measure in measures} - {""}))
+    checks = []
+    for one in measures:
+        rate = _FALSE_ALARMS / (n_groups if one.group else 1)
+        sure = one.value - one.noise - float(stdtrit(max(1, one.n - 1), 1 - rate)) * one.error
+        name = f"class_{one.quantity}" if one.group else one.quantity
+        threshold = float(getattr(getattr(thresholds, one.situation), name))
+        checks.append(Check(one, sure, threshold, sure > threshold))
+    impossible = {}
+    if widths[0] != widths[1]:
+        impossible[NEW_QUERIES] = (
+            f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
+            " compared; embed the rows again, or map the queries"
+        )
+    return DriftVerdict(tuple(checks), impossible)

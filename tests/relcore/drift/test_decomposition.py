@@ -30,7 +30,6 @@ def test_shift_scale_and_rotation_are_recovered_to_six_decimals(rows, turn):
     assert found.scale == pytest.approx(1.7, abs=1e-6)
     assert found.spread == pytest.approx(1.7, abs=1e-6)
     assert np.abs(found.rotation - turn).max() < 1e-6
-    assert found.new_mean - found.old_mean == pytest.approx(np.full(D, -2), abs=1e-6)
     assert found.shift == pytest.approx(2 * np.sqrt(D * N) / np.linalg.norm(rows), abs=1e-6)
     assert found.rho < 1e-12
 
@@ -146,8 +145,6 @@ def test_unrelated_rows_are_not_explained():
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        (np.eye(3), np.eye(4), "expected the same rows in both versions, got 3 and 4"),
-        (np.eye(1, 3), np.eye(1, 3), "expected two rows or more, got 1"),
         (np.ones((5, 3)), np.eye(5, 3), "the same vector in every row of the old version"),
         (np.eye(5, 3), np.full((5, 3), 7.1), "the same vector in every row of the new version"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.drift.measures import Across, UnitVersions, chance_churn, jittered
+from relcore.drift import measures
+from relcore.drift.measures import JITTER, UnitRows, chance_churn, jittered
 from relcore.represent.similarity import unit_rows
 
 EVERY = np.arange(200)
@@ -24,19 +25,12 @@ def plain_neighbours(vectors, k, center):
     return [set(row[:k]) for row in np.argsort(-similar, axis=1).tolist()]
 
 
-def searched(vectors, k, center, jitter=0.0):
-    directions = UnitVersions.of(vectors, jitter, center)
-    return directions, directions.near(EVERY, k)
-
-
 def churn(old, new, k, center, jitter=0.0):
-    (_, before), (directions, now) = (searched(one, k, center, jitter) for one in (old, new))
-    return directions.changed(EVERY, before, now)
+    return measures.churn(*(UnitRows.of(one, EVERY, k, jitter, center) for one in (old, new)))
 
 
 def across(old, new, k, jitter=0.0):
-    before, lists = searched(old, k, False, jitter)
-    return Across.search(UnitVersions.of(new, jitter, False), before, EVERY, lists)
+    return measures.across(*(UnitRows.of(one, EVERY, k, jitter, False) for one in (old, new)))
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -68,7 +62,7 @@ def test_a_neighbour_that_is_tied_with_the_last_is_kept(rows):
 
 def test_new_rows_search_old_ones(rows):
     found = across(rows, rows, 5)
-    assert found.lost.sum() == found.changed.sum() == 0
+    assert found.lost.sum() == found.churn.sum() == 0
     assert found.reciprocal_rank.tolist() == [1.0] * 200
     away = across(rows, -rows, 5)
     assert away.lost.sum() == 200
@@ -87,7 +81,7 @@ def test_the_rank_of_the_own_row_and_the_neighbours_among_old_rows(rows):
     kept = [
         len(set(one) & before) / 9 for one, before in zip(now, plain_neighbours(rows, 9, False), strict=True)
     ]
-    assert found.changed == pytest.approx(1 - np.array(kept))
+    assert found.churn == pytest.approx(1 - np.array(kept))
 
 
 def test_duplicates_are_neither_lost_nor_changed_by_noise(rows):
@@ -110,8 +104,6 @@ def test_noise_has_the_length_that_was_chosen(rows):
 
 
 def test_noise_beyond_rounding_to_float16_is_the_default(rows):
-    from relcore.drift.measures import JITTER
-
     rounded = np.linalg.norm(rows.astype(np.float16).astype(np.float32) - rows, axis=1) / np.linalg.norm(
         rows, axis=1
     )
