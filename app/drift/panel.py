@@ -83,8 +83,8 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
         exports.export_bar(figure, key)
     st.caption(
         f"{drift.n:,} rows that all versions have, {drift.n_queries:,} of them as queries, k = {drift.k}."
-        f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ: what"
-        " remains after shift, scale and rotation. Rows of the map are old versions, columns new ones."
+        f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ:"
+        " what remains after shift, scale and rotation. Rows of the map are old versions, columns new ones."
     )
 
 
@@ -206,14 +206,14 @@ def shares_bar(drift: Drift, theme: Theme) -> str:
         '<div style="display: flex; flex-direction: column; gap: 0.35rem;"><div style="font-size: 0.85rem;'
         ' opacity: 0.8;">Shares of the squared change</div><div role="img" aria-label="Shares of the change:'
         f' {plain_html(listed)}" style="display: flex; height: 1.6rem; line-height: 1.6rem; border-radius:'
-        f' 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">{"".join(parts)}</div><div'
-        ' style="display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; font-size:'
+        f' 0.3rem; overflow: hidden; font-variant-numeric: tabular-nums; gap: 1px;">{"".join(parts)}</div>'
+        '<div style="display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; font-size:'
         f' 0.85rem;">{"".join(legend)}<span>{plain_html(more)}</span></div></div>'
     )
 
 
 def thresholds_of() -> Thresholds:
-    """The thresholds in a popover, at first the defaults, and their file for `relscope drift --thresholds`."""
+    """The thresholds in a popover, at first the defaults, and their file for the command."""
     tables = {}
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
         st.caption(
