@@ -291,7 +291,7 @@ def _color_chooser(pair: Match) -> None:
 
 def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by: str) -> None:
     view, items = drawn_rows(found), items_of(workspace)
-    texts, notes = hover_columns(pair, view, items, label=color_by != "labels")
+    texts, notes = hover_columns(pair, view, items, color_by != "labels")
     look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
     linked_scatter(
         replace(scene, texts=texts, notes=notes, **look),

@@ -58,8 +58,8 @@ def extra(name: str = "") -> Iterator[None]:
     >>> with extra("text"):
     ...     raise ModuleNotFoundError(name="torch")
     Traceback (most recent call last):
-    relcore.base.errors.SpaceError: expected the package torch, which is not installed; run: pip install
-    "relscope[text]"
+    relcore.base.errors.SpaceError: expected the package torch, which is not installed; run: pip install \
+"relscope[text]"
     """
     try:
         yield

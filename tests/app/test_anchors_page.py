@@ -58,7 +58,7 @@ def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
 
 
 def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
-    monkeypatch.setattr("app.workspace.MOST_ANCHORS", 25)
+    monkeypatch.setattr("app.compare.selection.MOST_ANCHORS", 25)
     before = anchors_page.workspace.anchors
     assert len(before) == 20
     brushed = [f"r{row}" for row in range(60, 120)]
@@ -80,10 +80,10 @@ def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
 
 def test_one_more_anchor_is_not_offered_where_the_app_would_refuse_it(anchors_page, monkeypatch):
     free = next(f"r{row}" for row in range(60, 120) if f"r{row}" not in anchors_page.workspace.anchors)
-    monkeypatch.setattr("app.workspace.MOST_ANCHORS", 21)
+    monkeypatch.setattr("app.compare.selection.MOST_ANCHORS", 21)
     anchors_page.select(free)
     assert not anchors_page.button(key="inspector.anchor").disabled
-    monkeypatch.setattr("app.workspace.MOST_ANCHORS", 20)
+    monkeypatch.setattr("app.compare.selection.MOST_ANCHORS", 20)
     anchors_page.select(free)
     assert anchors_page.button(key="inspector.anchor").disabled
     anchors_page.select(anchors_page.workspace.anchors[0])  # it can be removed
@@ -136,7 +136,7 @@ def test_anchors_can_be_picked_from_nothing(make_session):
 
 
 def test_more_anchors_than_the_app_can_carry_are_refused(anchors_page, monkeypatch):
-    monkeypatch.setattr("app.workspace.MOST_ANCHORS", 21)
+    monkeypatch.setattr("app.session.MOST_ANCHORS", 21)
     anchors_page.change("text_input", "anchors.search", "r50, r51")
     assert len(anchors_page.workspace.anchors) == 20
     assert "expected at most 21 in the app, got 22" in anchors_page.errors[0]

@@ -29,7 +29,7 @@ def browser(monkeypatch):
     """
 
     def use(key: str, is_open: bool = False) -> None:
-        for module in ("autosave", "sharing"):
+        for module in ("saving", "sharing"):
             monkeypatch.setattr(f"app.{module}.browser_key", lambda: key)
         monkeypatch.setattr("app.sharing.is_open", lambda owner: is_open)
 
@@ -42,11 +42,9 @@ def browser(monkeypatch):
 def opened(make_workspace, monkeypatch):
     """``opened(**query) -> Session``: the page opens, on two small spaces where nothing else is asked for."""
     workspace = make_workspace()
-    monkeypatch.setattr("app.workspace.BUNDLED", workspace.spaces)
+    monkeypatch.setattr("app.start.BUNDLED", workspace.spaces)
     monkeypatch.setattr("app.start.DEFAULT_ANCHORS", "random 20 0")
-    monkeypatch.setattr(
-        "app.workspace.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest)
-    )
+    monkeypatch.setattr("app.start.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
     return lambda **query: Session(query=query)
 
 

@@ -172,8 +172,8 @@ def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
     first = make_workspace(anchors=())
-    monkeypatch.setattr("app.workspace.BUNDLED", first.spaces)
-    monkeypatch.setattr("app.workspace.Workspace", lambda **given: dataclasses.replace(first, **given))
+    monkeypatch.setattr("app.start.BUNDLED", first.spaces)
+    monkeypatch.setattr("app.start.Workspace", lambda **given: dataclasses.replace(first, **given))
     return lambda **query: Session(query)
 
 

@@ -49,7 +49,7 @@ def test_the_note_of_a_pane_tells_it_and_the_map_of_all_rows_is_left_alone(pair,
 @pytest.mark.usefixtures("engine", "ran_in_place")
 def test_no_matrix_of_similarities_is_formed_above_the_number(pair, monkeypatch):
     monkeypatch.setattr(umap_map, "FITTED_ROWS", 80)
-    monkeypatch.setattr("relcore.maps.pane_maps.pane_matrices", None)
+    monkeypatch.setattr("app.jobs.pane_matrices", None)
     drawn = View(np.arange(1, N), np.full(N - 1, -1), ())
     for pane in ("relative", "whitened", "absolute"):
         pictures, note = jobs.reduction(
