@@ -30,7 +30,6 @@ PAGES = (
     "invert",
     "languages",
     "papers",
-    "reconstruct",
     "stitch",
     "studies",
 )

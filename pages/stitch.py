@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from app import session, sharing
+from app import session
 from app.page_settings import kept_tabs
 from app.stitch import captioned, panel, try_it
 from app.stitch import languages as languages_panel
-from app.stitch import reconstruction as reconstruction_panel
 
-names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
-pairs, trial, languages, words, reconstruction = kept_tabs(names, "stitch.tab")
+names = ["Every pair", "Try it", "Languages", "Pictures and words"]
+pairs, trial, languages, words = kept_tabs(names, "stitch.tab")
 with pairs:
     if pairs.open:
         panel.draw(panel.choose(session.workspace()))
@@ -22,6 +21,3 @@ with languages:
 with words:
     if words.open:
         captioned.draw(session.workspace())
-with reconstruction:
-    if reconstruction.open:
-        reconstruction_panel.draw(sharing.open_folder())

@@ -314,9 +314,6 @@ FIGURES = {
     "cross-lingual": Named("", "relcore.stitch.languages:CrossLingual"),
     "across-languages": Named("", "relcore.stitch.languages:AcrossLanguages"),
     "zero-shot": Named("", "relcore.stitch.languages:PicturesAndWords"),
-    "reconstruction": Named("", "relcore.stitch.reconstruction:ReconstructionGrid"),
-    "reconstruction-mse": Named("", "relcore.stitch.reconstruction:ReconstructionErrors"),
-    "plane-codes": Named("", "relcore.stitch.reconstruction:Planes"),
     "inversion": Named("", "relcore.invert.figures:RecoveredRows"),
     "inversion-errors": Named("", "relcore.invert.figures:RecoveryErrors"),
     "translation-table": Named("", "relcore.invert.translation:TranslationTable"),
@@ -332,6 +329,9 @@ FORMER_FIGURES = {
     "inversion-grid": "pruning",
     "inversion-lengths": "row-lengths",
     "migration-partial": "",
+    "plane-codes": "reconstruction",
+    "reconstruction": "reconstruction",
+    "reconstruction-mse": "reconstruction",
     "rescale-input": "rescaled-rows",
     "rescale-layers": "rescaled-layers",
 }
@@ -355,5 +355,6 @@ STUDIES = {
     "rescaled-layers": Named("", "relcore.studies.rescaling:RescaledLayers"),
     "pruning": Named("", "relcore.studies.pruning:Pruning"),
     "row-lengths": Named("", "relcore.studies.row_lengths:RowLengths"),
+    "reconstruction": Named("", "relcore.studies.reconstruction:Reconstruction"),
     "across-domains": Named("", "relcore.studies.domains:AcrossDomains"),
 }

@@ -13,8 +13,6 @@ from relcore.base.magnitude import brought, centred, scaled
 from relcore.catalog.encoding import encode
 from relcore.charts.lines import Line, Lines
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
-from relcore.encoders.images import pixel_array
 from relcore.encoders.small_vision import held_out_rows
 from relcore.encoders.swept_vision import SweptVision
 from relcore.represent.similarity import mean_row
@@ -24,6 +22,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.studies.material import digit_pictures
 from relcore.studies.runs import circumstances, findings_over, lines_over
 from relcore.studies.statistics import correlation, mean, share, slope
 from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
@@ -173,11 +172,7 @@ def trained_space(network: str, width: int, random_state: int, store: Store, rep
     if network != "autoencoder":
         encoder = SweptVision(network, width, epochs=_EPOCHS[network], random_state=random_state)
         return encode(_DATA, encoder, store, report)[0]
-    dataset = load_dataset(_DATA, store)
-    images = dataset.items(0, len(dataset))
-    pictures = pixel_array(images, "L", (images[0].height, images[0].width), dataset.name)[:, 0] / np.float32(
-        255
-    )
+    dataset, pictures = digit_pictures(store)
     known = np.setdiff1d(np.arange(len(dataset)), held_out_rows(len(dataset)))
     model = fit_autoencoder(
         pictures[known],

@@ -12,8 +12,10 @@ from relcore.base.errors import SpaceError
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
+from relcore.encoders.images import pixel_array
 from relcore.encoders.parallel import LANGUAGES
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.runs.progress import Report
@@ -64,6 +66,14 @@ def labelled_spaces(data: str, store: Store, report: Report) -> list[LatentSpace
     return [
         space for encoder in encoders_of(data) for space in encode(dataset_of(data), encoder, store, report)
     ]
+
+
+def digit_pictures(store: Store) -> tuple[Dataset, np.ndarray]:
+    """The digits, and their pictures (n, 8, 8) float32, 0 … 1."""
+    dataset = load_dataset(DatasetSpec("digits"), store)
+    images = dataset.items(0, len(dataset))
+    pixels = pixel_array(images, "L", (images[0].height, images[0].width), dataset.name)[:, 0]
+    return dataset, pixels / np.float32(255)
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ class RescaledLayers(Study):
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         n_train, n_alphas = (1000, 13) if options["network"] == "digits" else (400, 9)
-        return [{**options, "n_train": n_train, "n_alphas": n_alphas, "span": 16.0}]
+        return [{**options, "n_train": n_train, "n_alphas": n_alphas, "span": 16.0, "random_state": 0}]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         network = settings["network"]

@@ -37,12 +37,12 @@ class RowLengths(Study):
     options = (data_option("digits", "sentences", "words", default=("digits", "words")), SPACES)
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        if options["spaces"]:
-            return [{"data": "", "spaces": list(options["spaces"]), "space": number} for number in range(2)]
+        given = list(options["spaces"])
+        counts = {"": 2} if given else {data: _COUNT[data] for data in options["data"]}
         return [
-            {"data": data, "spaces": [], "space": number}
-            for data in options["data"]
-            for number in range(_COUNT[data])
+            {"data": data, "spaces": given, "space": number, "random_state": 0}
+            for data, count in counts.items()
+            for number in range(count)
         ]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:

@@ -42,7 +42,7 @@ PAGES = {
     "compare": ("", [""]),
     "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
     "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
-    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
+    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words"]),
     "invert": ("invert.tab", ["Rows", "Translate"]),
     "migrate": (
         "migrate.tab",

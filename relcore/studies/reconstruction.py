@@ -1,0 +1,209 @@
+"""Can a decoder read the codes of an encoder from another training run? Autoencoders of digits, crossed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, short
+from relcore.charts.lines import Line, Lines
+from relcore.encoders.small_vision import held_out_rows
+from relcore.figures.picture_grid import PictureGrid, PictureRow
+from relcore.represent.anchors import select_anchors
+from relcore.represent.translation import Procrustes
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.autoencoders import REPRESENTATIONS, AutoencoderSpec, fit_autoencoder
+from relcore.studies.material import digit_pictures
+from relcore.studies.runs import average, findings_over, means_at, points_over
+from relcore.studies.study import Chart, Option, RunResult, Settings, Study, findings_table, grid
+
+_PLANE = "AE, two numbers"
+_CODES = {
+    f"{family}, {code}": (code, family == "VAE") for family in ("AE", "VAE") for code in REPRESENTATIONS
+}
+MODELS = (*_CODES, _PLANE)
+_MEASURES = {"own": "not stitched", "stitched": "stitched"}
+_EXAMPLES = 10
+
+
+class Reconstruction(Study):
+    """Two autoencoders that differ in their random state alone are trained on four fifths of the digits; then
+    the encoder of each is combined with the decoder of the other, without more training. Errors are
+    mean squared errors × 10³ over the other fifth. Absolute codes of two runs are not comparable; codes
+    relative to the same anchors are. Whitened codes are ours. Codes of two numbers are points of a plane: the
+    second run's plane is rotated or reflected, scaled and shifted onto the first one's.
+    """
+
+    kind = "reconstruction"
+    title = "Reconstruction stitching"
+    question = "Can a decoder draw what the encoder of another training run has seen?"
+    paper = "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3"
+    options = (
+        Option("models", "Autoencoders, and the codes that the decoder reads", MODELS, MODELS, many=True),
+        Option(
+            "epochs",
+            "Epochs",
+            (5, 15, 30, 60),
+            30,
+            help="Codes of two numbers are trained for twice as many.",
+        ),
+        Option("n_anchors", "Anchors", (50, 200, 500), 200, help="With balanced classes, the same for all."),
+        Option("n_states", "Pairs of trainings", (3, 5, 10), 3),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        shared = {name: options[name] for name in ("epochs", "n_anchors")}
+        return grid(options, shared, model=options["models"])
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        dataset, pictures = digit_pictures(store)
+        test = held_out_rows(len(pictures))
+        train = np.setdiff1d(np.arange(len(pictures)), test)
+        plane, epochs = settings["model"] == _PLANE, settings["epochs"]
+        if plane:
+            spec, anchors = AutoencoderSpec(width=2, epochs=2 * epochs), train[:0]
+        else:
+            code, variational = _CODES[settings["model"]]
+            spec = AutoencoderSpec(code, variational, epochs=epochs)
+            anchors = balanced_anchors(pictures[train], dataset.labels[train], settings["n_anchors"])
+        first = 2 * settings["random_state"]
+        models = [
+            fit_autoencoder(pictures[train], anchors, spec, state, report) for state in (first, first + 1)
+        ]
+        codes = [model.encode(pictures[test]) for model in models]
+        rebuilt = np.array([[decoder.decode(code) for decoder in models] for code in codes])
+        errors = mean_squared_errors(rebuilt, pictures[test])
+        mean_picture = pictures[train].mean(axis=0, dtype=np.float64)
+        shown = np.unique(dataset.labels[test], return_index=True)[1][:_EXAMPLES]
+        values = {
+            "own": float(np.diag(errors).mean()),
+            "stitched": float((errors[0, 1] + errors[1, 0]) / 2),
+            "mean picture": float(mean_squared_errors(mean_picture, pictures[test])),
+            "test rows": len(test),
+            "originals": _pixels(pictures[test][shown]),
+            "own pictures": _pixels(rebuilt[0, 0][shown]),
+            "stitched pictures": _pixels(rebuilt[0, 1][shown]),
+        }
+        if plane:
+            turned = Procrustes().fit(codes[1], codes[0]).transform(codes[1])
+            names = ("first plane", "second plane", "second plane, turned")
+            values |= {
+                name: np.round(points, 4).tolist()
+                for name, points in zip(names, (*codes, turned), strict=True)
+            }
+            values |= {"labels": dataset.labels[test].tolist(), "disparity": disparity(*codes)}
+        return RunResult(values)
+
+    def seconds(self, settings: Settings) -> float:
+        return 4.0 + settings["epochs"] * (1.6 if settings["model"] == _PLANE else 0.9)
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
+        charts: dict[str, Chart] = {}
+        crossed = table[table.model != _PLANE] if len(table) else table
+        if len(crossed):
+            models = list(dict.fromkeys(crossed.model))
+            charts["pictures"] = picture_grid(crossed)
+            charts["errors"] = Lines(
+                points_over(crossed, "model", models, _MEASURES),
+                "autoencoder and its codes",
+                "MSE × 10³, smaller is better",
+                kind="points",
+                baselines=(("the mean picture", average(crossed, "mean picture")),),
+                note=f"{crossed['test rows'].iloc[0]:,} held-out digits; bars: 95 % over pairs of trainings",
+                x_names=tuple(models),
+            )
+        if len(crossed) < len(table):
+            run = table[table.model == _PLANE].iloc[0]
+            charts["planes as they are"] = _planes(run, "second plane", "as it is")
+            charts["planes turned"] = _planes(run, "second plane, turned", "turned onto the first")
+        return charts
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        measures = _MEASURES | {"disparity": "disparity after the best turn, 0 equal, 1 unrelated"}
+        names = dict(zip(MODELS, MODELS, strict=True))
+        return findings_table(findings_over(table, "model", measures, names) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        told = [
+            f"{estimates[1].told(1)} with {model} codes, {short(estimates[0].value, 1)} not stitched"
+            for model in (options["models"] if len(table) else ())
+            if model != _PLANE and (estimates := means_at(table, "model", model, tuple(_MEASURES)))
+        ]
+        floor = f"; the mean picture has {short(average(table, 'mean picture'), 1)}" if told else ""
+        return f"Mean squared error × 10³ of stitched pictures: {'; '.join(told)}{floor}." if told else ""
+
+
+def _planes(run: pd.Series, moving: str, how: str) -> Lines:
+    """Both planes as points in one chart, a colour per class."""
+    labels, states = np.array(run.labels), (2 * run.random_state, 2 * run.random_state + 1)
+    both = np.concatenate([run["first plane"], run[moving]])
+    doubled = np.concatenate([labels, labels])
+    runs = np.repeat([f"state {states[0]}", f"state {states[1]}, {how}"], len(labels))
+    groups = [(label, doubled == label) for label in np.unique(labels).tolist()]
+    lines = tuple(Line(label, *both[rows].T, labels=runs[rows].tolist()) for label, rows in groups)
+    note = (
+        f"{counted(len(labels), 'held-out digit')} in the planes of random states {states[0]} and"
+        f" {states[1]}, the second {how}; disparity after the best turn {short(run.disparity, 2)}"
+    )
+    return Lines(lines, "first number", "second number", kind="points", note=note)
+
+
+def picture_grid(table: pd.DataFrame) -> PictureGrid:
+    """Originals and reconstructions of the first pair of trainings of each model; a block per family."""
+    rows = []
+    for model, part in table.groupby("model", sort=False):
+        family, name = model.split(", ")
+        for stitched, measure in enumerate(_MEASURES):
+            pictures = np.array(part[f"{measure} pictures"].iloc[0]) / 255
+            rows.append(PictureRow(family, name, bool(stitched), pictures, float(part[measure].mean())))
+    first = table.iloc[0]
+    note = (
+        "Encoder of one training, stitched to the decoder of another; errors are means over pairs of"
+        f" trainings and {first['test rows']:,} test pictures."
+    )
+    return PictureGrid(np.array(first.originals) / 255, tuple(rows), note)
+
+
+def _pixels(pictures: np.ndarray) -> list:
+    return np.round(255 * pictures).astype(int).tolist()
+
+
+def mean_squared_errors(rebuilt: np.ndarray, pictures: np.ndarray) -> np.ndarray:
+    """MSE × 10³ of pictures (…, n, height, width) to those (n, height, width)."""
+    return 1000 * np.mean((rebuilt - pictures) ** 2, axis=(-3, -2, -1), dtype=np.float64)
+
+
+def balanced_anchors(pictures: np.ndarray, labels: np.ndarray, n_anchors: int) -> np.ndarray:
+    """Row numbers (k,) of anchors with balanced classes; errors as in `select_anchors`."""
+    flat = pictures.reshape(len(pictures), -1)
+    space = LatentSpace(flat, [str(row) for row in range(len(flat))], name="pictures", labels=labels)
+    return select_anchors(space, n_anchors, "class-balanced", random_state=0).astype(np.int64)
+
+
+def disparity(first: np.ndarray, second: np.ndarray) -> float:
+    """Procrustes disparity of paired codes (n, d) after the best rotation or reflection, scale and shift.
+
+    0: equal up to a similarity transformation; 1: as bad as the mean for every row. Symmetric, and equal to
+    the disparity of `scipy.spatial.procrustes`: with both centred and of length 1 the best overlap over all
+    orthogonal maps is the nuclear norm of their product (Schönemann 1966), and the best scale squares it.
+
+    Raises
+    ------
+    SpaceError
+        All codes of a run are the same.
+    """
+    units = []
+    for codes in (first, second):
+        centred = np.asarray(codes, dtype=np.float64) - np.mean(codes, axis=0, dtype=np.float64)
+        length = np.linalg.norm(centred)
+        if not length > 1e-9 * (1 + np.abs(codes).max()):
+            raise SpaceError(
+                "expected codes that differ, got all of them in one place; train for more epochs"
+            )
+        units.append(centred / length)
+    return float(max(0.0, 1 - np.linalg.svd(units[0].T @ units[1], compute_uv=False).sum() ** 2))
