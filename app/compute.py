@@ -77,8 +77,8 @@ def cached(
         changing = Lock()
 
         @wraps(function)
-        def kept(*arguments: Any) -> Result:
-            key = tuple(map(_content, arguments))
+        def kept(*arguments: Any, **named: Any) -> Result:
+            key = tuple(map(_content, (*arguments, *named, *named.values())))
             with changing:
                 result = results.setdefault(key, _Kept())
                 results.move_to_end(key)
@@ -87,7 +87,7 @@ def cached(
             with result.lock:
                 if not result.values:
                     with st.spinner(spinner) if spinner else nullcontext(), _timing(timed):
-                        result.values.append(function(*arguments))
+                        result.values.append(function(*arguments, **named))
             return result.values[0]
 
         kept.clear = results.clear

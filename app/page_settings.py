@@ -24,23 +24,13 @@ from relcore.runs.digest import digest_of
 if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer
 
+# What the names of settings begin with.
 PAGES = (
-    "across",
-    "bootstrap",
-    "invert",
-    "languages",
-    "papers",
-    "stitch",
-    "studies",
+    *("across", "bootstrap", "invert", "languages", "papers", "stitch", "studies", "translate", "words"),
 )
-PAGES += ("translate", "words")  # what the names of settings begin with
 _STATE = "relscope.page-settings"
 _MOST = 500  # settings
 _LONGEST = 20_000  # characters of one
-_CHOICES = {"selectbox": "index", "radio": "index", "multiselect": "default", "pills": "default"}
-_CHOICES |= {"segmented_control": "default", "select_slider": "value"}  # and what their usual value is called
-_NUMBERS = ("number_input", "slider")
-_UNFIT = object()
 
 
 @dataclass
@@ -51,7 +41,6 @@ class _Settings:
 
     waiting: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
-    restored: dict[str, Any] = field(default_factory=dict)  # the values with which widgets began
 
 
 def kept(widget: Callable, *given: Any, **named: Any) -> Any:
@@ -60,21 +49,17 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
     """
     call = inspect.signature(widget).bind(*given, **named)
     arguments, settings = call.arguments, _settings()
-    name, key = widget.__name__, arguments["key"]
-    place, usual = _CHOICES.get(name, "value"), _token(_usual(name, arguments))
-    if key in settings.waiting:
-        value = _fitting(name, arguments, settings.waiting.pop(key))
-        if value is not _UNFIT and key not in st.session_state:  # what the session itself has set comes first
-            settings.restored[key] = value
-    if key in settings.restored and _accepts(name, arguments, settings.restored[key]):
-        value = settings.restored[key]
-        arguments[place] = list(arguments["options"]).index(value) if place == "index" else value
-    arguments["persist_state"] = "session"
-    chosen = widget(*call.args, **call.kwargs)
-    if (token := _token(chosen)) == usual:
+    key, usual = arguments["key"], _usual(widget.__name__, arguments)
+    saved = settings.waiting.pop(key, None)
+    if saved is not None and key not in st.session_state:  # what the session itself has set comes first
+        for value in _offered(arguments, usual, saved):
+            st.session_state[key] = value
+    chosen = widget(*call.args, **call.kwargs, persist_state="session")
+    text = _text(chosen)
+    if text == _text(usual):
         settings.changed.pop(key, None)
-    elif len(token) <= _LONGEST and (key in settings.changed or len(settings.changed) < _MOST):
-        settings.changed[key] = token
+    elif len(text) <= _LONGEST and (key in settings.changed or len(settings.changed) < _MOST):
+        settings.changed[key] = text
     return chosen
 
 
@@ -90,91 +75,77 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
 
 def open_tab(key: str) -> str:
     """The open tab, or the one that was open when the page was left; "" where there was none."""
-    found = st.session_state.get(key) or st.session_state.get(f"{key}:last")
-    return found if isinstance(found, str) else ""
+    name = st.session_state.get(key) or st.session_state.get(f"{key}:last")
+    return name if isinstance(name, str) else ""
 
 
 def saved() -> dict[str, str]:
     """What the saved session keeps: settings that differ from the usual, and those whose page was not
     opened yet.
     """
-    settings = _settings()
-    return settings.waiting | settings.changed
+    return _settings().waiting | _settings().changed
 
 
-def restore(found: Mapping[str, str]) -> None:
+def restore(texts: Mapping[str, str]) -> None:
     """Have widgets begin with what was saved, once they are drawn; what no page knows or is too much is
     left out.
     """
-    known = [
-        (key, text) for key, text in found.items() if key.partition(".")[0] in PAGES and len(text) <= _LONGEST
-    ]
-    st.session_state[_STATE] = _Settings(dict(known[:_MOST]))
+    known = [(key, text) for key, text in texts.items() if key.partition(".")[0] in PAGES]
+    st.session_state[_STATE] = _Settings({key: text for key, text in known[:_MOST] if len(text) <= _LONGEST})
 
 
 def _settings() -> _Settings:
-    if _STATE not in st.session_state:
-        st.session_state[_STATE] = _Settings()
-    return st.session_state[_STATE]
+    return st.session_state.setdefault(_STATE, _Settings())
 
 
 def _usual(name: str, arguments: Mapping[str, Any]) -> Any:
     """The value with which the widget begins where nothing was saved."""
-    if name in _CHOICES:
-        options, usual = (
-            list(arguments["options"]),
-            arguments.get(_CHOICES[name], 0 if _CHOICES[name] == "index" else None),
-        )
-        if _CHOICES[name] == "index":
-            return None if usual is None or not options else options[usual]
-        return [] if usual is None and _several(name, arguments) else usual
+    if name in ("selectbox", "radio"):
+        options, index = list(arguments["options"]), arguments.get("index", 0)
+        return options[index] if options and index is not None else None
+    if "options" in arguments:
+        several = name == "multiselect" or arguments.get("selection_mode") == "multi"
+        return arguments.get("value" if name == "select_slider" else "default") or ([] if several else None)
     usual = arguments.get("value", False if name in ("toggle", "checkbox") else "")
-    return arguments.get("min_value") if name in _NUMBERS and usual in ("min", "", None) else usual
+    number = name in ("number_input", "slider") and usual in ("min", "", None)
+    return arguments.get("min_value") if number else usual
 
 
-def _several(name: str, arguments: Mapping[str, Any]) -> bool:
-    return name == "multiselect" or arguments.get("selection_mode") == "multi"
+def _text(value: Any) -> str:
+    """A value as JSON; of an option that is no plain value its digest."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return list(map(plain, value))
+        return (
+            value if value is None or isinstance(value, str | int | float) else {"digest": digest_of(value)}
+        )
+
+    return json.dumps(plain(value), ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, str | int | float) else {"digest": digest_of(value)}
-
-
-def _token(value: Any) -> str:
-    """A value as JSON text; of an option that is no plain value its digest."""
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _fitting(name: str, arguments: Mapping[str, Any], text: str) -> Any:
-    """The value that the text names, if the widget offers it; else `_UNFIT`."""
+def _offered(arguments: Mapping[str, Any], usual: Any, saved: str) -> list[Any]:
+    """The value that the text names, alone in a list, if the widget offers it; else nothing."""
     try:
-        value = parse(text, "setting")
+        value = parse(saved, "setting")
     except SpaceError:
-        return _UNFIT
-    if name in _CHOICES:
-        options = {_token(option): option for option in arguments["options"]}
-        wanted = [
+        return []
+    if "options" in arguments:
+        texts = [
             json.dumps(one, ensure_ascii=False) for one in (value if isinstance(value, list) else [value])
         ]
-        if any(one not in options for one in wanted) or isinstance(value, list) != _several(name, arguments):
-            return _UNFIT
-        value = [options[one] for one in wanted] if isinstance(value, list) else options[wanted[0]]
-    return value if _accepts(name, arguments, value) else _UNFIT
-
-
-def _accepts(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
-    """Whether the widget, as it is drawn now, can show a value."""
-    if name in _CHOICES:
-        chosen, most = value if isinstance(value, list) else [value], arguments.get("max_selections")
-        options = list(arguments["options"])
-        return all(one in options for one in chosen) and len(set(chosen)) == len(chosen) <= (
-            most or len(chosen)
-        )
-    if name in _NUMBERS:
-        low, high = arguments.get("min_value"), arguments.get("max_value")
-        if type(value) is not type(_usual(name, arguments)) or not math.isfinite(value):
-            return False
-        return (low is None or low <= value) and (high is None or value <= high)
-    return isinstance(value, bool) if name in ("toggle", "checkbox") else isinstance(value, str)
+        options = {_text(option): option for option in arguments["options"]}
+        most = arguments.get("max_selections") or len(texts)
+        if not (set(texts) <= set(options) and len(set(texts)) == len(texts) <= most):
+            return []
+        if isinstance(value, list) != isinstance(usual, list | tuple):
+            return []
+        chosen = [options[text] for text in texts]
+        return [chosen] if isinstance(value, list) else chosen
+    if type(value) is not type(usual):
+        return []
+    low, high = arguments.get("min_value"), arguments.get("max_value")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        fits = math.isfinite(value) and (low is None or low <= value) and (high is None or value <= high)
+        return [value] * fits
+    return [value]

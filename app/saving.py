@@ -1,5 +1,5 @@
-"""The session survives F5, a closed browser and a restarted server: it is saved after each step and restored
-when a page opens.
+"""The session survives F5, a closed browser and a restarted server: each tab of a browser has a session file,
+which is written after each step and restored when a page opens.
 
 Which saved session a page opens on is decided by the address, which names the tab:
 
@@ -20,48 +20,50 @@ import json
 import os
 import secrets
 import time
-from dataclasses import dataclass, field, fields, replace
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import streamlit as st
 
 from app import compute, messages, page_settings, session, sharing, start
-from app.sharing import SavedFolder, browser_key
+from app.sharing import browser_key, session_folder
 from app.widgets import space_name
-from app.workspace import History, Workspace, to_query
+from app.workspace import History, Step, Workspace, from_session_file, session_json, to_query
 from relcore import __version__
 from relcore.base import records
 from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.digest import StoreError
 
-# A session as it is saved: its history, its selection, and what it may open, as JSON that says each setting
-# once.
-#
-# The steps of a history share most of their settings, and a list of 2,000 anchors is long: each step holds,
-# for each setting, the number of its value in a list.
-
-_FIELDS = tuple(one.name for one in fields(Workspace))
+TAB = "tab"  # in the address
+MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
+_STATE = "relscope.autosave"
+_UNCHANGED = to_query(Workspace(anchors_from=start.DEFAULT_ANCHORS))  # the address where nothing was done
+_TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
 _TYPES = get_type_hints(Workspace)
+_Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON
 
 
 @dataclass(frozen=True)
-class SavedSession:
-    """What F5, a closed browser or a killed server would lose.
+class TabState:
+    """What the file of a tab holds beside a session file: steps to undo and redo, and what it may open.
 
     Attributes
     ----------
-    history : History
-    selection : tuple of str
+    past, future : tuple
+        The steps, the nearest first, each with the settings that differ from those of the step before it in
+        this list.
     address : dict
         The query of the address bar when it was saved, which may be one step behind.
     opened : str
         The files that `relscope app` was given, as JSON.
-    digests : tuple
-        Of source and target: their content when it was saved, "" where unknown.
     made, found : tuple of str
         Keys of the jobs and encodings that the session may open.
     awaited : tuple of str
@@ -72,11 +74,10 @@ class SavedSession:
         Those of pages, see `app.page_settings`: JSON texts by the key of their widget.
     """
 
-    history: History
-    selection: tuple[str, ...] = ()
+    past: tuple[_Change, ...] = ()
+    future: tuple[_Change, ...] = ()
     address: dict[str, str] = field(default_factory=dict)
     opened: str = "[]"
-    digests: tuple[str, ...] = ("", "")
     made: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     awaited: tuple[str, ...] = ()
@@ -85,66 +86,26 @@ class SavedSession:
 
 
 @dataclass(frozen=True)
-class _Written:
-    """The JSON: `values` by setting; a step is its name and, for each setting in order, the number of its
-    value.
-    """
+class SavedSession:
+    """A session as it comes back; `digests` are those that its spaces had, "" where unknown."""
 
-    relscope: str
-    values: dict[str, tuple[Any, ...]]
-    past: tuple[tuple[str, tuple[int, ...]], ...]
-    present: tuple[int, ...]
-    future: tuple[tuple[str, tuple[int, ...]], ...]
-    rest: dict[str, Any]
+    history: History
+    selection: tuple[str, ...]
+    state: TabState
+    digests: dict[SpaceSpec, str]
 
 
-_REST = tuple(one.name for one in fields(SavedSession) if one.name != "history")
-
-
-def to_bytes(saved: SavedSession) -> bytes:
+def to_bytes(
+    history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
+) -> bytes:
     """The JSON text; without the selection where that would make it too large to be read again."""
-    content = _to_bytes(saved)
-    if len(content) > MOST_BYTES and saved.selection:
-        return _to_bytes(replace(saved, selection=()))
-    return content
-
-
-def _to_bytes(saved: SavedSession) -> bytes:
-    values: dict[str, list[str]] = {name: [] for name in _FIELDS}
-    numbers: dict[tuple[str, Any], int] = {}
-
-    def numbered(workspace: Workspace) -> list[int]:
-        found = []
-        for name in _FIELDS:
-            value = getattr(workspace, name)
-            if (name, value) not in numbers:
-                numbers[name, value] = len(values[name])
-                values[name].append(_text(name, value))
-            found.append(numbers[name, value])
-        return found
-
-    past, future = saved.history.steps
-    written = {
-        "relscope": __version__,
-        "past": [(step, numbered(one)) for step, one in past],
-        "present": numbered(saved.history.present),
-        "future": [(step, numbered(one)) for step, one in future],
-        "rest": {name: getattr(saved, name) for name in _REST},
+    past, future = (_changes(history.present, steps) for steps in history.steps)
+    content = session_json(history.present, digests) | {
+        "panes": {"selection": selection},
+        "tab": records.to_json(replace(state, past=past, future=future)),
     }
-    lists = ",".join(f"{_dumped(name)}:[{','.join(texts)}]" for name, texts in values.items())
-    return f'{{"values":{{{lists}}},{_dumped(written)[1:]}'.encode()
-
-
-@lru_cache(maxsize=1024)
-def _text(name: str, value: Any) -> str:
-    """The JSON of a setting's value: of 200 steps only the newest is written out again. By name, since 1
-    equals True.
-    """
-    return _dumped(records.to_json(value))
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return text if len(text) <= MOST_BYTES or not selection else to_bytes(history, (), state, digests)
 
 
 def from_bytes(content: bytes) -> SavedSession:
@@ -153,129 +114,174 @@ def from_bytes(content: bytes) -> SavedSession:
     Raises
     ------
     SpaceError
-        Damaged, or of a version with other settings.
+        Damaged, or of another version.
     """
-    written = records.from_json(_Written, parse(content, "saved session"), "saved session")
-    if written.relscope != __version__:
-        raise SpaceError(f"saved session: expected one of version {__version__}, got another version's")
-    try:
-        values = {
-            name: [records.from_json(_TYPES[name], value, name) for value in written.values[name]]
-            for name in _FIELDS
-        }
-
-        def workspace(numbers: tuple[int, ...]) -> Workspace:
-            if min(numbers) < 0:
-                raise IndexError(min(numbers))
-            return Workspace(
-                **{name: values[name][number] for name, number in zip(_FIELDS, numbers, strict=True)}
-            )
-
-        history = History(
-            workspace(written.present),
-            [(step, workspace(numbers)) for step, numbers in written.past],
-            [(step, workspace(numbers)) for step, numbers in written.future],
-        )
-    except (KeyError, IndexError, ValueError) as error:  # a SpaceError is a ValueError
+    written = parse(content, "saved session")
+    if not isinstance(written, dict) or not written.keys() >= {"relscope", "tab", "panes"}:
+        raise SpaceError(f"saved session: expected one of version {__version__}, got something else")
+    if written["relscope"] != __version__:
+        version = f"{written['relscope']!s:.20}"
         raise SpaceError(
-            f"saved session: expected steps with all their settings, got something else ({error!r:.200})"
-        ) from None
-    kinds = get_type_hints(SavedSession)
-    unknown = set(written.rest) - set(_REST)
-    if unknown:
-        raise SpaceError(f"saved session: got unknown settings {sorted(unknown)!r:.200}")
-    return SavedSession(
-        history, **{name: records.from_json(kinds[name], one, name) for name, one in written.rest.items()}
-    )
+            f"saved session: made by version {version}, this is {__version__}; open it with that version"
+        )
+    state = records.from_json(TabState, written["tab"], "saved session")
+    selection = records.from_json(dict[str, tuple[str, ...]], written["panes"], "selection")
+    present, digests = from_session_file(content)
+    past, future = (_steps(present, changes) for changes in (state.past, state.future))
+    return SavedSession(History(present, past, future), selection.get("selection", ()), state, digests)
 
 
-TAB = "tab"  # in the address
-_STATE = "relscope.autosave"
-_UNCHANGED = to_query(
-    Workspace(anchors_from=start.DEFAULT_ANCHORS)
-)  # the address of a session in which nothing was done
-_TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
+def _changes(present: Workspace, steps: Sequence[Step]) -> tuple[_Change, ...]:
+    changes = []
+    for step, workspace in reversed(steps):
+        pairs = ((name, getattr(workspace, name), getattr(present, name)) for name in _TYPES)
+        changes.append((step, {name: records.to_json(old) for name, old, new in pairs if old != new}))
+        present = workspace
+    return tuple(changes)
 
 
-class _Autosave:
-    """What one session knows about its saved form."""
+def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
+    steps = []
+    for step, settings in changes:
+        if unknown := settings.keys() - _TYPES.keys():
+            raise SpaceError(f"saved session: got unknown settings {sorted(unknown)!r:.200}")
+        values = {name: records.from_json(_TYPES[name], value, name) for name, value in settings.items()}
+        present = replace(present, **values)
+        steps.append((step, present))
+    return steps[::-1]
 
-    def __init__(self, folder: SavedFolder, tab: str) -> None:
-        self.folder, self.tab = folder, tab
+
+# The files of a browser: one for each tab, in a folder that is named by a hash of the browser's key.
+#
+# A file's name holds its tab and its owner, the session that writes it. A session that reloads a tab takes
+# the file over by renaming it. The session before, if it is still there because the tab was duplicated, no
+# longer finds its file and takes another tab's name: no session overwrites what another one saved.
+
+
+def saved_files(folder: Path) -> list[Path]:
+    """The files ``TAB~OWNER.json``, the latest first."""
+    return sorted(folder.glob("*~*.json"), key=sharing.age)
+
+
+def read_file(path: Path) -> SavedSession:
+    """What was saved.
+
+    Raises
+    ------
+    SpaceError
+        It is gone, damaged, or larger than any session.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
+        return from_bytes(path.read_bytes())
+    except OSError as error:
+        raise SpaceError(f"saved session: it cannot be read ({error.strerror or error})") from None
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Replace what was saved, all or nothing, and forget the oldest tabs; raises OSError where the disk
+    refuses.
+    """
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.parent / f"{secrets.token_hex(8)}.partial"
+    try:
+        with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    for old in saved_files(path.parent)[MOST_TABS:]:
+        old.unlink(missing_ok=True)
+
+
+class _Tab:
+    """What one session knows about its file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"{secrets.token_hex(4)}~{session.member().owner}.json"
         self.snapshot: tuple | None = None  # what was saved last
         self.failed = False
-        self.restored_at = 0.0
-        self.offered: tuple[str, str] | None = None
-        self.offered_at = 0.0
+        self.offered: Path | None = None  # of a session that could be restored
+        self.at = 0.0  # when that one, or the one that was restored, was saved; 0 for no notice
         self.noticed: Workspace | None = None
 
     @property
-    def owner(self) -> str:
-        return session.member().owner
+    def name(self) -> str:
+        return self.path.name.partition("~")[0]
+
+    def rename(self, tab: str) -> None:
+        self.path = self.path.with_name(f"{tab}~{session.member().owner}.json")
+
+
+def _own() -> _Tab | None:
+    return st.session_state.get(_STATE)
 
 
 def begin() -> None:
     """Restore what this browser's tab left, if the session is new; to be called first in a run."""
-    if _STATE in st.session_state or session.begun():
-        return
-    key = browser_key()
-    if not key:
+    if _STATE in st.session_state or session.begun() or not (key := browser_key()):
         return
     try:
         _sweep_once()
-        folder = SavedFolder(key)
+        folder = session_folder(key)
     except StoreError:  # the page says so itself
         return
-    own = st.session_state[_STATE] = _Autosave(folder, secrets.token_hex(4))
+    own = st.session_state[_STATE] = _Tab(folder)
     query = st.query_params.to_dict()
-    asked = query.pop(TAB, "")
-    tabs = folder.tabs()
-    same = [one for one in tabs if one[0] == asked]
-    free = [one for one in tabs if not sharing.is_open(one[1])]
-    candidate = next(iter(same or free or tabs), None)
-    if candidate is None:
-        return
-    at = folder.saved_at(*candidate)
-    saved = _read(own, candidate)
-    if saved is None:
+    tab, files = query.pop(TAB, ""), saved_files(folder)
+    same = [path for path in files if path.name.startswith(f"{tab}~")]
+    free = [path for path in files if not sharing.is_open(path.stem.partition("~")[2])]
+    path = next(iter(same or free or files), None)
+    own.at = path.stat().st_mtime if path else 0.0
+    if path is None or (saved := _read(own, path)) is None:
         return
     opened = os.environ.get(OPENED, "[]")
-    linked = query and query not in (to_query(saved.history.present), saved.address, _UNCHANGED)
-    if linked or opened not in ("[]", saved.opened) or not (same or free):
-        own.offered, own.offered_at = candidate, at
-    elif folder.claim(*candidate, own.owner):
-        own.tab, own.restored_at = candidate[0], at
+    linked = query and query not in (to_query(saved.history.present), saved.state.address, _UNCHANGED)
+    if linked or opened not in ("[]", saved.state.opened) or not (same or free):
+        own.offered = path
+        return
+    own.rename(path.name.partition("~")[0])
+    with suppress(OSError):  # somebody else was faster
+        path.rename(own.path)
         _restore(saved)
+        return
+    own.at = 0.0
+    own.rename(secrets.token_hex(4))
 
 
 def save() -> None:
     """Save the session where it has changed since it was last saved; where the disk refuses, one message
     says so.
     """
-    own: _Autosave | None = st.session_state.get(_STATE)
+    own = _own()
     if own is None:
         return
-    member, history = session.member(), session.history()
-    tabs = {name: found for name in _TABS if (found := page_settings.open_tab(name))}
-    known = tuple(sorted(member.made)), tuple(sorted(member.found)), session.awaited_jobs()
-    settings = page_settings.saved()
-    snapshot = (history.steps, history.present, session.selection(), known, tabs, settings)
-    done = (*history.steps, session.selection(), *known, settings)
-    untouched = own.snapshot is None and not own.restored_at and not any(done)
+    member, history, selection = session.member(), session.history(), session.selection()
+    state = TabState(
+        opened=os.environ.get(OPENED, "[]"),
+        made=tuple(sorted(member.made)),
+        found=tuple(sorted(member.found)),
+        awaited=session.awaited_jobs(),
+        tabs={name: tab for name in _TABS if (tab := page_settings.open_tab(name))},
+        settings=page_settings.saved(),
+    )
+    snapshot = history.steps, history.present, selection, state
+    done = *history.steps, selection, state.made, state.found, state.awaited, state.settings
+    untouched = own.snapshot is None and not (own.at and not own.offered) and not any(done)
     if untouched or snapshot == own.snapshot:
         return
-    query = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
-    ends = history.present.source, history.present.target
-    digests = tuple(map(_digest, ends))
-    saved = SavedSession(
-        history, session.selection(), query, os.environ.get(OPENED, "[]"), digests, *known, tabs, settings
-    )
+    address = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
+    digests = {spec: _digest(spec) for spec in (history.present.source, history.present.target)}
     try:
-        if own.snapshot is not None and not own.folder.has(own.tab, own.owner):
-            own.tab = secrets.token_hex(4)  # another tab took the file over
-        own.folder.write(own.tab, own.owner, to_bytes(saved))
-        own.folder.forget_beyond()
+        if own.snapshot is not None and not own.path.exists():
+            own.rename(secrets.token_hex(4))  # another tab took the file over
+        write_file(own.path, to_bytes(history, selection, replace(state, address=address), digests))
         member.keep_uploads()
+        own.failed = False
     except OSError as error:
         if not own.failed:
             messages.warning(
@@ -283,60 +289,36 @@ def save() -> None:
                 " page will lose it. Free some space, or download the session file in the sidebar."
             )
         own.failed = True
-    else:
-        own.failed = False
     own.snapshot = snapshot
 
 
 def address() -> dict[str, str]:
     """The tab's name, for the address bar; nothing where nothing is saved."""
-    own: _Autosave | None = st.session_state.get(_STATE)
-    return {TAB: own.tab} if own and own.snapshot and not own.failed else {}
+    own = _own()
+    return {TAB: own.name} if own and own.snapshot and not own.failed else {}
 
 
 def draw_notice() -> None:
     """One line about what was restored or could be, with a button, until the first step after it."""
-    own: _Autosave | None = st.session_state.get(_STATE)
-    if own is None or not (own.restored_at or own.offered):
+    own, present = _own(), session.workspace()
+    if own is None or not own.at:
         return
-    present = session.workspace()
-    if own.noticed is None:
-        own.noticed = present
-    if own.noticed is not present and own.noticed != present:
-        own.restored_at, own.offered = 0.0, None
+    own.noticed = own.noticed or present
+    if own.noticed != present:
+        _dismiss()
         return
+    n_steps = counted(len(session.history().steps[0]), "step")
+    text = f"Your session was restored, with {n_steps} to undo. It was saved {_ago(own.at)}."
+    button = "Start a new one", "autosave.new", ":material/add:", _start_new
+    if own.offered:
+        text = f"This browser has a saved session of {_ago(own.at)}."
+        button = "Open it", "autosave.open", ":material/history:", _open_offered
+    dismiss = "", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
-        if own.offered:
-            st.caption(f"This browser has a saved session of {_ago(own.offered_at)}.", width="content")
-            st.button(
-                "Open it",
-                key="autosave.open",
-                type="tertiary",
-                icon=":material/history:",
-                on_click=_open_offered,
-            )
-        else:
-            n_steps = len(session.history().steps[0])
-            steps = "1 step" if n_steps == 1 else f"{n_steps} steps"
-            saved = _ago(own.restored_at)
-            st.caption(
-                f"Your session was restored, with {steps} to undo. It was saved {saved}.", width="content"
-            )
-            st.button(
-                "Start a new one",
-                key="autosave.new",
-                type="tertiary",
-                icon=":material/add:",
-                on_click=_start_new,
-            )
-        st.button(
-            "",
-            key="autosave.dismiss",
-            type="tertiary",
-            icon=":material/close:",
-            help="Dismiss",
-            on_click=_dismiss,
-        )
+        st.caption(text, width="content")
+        for label, key, icon, act in (button, dismiss):
+            help_ = None if label else "Dismiss"
+            st.button(label, key=key, type="tertiary", icon=icon, help=help_, on_click=act)
 
 
 def _ago(at: float) -> str:
@@ -344,8 +326,7 @@ def _ago(at: float) -> str:
     minutes = max(0, int((time.time() - at) / 60))
     for size, unit in ((1440, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:
-            n = minutes // size
-            return f"{n} {unit}{'s' * (n > 1)} ago"
+            return f"{counted(minutes // size, unit)} ago"
     return "a moment ago"
 
 
@@ -356,45 +337,43 @@ def _start_new() -> None:
 
 
 def _open_offered() -> None:
-    own = st.session_state[_STATE]
-    saved = _read(own, own.offered)
-    own.offered = None
-    if saved:
+    own = _own()
+    if saved := _read(own, own.offered):
         _restore(saved)
+    _dismiss()
 
 
 def _dismiss() -> None:
-    own = st.session_state[_STATE]
-    own.restored_at, own.offered = 0.0, None
+    own = _own()
+    own.at, own.offered = 0.0, None
 
 
-def _read(own: _Autosave, place: tuple[str, str]) -> SavedSession | None:
+def _read(own: _Tab, path: Path) -> SavedSession | None:
     """The saved session; of one that cannot be read the page says so, and it is not offered again."""
     try:
-        return from_bytes(own.folder.read(*place))
+        return read_file(path)
     except SpaceError as error:
-        own.folder.put_aside(*place)
+        own.at = 0.0
+        with suppress(OSError):
+            path.rename(path.with_suffix(".damaged"))
         session.notify(f"The saved session cannot be restored, so this is a new one. {error}")
         return None
 
 
 def _restore(saved: SavedSession) -> None:
-    member = session.member()
-    member.made.update(saved.made)
-    member.found.update(saved.found)
+    member, state = session.member(), saved.state
+    member.made.update(state.made)
+    member.found.update(state.found)
     session.resume(saved.history)
     session.select(saved.selection)
-    session.await_jobs(saved.awaited)
-    page_settings.restore(saved.settings)
-    for name, value in saved.tabs.items():
-        if name in _TABS:
-            st.session_state.setdefault(name, value)
+    session.await_jobs(state.awaited)
+    page_settings.restore(state.settings)
+    for name in state.tabs.keys() & set(_TABS):
+        st.session_state.setdefault(name, state.tabs[name])
     changed = [
         space_name(spec)
-        for spec, digest in zip(
-            (saved.history.present.source, saved.history.present.target), saved.digests, strict=False
-        )
-        if digest and (found := _digest(spec)) and found != digest
+        for spec, digest in saved.digests.items()
+        if digest and (now := _digest(spec)) and now != digest
     ]
     if changed:
         session.notify(

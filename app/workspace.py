@@ -8,12 +8,13 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings
-from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
+from relcore.base.names import STRATEGIES
 from relcore.base.records import parse
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec
@@ -21,7 +22,7 @@ from relcore.charts.scene import StarLook
 from relcore.compare.scene import ComparisonRecipe, MapLook
 from relcore.invert.recovery import InversionSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import MOST_PIVOTS, ViewSpec, need_color
+from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 
@@ -166,8 +167,8 @@ class History:
         return self._future[-1][0] if self._future else None
 
 
-def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
-    """The workspace as JSON text, with the digests of its spaces."""
+def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict[str, Any]:
+    """The workspace as JSON, with the digests of its spaces."""
     usual, written = Workspace(), records.to_json(workspace)
     unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
     body = {name: value for name, value in written.items() if name not in unused} | {
@@ -176,7 +177,12 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
         "target": workspace.spaces.index(workspace.target),
         "named_sets": {name: list(ids) for name, ids in workspace.named_sets},
     }
-    return json.dumps({"relscope": __version__, "session": body}, indent=1, ensure_ascii=False)
+    return {"relscope": __version__, "session": body}
+
+
+def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
+    """The text of `session_json`."""
+    return json.dumps(session_json(workspace, digests), indent=1, ensure_ascii=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,9 +250,88 @@ def from_session_file(
     return workspace, dict(zip(workspace.spaces, digests, strict=True))
 
 
-# Permalink: the small settings of a workspace in the address bar.
+# The link: the small settings of a workspace in the address bar.
 
 _MOST_LETTERS = 200  # of a column's name
+
+
+def _number(text: str, most: int) -> int:
+    """A number from 1 to `most`."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
+        raise ValueError(text)
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    return {"0": False, "1": True}[text]
+
+
+def _pivots(text: str) -> tuple[str, ...]:
+    pivots = tuple(parse(text, "pivots"))
+    if not all(isinstance(pivot, str) and pivot for pivot in pivots):
+        raise ValueError(text)
+    return pivots[:MOST_PIVOTS]
+
+
+def _origin(text: str) -> str:
+    strategy, n_anchors, random_state = text.split(",")
+    if strategy not in STRATEGIES:
+        raise ValueError(text)
+    _number(n_anchors, 10**9)
+    _number(random_state + "1", 10**9)
+    return f"{strategy} {n_anchors} {random_state}"
+
+
+def _column(text: str) -> str:
+    if len(text) > _MOST_LETTERS:
+        raise ValueError(text)
+    return text
+
+
+def _inversion(text: str) -> InversionSpec:
+    if text == "auto":
+        return OPENING_INVERSION
+    given = text.split(",")
+    tuned = given[-1] == "auto"
+    names = [field for field in dataclasses.fields(InversionSpec) if field.name != "tuned"]
+    values = zip(names, given[:-1] if tuned else given, strict=True)
+    return InversionSpec(*(type(field.default)(value) for field, value in values), tuned=tuned)
+
+
+def _inversion_text(spec: InversionSpec) -> str:
+    if spec == OPENING_INVERSION:
+        return "auto"
+    *values, tuned = dataclasses.astuple(spec)
+    return ",".join(map(str, [*values, "auto"] if tuned else values))
+
+
+# By the name in the link: the setting, how it is written, and how it is read. What the settings' own classes
+# refuse need not be refused here.
+_LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    "similarity": ("projection.similarity", str, str),
+    "center": ("projection.center", lambda on: str(int(on)), _flag),
+    "pivots": ("view.pivots", lambda pivots: json.dumps(pivots, ensure_ascii=False), _pivots),
+    "nearest": ("view.n_nearest", str, lambda text: _number(text, 2000)),
+    "all": ("view.everything", lambda on: str(int(on)), _flag),
+    "method": ("reduction.method", str, str),
+    "fit": ("reduction.fit", str, str),
+    "panes": ("panes", ",".join, lambda text: tuple(text.split(","))),
+    "k": ("k", str, lambda text: _number(text, MOST_NEIGHBOURS)),
+    "convention": ("convention", str, str),
+    "anchors": (
+        "anchors_from",
+        lambda origin: "" if origin in ("", BOOTSTRAPPED) else origin.replace(" ", ","),
+        _origin,
+    ),
+    # Old links have neither pivots nor labels.
+    "color": ("view.color_by", lambda name: "" if name in ("pivots", "labels") else name, _column),
+    "second": (
+        "look",
+        lambda look: f"{look.second_panes},{look.second}" if look.second else "",
+        lambda text: MapLook(second=_column(text.partition(",")[2]), second_panes=text.partition(",")[0]),
+    ),
+    "inverse": ("inversion", _inversion_text, _inversion),
+}
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:
@@ -254,121 +339,20 @@ def to_query(workspace: Workspace) -> dict[str, str]:
     session file.
     """
     usual = _query(Workspace())
-    return {name: value for name, value in _query(workspace).items() if value != usual[name]}
+    return {name: text for name, text in _query(workspace).items() if text != usual[name]}
 
 
 def _query(workspace: Workspace) -> dict[str, str]:
-    return {
-        "similarity": workspace.projection.similarity,
-        "center": str(int(workspace.projection.center)),
-        "pivots": json.dumps(workspace.view.pivots, ensure_ascii=False),
-        "nearest": str(workspace.view.n_nearest),
-        "all": str(int(workspace.view.everything)),
-        "method": workspace.reduction.method,
-        "fit": workspace.reduction.fit,
-        "panes": ",".join(workspace.panes),
-        "k": str(workspace.k),
-        "convention": workspace.convention,
-        "anchors": workspace.anchors_from.replace(" ", ",") if workspace.by_strategy else "",
-        "color": (
-            "" if workspace.view.color_by in ("pivots", "labels") else workspace.view.color_by
-        ),  # links of old have neither
-        "second": f"{workspace.look.second_panes},{workspace.look.second}" if workspace.look.second else "",
-        "inverse": ",".join(map(str, _inversion_values(workspace.inversion))),
-    }
+    return {name: write(attrgetter(place)(workspace)) for name, (place, write, _) in _LINKED.items()}
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a permalink; invalid settings are ignored, because links get
-    mangled.
-    """
-    view, projection, reduction = workspace.view, workspace.projection, workspace.reduction
-    view = dataclasses.replace(view, pivots=_pivots(query.get("pivots", ""), view.pivots))
-    view = dataclasses.replace(view, color_by=_color(query.get("color", ""), view.color_by))
-    view = dataclasses.replace(view, n_nearest=_number(query.get("nearest", ""), 2000, view.n_nearest))
-    if query.get("all") in ("0", "1"):
-        view = dataclasses.replace(view, everything=query["all"] == "1")
-    if query.get("similarity") in SIMILARITIES:
-        projection = dataclasses.replace(projection, similarity=query["similarity"])
-    if query.get("center") in ("0", "1"):
-        projection = dataclasses.replace(projection, center=query["center"] == "1")
-    method = query.get("method") if query.get("method") in REDUCTIONS else reduction.method
-    fit = query.get("fit") if query.get("fit") in ("apart", "first") else reduction.fit
-    reduction = dataclasses.replace(reduction, method=method, fit=fit)
-    panes = tuple(query.get("panes", "").split(","))
-    if not (len(panes) == 2 and panes[0] in PANES and panes[1] in PANES[1:]):
-        panes = workspace.panes
-    return dataclasses.replace(
-        workspace,
-        view=view,
-        projection=projection,
-        reduction=reduction,
-        panes=panes,
-        k=_number(query.get("k", ""), MOST_NEIGHBOURS, workspace.k),
-        convention=query["convention"] if query.get("convention") in CONVENTIONS else workspace.convention,
-        anchors_from=_origin(query.get("anchors", ""), workspace.anchors_from),
-        inversion=_inversion(query.get("inverse", ""), workspace.inversion),
-        look=_look(query.get("second", ""), workspace.look),
-    )
-
-
-def _inversion_values(spec: InversionSpec) -> tuple:
-    if spec == OPENING_INVERSION:
-        return ("auto",)
-    *values, tuned = dataclasses.astuple(spec)
-    return (*values, "auto") if tuned else tuple(values)
-
-
-def _inversion(text: str, otherwise: InversionSpec) -> InversionSpec:
-    if text == "auto":
-        return OPENING_INVERSION
-    given = text.split(",")
-    tuned = given[-1] == "auto"
-    fields = [field for field in dataclasses.fields(InversionSpec) if field.name != "tuned"]
-    try:
-        values = [
-            type(field.default)(value)
-            for field, value in zip(fields, given[:-1] if tuned else given, strict=True)
-        ]
-        return InversionSpec(*values, tuned=tuned)
-    except ValueError:  # a SpaceError is one
-        return otherwise
-
-
-def _number(text: str, most: int, otherwise: int) -> int:
-    """A number from 1 to `most`, or else `otherwise`."""
-    readable = text.isascii() and text.isdecimal() and len(text) <= 9
-    return int(text) if readable and 1 <= int(text) <= most else otherwise
-
-
-def _pivots(text: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        pivots = tuple(parse(text, "pivots"))
-    except (SpaceError, TypeError):
-        return otherwise
-    return pivots[:MOST_PIVOTS] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise
-
-
-def _origin(text: str, otherwise: str) -> str:
-    strategy, _, numbers = text.partition(",")
-    n_anchors, _, random_state = numbers.partition(",")
-    known = strategy in STRATEGIES and _number(n_anchors, 10**9, 0) and _number(random_state + "1", 10**9, 0)
-    return f"{strategy} {n_anchors} {random_state}" if known else otherwise
-
-
-def _color(text: str, otherwise: str) -> str:
-    with suppress(SpaceError):
-        need_color("color", text)
-        return text if len(text) <= _MOST_LETTERS else otherwise
-    return otherwise
-
-
-def _look(text: str, otherwise: MapLook) -> MapLook:
-    panes, _, second = text.partition(",")
-    with suppress(SpaceError):
-        return (
-            dataclasses.replace(otherwise, second=second, second_panes=panes)
-            if second[:_MOST_LETTERS]
-            else otherwise
-        )
-    return otherwise
+    """The workspace with the settings of a link; invalid settings are ignored, because links get mangled."""
+    for name, (place, _, read) in _LINKED.items():
+        field, _, inner = place.partition(".")
+        with suppress(ValueError, KeyError, TypeError):  # a SpaceError is a ValueError
+            value = read(query[name])
+            if inner:
+                value = dataclasses.replace(getattr(workspace, field), **{inner: value})
+            workspace = dataclasses.replace(workspace, **{field: value})
+    return workspace

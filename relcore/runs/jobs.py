@@ -1,5 +1,5 @@
-"""Engine: long work in other processes, here or on a Dask cluster, with progress, cancel and results in
-the store.
+"""Jobs: long work in other processes, here or on a Dask cluster, with progress, cancel and results in the
+store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from ipaddress import ip_address
 from typing import Any, Literal
@@ -26,9 +26,19 @@ from relcore.runs.pace import TimeLeft
 from relcore.runs.progress import run_in_worker
 from relcore.runs.store import Pins, Store
 
-# The status of a job, for the pages and the command line.
+__all__ = ["Engine", "EngineError", "Job"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
+ENVIRONMENT = "RELSCOPE_SCHEDULER"
+SECONDS_BETWEEN_LOOKS = 2.0
+# With those between two looks: less than the ten within which a page says that a scheduler died.
+SECONDS_TO_ANSWER = 5.0
+_MOST_LOSSES = 3  # of our own schedulers, by one job
+_log = logging.getLogger("relscope")
+
+
+class EngineError(RuntimeError):
+    """A job has no result, or no cluster can be reached, and the message says why."""
 
 
 def in_words(seconds: float) -> str:
@@ -75,18 +85,12 @@ class JobStatus:
         return self.state in ("done", "failed", "cancelled")
 
 
-# Job: one piece of long work of an engine, its status, and its result.
-
-
-class EngineError(RuntimeError):
-    """A job has no result, or no cluster can be reached, and the message says why."""
-
-
 class Job:
     """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
 
     `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a
-    page that is opened again can list the running jobs.
+    page that is opened again can list the running jobs. `here` says that it runs without the results that
+    come with Relscope.
     """
 
     def __init__(
@@ -97,55 +101,41 @@ class Job:
         state: State,
         function: Callable | None = None,
         arguments: Any = None,
+        *,
+        priority: int = 0,
+        expected: pace.Expected | None = None,
+        here: bool = False,
     ) -> None:
-        self.key, self.title = key, title
-        self.expected: pace.Expected | None = None
-        self.promised: float | None = (
-            None  # seconds that were expected when it was submitted, with all else that the machine does
-        )
-        self.here = False  # whether it runs without the results that come with Relscope
-        self.function, self.arguments = function, arguments or {}
-        self._engine = engine
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._state: State = state
-        self._done, self._total, self._message, self._error = (
-            0,
-            0,
-            "waiting for a worker" if state == "queued" else "",
-            "",
-        )
+        self.key, self.title, self.function, self.arguments = key, title, function, arguments or {}
+        self.priority, self.expected, self.here = priority, expected, here
+        # Seconds that were expected when it was submitted, with all else that the machine does.
+        self._promised = pace.presently(expected) if expected else None
+        self._engine, self._lock, self._ended = engine, threading.Lock(), threading.Event()
+        self._status = JobStatus(state, message="waiting for a worker" if state == "queued" else "")
         self._curve: dict[str, list[float]] = {}
-        self._lost, self._losses = "", 0
         self._pins = Pins()  # its inputs and its result, until it has ended
-        self._tries, self._again = 0, False
+        self._tries, self._losses, self._sent_again = 0, 0, False
         self._started = self._stopped = 0.0
         self._left = TimeLeft()
+        self._future: Any = None
         self._place: tuple[str, int] | None = None  # the worker's address and process id, once it runs
         if state == "done":
             self._ended.set()
 
     def __repr__(self) -> str:
-        return f"Job({self.title!r}, {self._state}, key={self.key[:8]})"
+        return f"Job({self.title!r}, {self._status.state}, key={self.key[:8]})"
 
     def status(self) -> JobStatus:
         with self._lock:
             now = self._stopped or time.monotonic()
-            running = self._state == "running"
+            running = self._status.state == "running"
             left = self._left.left(now) if running else None
-            seconds = now - self._started if self._started else 0.0
-            curve = {name: tuple(values) for name, values in self._curve.items()}
-            return JobStatus(
-                self._state,
-                self._done,
-                self._total,
-                self._message,
-                seconds,
-                self._left.rate(now),
-                left,
-                self._error,
-                curve,
-                self._lost,
+            return replace(
+                self._status,
+                seconds=now - self._started if self._started else 0.0,
+                rate=self._left.rate(now),
+                seconds_left=left,
+                curve={name: tuple(values) for name, values in self._curve.items()},
                 exceeded=running and left is None and self._left.exceeded,
             )
 
@@ -179,61 +169,41 @@ class Job:
     def _hear(self, event: dict[str, Any]) -> None:
         with self._lock:
             if event["event"] == "started":
-                self._place = (event["worker"], event["pid"])
-                self._tries += 1
-                self._lost = ""
-                if self._state == "queued":
-                    self._state = "running"
+                self._place, self._tries = (event["worker"], event["pid"]), self._tries + 1
+                message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
+                state = "running" if self._status.state == "queued" else self._status.state
+                self._status = replace(self._status, state=state, lost="", message=message, done=0, total=0)
                 self._started = self._started or time.monotonic()
-                self._message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
-                self._done, self._total = 0, 0
-                self._left = TimeLeft(self.promised)
+                self._left = TimeLeft(self._promised)
                 self._left.begin(time.monotonic())
                 self._curve = {}  # it trains from the beginning again
-            elif self._state == "running":
+            elif self._status.state == "running":
+                progress = {name: event[name] for name in ("done", "total", "message")}
                 self._left.hear(event["done"], event["total"], time.monotonic())
-                self._done, self._total, self._message = event["done"], event["total"], event["message"]
-                for measured in event["measured"]:
-                    for name, value in measured.items():
+                self._status = replace(self._status, **progress)
+                for step in event["measured"]:
+                    for name, value in step.items():
                         self._curve.setdefault(name, []).append(value)
 
-    def _wait_for_scheduler(self, why: str) -> None:
-        """It has no scheduler and waits for one; whoever sends it again starts it from its last finished
-        part.
-        """
+    def _change(self, **changes: Any) -> None:
         with self._lock:
             if not self._ended.is_set():
-                self._state, self._message, self._lost = "queued", "waiting for the scheduler", why
-                self._losses += 1
-                self._tries = 0
-
-    def _silent(self, why: str) -> None:
-        """Its scheduler does not answer at present, or does again; it may well be running."""
-        with self._lock:
-            self._lost = why
+                self._status = replace(self._status, **changes)
 
     def _end(self, state: State, error: str = "") -> bool:
         """Whether this call ended the job; only the first call does."""
         with self._lock:
             if self._ended.is_set():
                 return False
-            self._state, self._error, self._stopped = state, error, time.monotonic()
-            if state == "done":
-                self._done = self._total
-            self._lost = ""
+            done = self._status.total if state == "done" else self._status.done
+            self._status = replace(self._status, state=state, error=error, lost="", done=done)
+            self._stopped = time.monotonic()
             self._pins.close()
             self._ended.set()
             return True
 
 
-# The scheduler of an engine's jobs: connect to a cluster or start one here, and watch whether it answers.
-
-ENVIRONMENT = "RELSCOPE_SCHEDULER"
-_log = logging.getLogger("relscope")
-SECONDS_BETWEEN_LOOKS = 2.0
-SECONDS_TO_ANSWER = (
-    5.0  # with those between two looks: less than the ten within which a page says that a scheduler died
-)
+# The scheduler: connect to a cluster, or start one here.
 
 
 def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, Any]:
@@ -251,52 +221,42 @@ def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, A
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
     warn_of_open(address)
+    # A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
+    # lock to close itself. In the thread of the first one, at that moment, both would wait for ever.
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        return _made(Client, address or cluster.address, seconds, cluster and cluster.security), cluster
+        options = {"timeout": seconds, "security": cluster and cluster.security}
+        return Client(address or cluster.address, set_as_default=False, **options), cluster
     except (ValueError, TypeError) as error:  # TypeError: TLS without its certificates
-        said = (
+        reason = (
             f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
             f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
     except (OSError, AssertionError):  # Dask asserts that a connection that failed was one
         disconnect(None, cluster)
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
-        said = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
-    # the client that failed, now rather than while another one is made; so the error must not hold it
-    gc.collect()
-    raise EngineError(said)
+        reason = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
+    finally:
+        if collects:
+            gc.enable()
+    gc.collect()  # the client that failed, now rather than while another one is made
+    raise EngineError(reason)
 
 
 @cache
 def warn_of_open(address: str | None) -> None:
     """Once for each address: a scheduler that other machines reach without a certificate."""
-    host = (address or "").removeprefix("tcp://").rpartition(":")[0].strip("[]")
-    if (address or "").startswith("tcp://") and host != "localhost" and not _is_loopback(host):
+    if not (address or "").startswith("tcp://"):
+        return
+    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    with suppress(ValueError):  # a name
+        host = "localhost" if ip_address(host).is_loopback else host
+    if host != "localhost":
         _log.warning(
             "%s: whoever reaches this scheduler can run code on its workers; use tls:// (see SECURITY.md)",
             address,
         )
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return False
-
-
-def _made(client: Callable[..., Any], address: str, seconds: float, security: Any) -> Any:
-    """A Dask client, made while the garbage collector rests.
-
-    A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
-    lock to close itself. If that happens in the first one's thread at that moment, both wait for ever.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return client(address, set_as_default=False, timeout=seconds, security=security)
-    finally:
-        if collects:
-            gc.enable()
 
 
 def disconnect(client: Any, cluster: Any) -> None:
@@ -308,43 +268,6 @@ def disconnect(client: Any, cluster: Any) -> None:
         cluster.close()
 
 
-class Watch:
-    """Calls `look` every two seconds in a thread of its own while it is `needed`, which is read under the
-    lock.
-    """
-
-    def __init__(self, needed: Callable[[], Any], look: Callable[[], None], lock: threading.RLock) -> None:
-        self._needed, self._look, self._lock = needed, look, lock
-        self._sooner = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin, unless it has begun."""
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="scheduler-watch", daemon=True)
-                self._thread.start()
-
-    def wake(self) -> None:
-        """Look now."""
-        self._sooner.set()
-
-    def _run(self) -> None:
-        while True:
-            self._sooner.wait(SECONDS_BETWEEN_LOOKS)
-            self._sooner.clear()
-            with self._lock:
-                if not self._needed():
-                    self._thread = None
-                    return
-            try:
-                self._look()
-            except Exception:  # jobs wait for this thread, so one turn that fails must not be its last
-                _log.exception(
-                    "looking after the scheduler failed; the next try is in %s s", SECONDS_BETWEEN_LOOKS
-                )
-
-
 def answers(client: Any) -> bool:
     """Whether the scheduler of this Dask client answers a small question in five seconds."""
     try:
@@ -354,11 +277,6 @@ def answers(client: Any) -> bool:
     return True
 
 
-__all__ = ["Engine", "EngineError", "Job"]
-
-_MOST_LOSSES = 3  # of our own schedulers, by one job
-
-
 class Engine:
     """Runs functions of importable modules in the processes of a Dask cluster; one engine serves all threads
     of an app.
@@ -366,11 +284,11 @@ class Engine:
     Parameters
     ----------
     address : str, optional
-        A scheduler, ``tcp://host:8786``; default: the environment's ``RELSCOPE_SCHEDULER``; without either,
-        processes of this machine, started with the first job, ended with this process. The workers of a
-        cluster must be able to import relcore and to write to the store's folder. Start them with
-        ``--nthreads 1`` and a nanny (Dask's default), so that cancelling one job stops its process and no
-        other.
+        A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: the environment's
+        ``RELSCOPE_SCHEDULER``; without either, processes of this machine, started with the first job, ended
+        with this process. The workers of a cluster must be able to import relcore and to write to the store's
+        folder. Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling one job
+        stops its process and no other.
     n_workers : int, optional
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
@@ -390,23 +308,19 @@ class Engine:
         self.address = address or os.environ.get(ENVIRONMENT) or None
         self.n_workers = n_workers or max(2, (os.cpu_count() or 1) // 4)
         self.store = store or Store()
+        self.on_lost: Callable[[str], None] | None = None
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
-        self._running: dict[str, tuple[Job, Any, int]] = {}  # token → job, Dask future, priority
+        self._running: dict[str, Job] = {}  # by the key of their Dask task
+        self._lost: list[Job] = []  # those that wait for a scheduler that died
+        self._absent = ""  # why the scheduler cannot be asked
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
-        self._lost: dict[Job, int] = {}  # job → priority, while they wait for a scheduler that died
-        self._absent, self._watch = (
-            "",
-            Watch(lambda: self._running or self._lost, self._look_after, self._lock),
-        )
-        self.on_lost: Callable[[str], None] | None = None
+        self._watching, self._look_now = False, threading.Event()
 
     def __repr__(self) -> str:
-        return (
-            f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} running"
-            " jobs)"
-        )
+        where = self.address or f"{self.n_workers} local processes"
+        return f"Engine({where}, {len(self._running)} running jobs)"
 
     def submit(
         self,
@@ -432,21 +346,16 @@ class Engine:
             if job and not job._ended.is_set():
                 return job
             if self.store.has(key, own=here):
-                stored = Job(self, key, title, "done", function, kwargs)
-                return self._remember(job if job and job._state == "done" else stored)
+                done = job is not None and job._status.state == "done"
+                return self._remember(job if done else Job(self, key, title, "done", function, kwargs))
             if self._running and self._client is not None and self._client.status != "running":
                 self._lose_all()
             client = None if self._lost else self._connected()
-            job = self._remember(Job(self, key, title, "queued", function, kwargs))
-            job.expected, job.here = expected, here
-            job.promised = pace.presently(expected) if expected else None
-            job._pins.add(
-                self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))]
-            )
-            if client is None:
-                self._lose(job, priority)
-            else:
-                self._dispatch(client, job, priority)
+            settings = {"priority": priority, "expected": expected, "here": here}
+            job = self._remember(Job(self, key, title, "queued", function, kwargs, **settings))
+            inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
+            job._pins.add(self.store.root, [key, *inputs])
+            self._lose(job) if client is None else self._dispatch(client, job)
             return job
 
     def job(self, key: str) -> Job | None:
@@ -455,7 +364,7 @@ class Engine:
         """
         with self._lock:
             job = self._jobs.get(key)
-        if job and job._state != "done":  # asked before the store: the result is there before the job is done
+        if job and job._status.state != "done":  # before the store: the result is there before it is done
             return job
         return (job or Job(self, key, "stored result", state="done")) if self.store.has(key) else None
 
@@ -472,7 +381,7 @@ class Engine:
     def close(self) -> None:
         """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
-            for job in [*(job for job, _, _ in self._running.values()), *self._lost]:
+            for job in [*self._running.values(), *self._lost]:
                 job._end("cancelled", "the engine was closed")
             self._running.clear()
             self._lost.clear()
@@ -490,7 +399,7 @@ class Engine:
             self._lose_all()
             if not self._lost:
                 self._disconnect()
-        self._watch.wake()
+        self._look_now.set()
 
     def _remember(self, job: Job) -> Job:
         self._jobs.pop(job.key, None)  # so that the newest is last
@@ -498,10 +407,9 @@ class Engine:
         return job
 
     def _connected(self) -> Any:
-        if self._client is not None and self._client.status == "running":
-            return self._client
-        self._disconnect()
-        self._take(*connect(self.address, self.n_workers, 10))
+        if self._client is None or self._client.status != "running":
+            self._disconnect()
+            self._take(*connect(self.address, self.n_workers, 10))
         return self._client
 
     def _take(self, client: Any, cluster: Any) -> None:
@@ -514,27 +422,83 @@ class Engine:
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
         disconnect(client, cluster)
 
-    def _lose(self, job: Job, priority: int) -> None:
-        """Have the job wait for the scheduler, which died."""
-        here = "the scheduler of this machine's processes died; it is started again, and the job resumes"
-        there = f"{self.address}: the scheduler does not answer; the job resumes when it is back"
+    def _dispatch(self, client: Any, job: Job) -> None:
+        # Dask learns durations by what precedes the dash.
+        token = f"{job.function.__name__}-{uuid.uuid4().hex}"
+        with_finished = self.store.finished is not None and not job.here
+        place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
+        arguments = (job.function, job.key, place, self._topic, token, job.arguments)
+        self._running[token] = job  # before it is sent: an idle worker's "started" may outrun `submit`
+        job._future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=job.priority)
+        self._watch()
+        job._future.add_done_callback(partial(self._finished, token))
+
+    def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
+        """In Dask's event loop: must not wait, and so takes no lock that a waiting thread may hold."""
+        message = event[1]
+        if job := self._running.get(message["token"]):
+            job._hear(message)
+        elif message["event"] == "started":  # cancelled at the moment when it started
+            place = (message["worker"], message["pid"])
+            threading.Thread(target=self._kill, args=place, name="kill-cancelled", daemon=True).start()
+
+    def _finished(self, token: str, future: Any) -> None:
+        from distributed import KilledWorker
+
+        job = self._running.get(token)
+        if job is None:
+            return
+        error = future.exception() if future.status == "error" else None
+        killed = isinstance(error, KilledWorker)
+        if killed and not job._tries and not job._sent_again:
+            # It only waited on workers that died of something else, several times over: it deserves tries of
+            # its own.
+            job._sent_again = True
+            with self._lock:
+                self._running.pop(token, None)
+                if not job._ended.is_set():
+                    self._dispatch(self._connected(), job)
+            return
+        self._running.pop(token, None)
+        job._future = None  # or Dask would run it again when the worker dies that has its result
+        if killed:
+            died = "the worker process died each time it ran this job (killed, or out of memory)"
+            job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
+        elif error is not None:
+            explained = type(error).__name__ in ("SpaceError", "StoreError")
+            job._end("failed", str(error) if explained else f"{type(error).__name__}: {error}")
+        elif future.status != "finished":
+            self._lose(job)
+        elif self.store.has(job.key, own=True):
+            job._end("done")
+            if job.expected and job._tries == 1 and not job._losses:
+                pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
+        else:
+            elsewhere = f"the worker's result is not in {self.store.root}"
+            job._end("failed", f"{elsewhere}: expected a folder that all workers share")
+
+    # A scheduler that dies: its jobs wait, and are sent again as soon as there is one.
+
+    def _lose(self, job: Job) -> None:
+        """Have the job wait for a scheduler; who sends it again starts it from its last finished part."""
         with self._lock:
             if not self.address and job._losses >= _MOST_LOSSES:
-                job._end(
-                    "failed",
-                    "the scheduler died each time this job ran; see the machine's memory, or its log",
-                )
+                died = "the scheduler died each time this job ran; see the machine's memory, or its log"
+                job._end("failed", died)
                 return
+            here = "the scheduler of this machine's processes died; it is started again, and the job resumes"
+            there = f"{self.address}: the scheduler does not answer; the job resumes when it is back"
             why = f"{there if self.address else here}, and finished parts are kept"
-            self._lost[job] = priority
-            job._wait_for_scheduler(why)
-            self._watch.start()
+            self._lost.append(job)
+            job._losses, job._tries = job._losses + 1, 0
+            job._change(state="queued", message="waiting for the scheduler", lost=why)
+            self._watch()
             self._tell(why)
 
     def _lose_all(self) -> None:
         running, self._running = self._running, {}
-        for job, _, priority in running.values():
-            self._lose(job, priority)
+        for job in running.values():
+            self._lose(job)
 
     def _tell(self, why: str) -> None:
         if why != self._absent:
@@ -542,25 +506,41 @@ class Engine:
             if why and self.on_lost:
                 self.on_lost(why)
 
-    def _look_after(self) -> None:
-        """One turn of the watch."""
+    def _watch(self) -> None:
+        """Look after the scheduler in a thread while there are jobs."""
         with self._lock:
-            client = self._client
-            if self._running and (client is None or client.status != "running"):
+            if not self._watching:
+                self._watching = True
+                threading.Thread(target=self._look_after, name="scheduler-watch", daemon=True).start()
+
+    def _look_after(self) -> None:
+        while True:
+            self._look_now.wait(SECONDS_BETWEEN_LOOKS)
+            self._look_now.clear()
+            with self._lock:
+                if not (self._running or self._lost):
+                    self._watching = False
+                    return
+            try:
+                self._look()
+            except Exception:  # jobs wait for this thread, so one turn that fails must not be its last
+                _log.exception("looking after the scheduler failed; the next try is in a moment")
+
+    def _look(self) -> None:
+        with self._lock:
+            if self._running and (self._client is None or self._client.status != "running"):
                 self._lose_all()
             for job in self._lost:
                 if self.store.has(job.key, own=True):  # its worker lived on
                     job._end("done")
-            self._lost = {job: priority for job, priority in self._lost.items() if not job._ended.is_set()}
+            self._lost = [job for job in self._lost if not job._ended.is_set()]
         if self._lost:
             self._reconnect()
         elif self._running:
-            why = (
-                f"{self.address}: the scheduler does not answer; the job is followed again as soon as it does"
-            )
-            why = "" if answers(client) else why
-            for job, _, _ in list(self._running.values()):
-                job._silent(why)
+            absent = f"{self.address}: the scheduler does not answer; the job is followed again when it does"
+            why = "" if answers(self._client) else absent
+            for job in list(self._running.values()):
+                job._change(lost=why)
             self._tell(why)
 
     def _reconnect(self) -> None:
@@ -568,12 +548,8 @@ class Engine:
         that ask for jobs.
         """
         with self._lock:
-            address, before, self._client, self._cluster = (
-                self.address,
-                (self._client, self._cluster),
-                None,
-                None,
-            )
+            address, before = self.address, (self._client, self._cluster)
+            self._client = self._cluster = None
         disconnect(*before)
         try:
             client, cluster = connect(address, self.n_workers, 3)
@@ -585,103 +561,39 @@ class Engine:
             if self._lost and self.address == address:
                 self._take(client, cluster)
                 self._tell("")
-                lost, self._lost = self._lost, {}
-                for job, priority in lost.items():
-                    self._dispatch(client, job, priority)
+                lost, self._lost = self._lost, []
+                for job in lost:
+                    self._dispatch(client, job)
                 return
         disconnect(client, cluster)  # the engine was closed, or continues elsewhere
-
-    def _dispatch(self, client: Any, job: Job, priority: int) -> None:
-        token = (  # Dask learns durations by what precedes the dash
-            f"{job.function.__name__}-{uuid.uuid4().hex}"
-        )
-        with_finished = self.store.finished is not None and not job.here
-        place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
-        arguments = (job.function, job.key, place, self._topic, token, job.arguments)
-        self._running[token] = (
-            job,
-            None,
-            priority,
-        )  # noted before it is sent: an idle worker's "started" may outrun `submit`
-        future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
-        self._running[token] = (job, future, priority)
-        self._watch.start()
-        future.add_done_callback(partial(self._finished, token, priority))
-
-    def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """In Dask's event loop: must not wait, and so takes no lock that a waiting thread may hold."""
-        message = event[1]
-        token = message["token"]
-        if found := self._running.get(token):
-            found[0]._hear(message)
-        elif message["event"] == "started":  # cancelled at the moment when it started
-            place = (message["worker"], message["pid"])
-            threading.Thread(target=self._kill, args=place, name="kill-cancelled", daemon=True).start()
-
-    def _finished(self, token: str, priority: int, future: Any) -> None:
-        from distributed import KilledWorker
-
-        job = self._running.get(token, (None,))[0]
-        if job is None:
-            return
-        error = future.exception() if future.status == "error" else None
-        if isinstance(error, KilledWorker) and not job._tries and not job._again:
-            # It only waited on workers that died of something else, several times over: it deserves tries of
-            # its own.
-            job._again = True
-            with self._lock:
-                self._running.pop(token, None)
-                if not job._ended.is_set():
-                    self._dispatch(self._connected(), job, priority)
-            return
-        self._running.pop(token, None)
-        if future.status == "finished":
-            there = self.store.has(job.key, own=True)
-            elsewhere = (
-                f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
-            )
-            job._end("done") if there else job._end("failed", elsewhere)
-            if there and job.expected and job._tries == 1 and not job._losses:
-                pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
-        elif isinstance(error, KilledWorker):
-            died = "the worker process died each time it ran this job (killed, or out of memory)"
-            job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
-        elif error is not None:
-            told = type(error).__name__ in ("SpaceError", "StoreError")
-            job._end("failed", str(error) if told else f"{type(error).__name__}: {error}")
-        else:
-            self._lose(job, priority)
 
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
         with self._lock:  # what is being sent at this moment has its future once the lock is free
             sent = list(self._running.items())
-        for token, (candidate, future, _) in sent:
+        for token, candidate in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
-                stop = partial(self._withdraw, token, future, job._place)
-                # In another thread where the scheduler does not answer, as nobody knows how long it takes.
-                (
-                    threading.Thread(target=stop, name="stop-cancelled", daemon=True).start()
-                    if self._absent
-                    else stop()
-                )
+                stop = threading.Thread(target=self._withdraw, args=(token, job, job._future), daemon=True)
+                stop.start()
+                if not self._absent:  # else nobody knows how long it takes
+                    stop.join()
 
-    def _withdraw(self, token: str, future: Any, place: tuple[str, int] | None) -> None:
+    def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task from the scheduler, then kill its worker; otherwise the task would be tried again."""
         future.cancel()
+        job._future = None
         deadline = time.monotonic() + 1
         with suppress(Exception):  # the scheduler died at this moment: then there is no task any more
             while time.monotonic() < deadline and any(
                 token in tasks for tasks in self._client.processing().values()
             ):
                 time.sleep(0.01)
-        if place:
-            self._kill(*place)
+        if job._place:
+            self._kill(*job._place)
 
     def _kill(self, worker: str, pid: int) -> None:
         """Have the worker's nanny kill its process; a nanny starts a new one by itself."""
-        with suppress(
-            Exception
-        ):  # it died by itself meanwhile, or has no nanny: then nobody waits for its result
+        # It died by itself meanwhile, or has no nanny: then nobody waits for its result.
+        with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)

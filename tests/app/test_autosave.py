@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from app import saving, sharing
-from app.saving import SavedSession
-from app.sharing import COOKIE, SavedFolder, key_in, uploads_of
+from app.saving import TabState
+from app.sharing import COOKIE, key_in, session_folder, uploads_of
 from app.workspace import UNDO_STEPS, History, Workspace
 from relcore.base import access, records
 from relcore.base.errors import SpaceError
@@ -191,12 +191,11 @@ def test_uploads_stay_with_their_browser(opened, browser, monkeypatch, tmp_path,
         lambda text: "[]",
         lambda text: "null",
         lambda text: text.replace('"past"', '"passed"'),
-        lambda text: text.replace('"k":[', '"k":["seven",'),
-        lambda text: text.replace('"present":[', '"present":[9999,'),
-        lambda text: text.replace('"present":[', '"present":[-1,'),
-        lambda text: text.replace('"present":', '"present":[],"x":'),
+        lambda text: text.replace('"k":7', '"k":"seven"'),
+        lambda text: text.replace('{"k":10}', '{"k":"ten"}'),
+        lambda text: text.replace('{"k":10}', '{"q":10}'),
         lambda text: text.replace('"relscope":"', '"relscope":"0.0.'),
-        lambda text: text.replace('"rest":{', '"rest":{"other":1,'),
+        lambda text: text.replace('"panes":{', '"panes":{"selection":1,"other":'),
     ],
 )
 def test_a_damaged_or_older_save_starts_a_new_session(opened, damage):
@@ -214,7 +213,7 @@ def test_a_full_disk_is_told_once_and_stops_nothing(opened, monkeypatch):
         raise OSError(28, "No space left on device")
 
     session = opened()
-    monkeypatch.setattr(SavedFolder, "write", full)
+    monkeypatch.setattr(saving, "write_file", full)
     session.change("number_input", "scores.k", 7)
     assert "cannot be saved (No space left on device)" in session.warning[0].value
     session.change("number_input", "scores.k", 8)
@@ -237,39 +236,39 @@ def test_what_is_saved_is_what_is_read():
     for k in range(1, 60):
         history.edit(f"k {k}", replace(history.present, k=k))
     history.undo()
-    saved = SavedSession(
-        history, ("x",), {"k": "58"}, "[]", ("1", ""), ("m",), (), ("w",), {"stitch.tab": "Try it"}
-    )
-    again = saving.from_bytes(saving.to_bytes(saved))
-    assert (again.history.steps, again.history.present) == (history.steps, history.present)
-    assert replace(again, history=history) == saved
+    state = TabState(address={"k": "58"}, made=("m",), awaited=("w",), tabs={"stitch.tab": "Try it"})
+    digests = {history.present.source: "1", history.present.target: ""}
+    back = saving.from_bytes(saving.to_bytes(history, ("x",), state, digests))
+    assert (back.history.steps, back.history.present) == (history.steps, history.present)
+    assert (back.selection, back.digests) == (("x",), digests)
+    assert replace(back.state, past=(), future=()) == state
 
 
 def test_two_hundred_steps_with_the_most_anchors_take_the_room_of_their_differences():
     anchors = tuple(f"anchor-{row}" for row in range(2000))
-    history = History(Workspace(anchors=anchors))
+    once, many = History(Workspace(anchors=anchors)), History(Workspace(anchors=anchors))
     for step in range(UNDO_STEPS):
-        history.edit(str(step), replace(history.present, k=1 + step % 2))
-    once, whole = (
-        len(saving.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history)
-    )
-    assert whole < 2 * once
+        many.edit(str(step), replace(many.present, k=1 + step % 2))
+    sizes = [len(saving.to_bytes(history, (), TabState(), {})) for history in (once, many)]
+    assert sizes[1] < 2 * sizes[0]
+
+
+def write(folder: Path, name: str = "tab~owner.json") -> Path:
+    saving.write_file(folder / name, b"0" * 100)
+    return folder / name
 
 
 def test_what_is_old_or_too_much_is_swept(monkeypatch):
     root = Path(os.environ["RELSCOPE_STORE"]) / "sessions"
     for number, days in enumerate((0, 1, 2, 8)):
-        folder = SavedFolder(f"{number}" * 64)
-        folder.write("tab", "owner", b"0" * 100)
+        folder = write(session_folder(f"{number}" * 64)).parent
         at = os.stat(root).st_mtime - days * 86_400
-        os.utime(folder._folder, (at, at))
+        os.utime(folder, (at, at))
     sharing.sweep_saved()
     assert len(saved_files()) == 3
     monkeypatch.setattr(sharing, "MOST_SAVED", 250)
     sharing.sweep_saved()
-    assert [path.parent.name for path in saved_files()] == sorted(
-        SavedFolder(n * 64)._folder.name for n in "01"
-    )
+    assert {path.parent for path in saved_files()} == {session_folder(n * 64) for n in "01"}
 
 
 def test_only_a_key_is_taken_for_one():
@@ -286,16 +285,14 @@ def test_only_a_key_is_taken_for_one():
 
 
 def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
-    folder = SavedFolder(MINE)
-    folder.write("tab", "owner", b"0" * 100)
-    monkeypatch.setattr(sharing, "MOST_BYTES", 99)
+    path = write(session_folder(MINE))
+    monkeypatch.setattr(saving, "MOST_BYTES", 99)
     with pytest.raises(SpaceError, match="expected at most"):
-        folder.read("tab", "owner")
+        saving.read_file(path)
 
 
 def test_a_selection_too_large_to_be_read_again_costs_itself_only(monkeypatch):
-    saved = SavedSession(History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000)))
-    assert saving.from_bytes(saving.to_bytes(saved)).selection == saved.selection
+    history, selection = History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000))
     monkeypatch.setattr(saving, "MOST_BYTES", 8000)
-    back = saving.from_bytes(saving.to_bytes(saved))
-    assert (back.selection, back.history.present) == ((), saved.history.present)
+    back = saving.from_bytes(saving.to_bytes(history, selection, TabState(), {}))
+    assert (back.selection, back.history.present) == ((), history.present)

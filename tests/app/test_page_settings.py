@@ -93,7 +93,7 @@ def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
     usual = on(opened().change("number_input", "scores.k", 7), "stitch")
     (path,) = saved_files()
     written = json.loads(path.read_text())
-    written["rest"] |= {"settings": HOSTILE, "tabs": dict.fromkeys(TABS, "no such tab")}
+    written["tab"] |= {"settings": HOSTILE, "tabs": dict.fromkeys(TABS, "no such tab")}
     path.write_text(json.dumps(written))
     after = on(opened(**query_of(usual)), "stitch")
     assert not after.errors
@@ -103,7 +103,7 @@ def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
     for page in ("anchors", "spaces", "invert", "studies"):
         assert not after.open(page).errors
     after.open("compare").change("number_input", "scores.k", 8)
-    left = json.loads(saved_files()[0].read_text())["rest"]["settings"]
+    left = json.loads(saved_files()[0].read_text())["tab"]["settings"]
     assert left.keys() & HOSTILE.keys() <= {"stitch.example"}  # whose widget is not here
 
 

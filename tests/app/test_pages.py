@@ -241,7 +241,7 @@ class IdleEngine(Engine):
     def _connected(self):
         return "nobody"  # None would be a scheduler that was lost
 
-    def _dispatch(self, client, job, priority=0):
+    def _dispatch(self, client, job):
         self.asked.append((job, job.function, job.arguments))
 
     def work(self):
