@@ -10,7 +10,6 @@ import streamlit as st
 from app import compute, exports, messages, panes, session, sidebar
 from app.anchors import lists
 from app.anchors.audit import audit
-from app.anchors.influence import influence
 from app.anchors.sets import compare_sets
 from app.compare.inspector import inspector
 from app.compute import is_scored_quickly
@@ -194,8 +193,8 @@ else:
         "No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a"
         " strategy."
     )
-titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit", "Influence", "Compare sets"]
-listed, sets, judged, audited, weighed, compared = st.tabs(titles, key="anchors.tabs", on_change="rerun")
+titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit", "Compare sets"]
+listed, sets, judged, audited, compared = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:
     show_table(workspace, pair)
 with sets:
@@ -206,9 +205,6 @@ with judged:
 with audited:
     if audited.open:
         audit(workspace, pair)
-with weighed:
-    if weighed.open:
-        influence(workspace, pair)
 with compared:
     if compared.open:
         compare_sets(workspace, pair)

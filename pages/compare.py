@@ -11,7 +11,6 @@ from app.compare.all_pairs import all_pairs
 from app.compare.differences import differences
 from app.compare.headline import headline, scores_of
 from app.compare.inspector import inspector, neighbours_html, neighbours_of
-from app.compare.layers import layers
 from app.compute import is_scored_quickly
 from app.items import with_items
 from app.jobs import exact_scores, follow
@@ -151,4 +150,3 @@ if not quickly:
 show_scores(workspace, pair)
 show_words(workspace, pair, drawing.view)
 all_pairs(workspace)
-layers(workspace)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from app import session
 from app.page_settings import kept_tabs
-from app.stitch import captioned, panel, try_it
 from app.stitch import languages as languages_panel
+from app.stitch import panel, try_it
 
-names = ["Every pair", "Try it", "Languages", "Pictures and words"]
-pairs, trial, languages, words = kept_tabs(names, "stitch.tab")
+pairs, trial, languages = kept_tabs(["Every pair", "Try it", "Languages"], "stitch.tab")
 with pairs:
     if pairs.open:
         panel.draw(panel.choose(session.workspace()))
@@ -18,6 +17,3 @@ with trial:
 with languages:
     if languages.open:
         languages_panel.draw(session.workspace())
-with words:
-    if words.open:
-        captioned.draw(session.workspace())

@@ -17,7 +17,6 @@ from relcore.catalog.catalog import load
 from relcore.cli import main
 from relcore.compare.all_pairs import AllPairs
 from relcore.compare.figures import Scores, exportable
-from relcore.compare.layers import LayerPairs
 from relcore.compare.scene import ComparisonRecipe
 from relcore.maps.views import ViewSpec
 from relcore.represent.projection import RelativeProjection
@@ -102,7 +101,7 @@ def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(sessio
     assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])
 
 
-def test_it_compares_many_spaces_and_layers(files):
+def test_it_compares_many_spaces(files):
     spaces = [load(spec) for spec in files]
     found = AllPairs("same sign").run(spaces)
     share = ((spaces[0].vectors > 0) == (spaces[1].vectors > 0)).mean()
@@ -110,8 +109,6 @@ def test_it_compares_many_spaces_and_layers(files):
     assert found.values[0, 0] == 1
     assert found.scores[0][2] < found.scores[0][1]
     assert found.title == "same sign"
-    cells = LayerPairs("same sign", rows=(0,), columns=(1, 2)).run(spaces)
-    np.testing.assert_array_equal(cells.values, found.values[:1, 1:])
 
 
 def test_unrelated_spaces_lie_within_its_chance_level(tmp_path):

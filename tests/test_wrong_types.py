@@ -104,18 +104,6 @@ NEWER = {
         "target": _FILE,
         "audit": {"anchors": ["a", "b"], "k": 5},
     },
-    "anchor-influence": {
-        "figure": "anchor-influence",
-        "source": _FILE,
-        "target": _FILE,
-        "influence": {"anchors": ["a", "b"]},
-    },
-    "anchor-curve": {
-        "figure": "anchor-curve",
-        "source": _FILE,
-        "target": _FILE,
-        "curve": {"strategies": ["random"], "k": 5},
-    },
     "drift": {
         "figure": "drift",
         "old": _FILE,

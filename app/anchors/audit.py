@@ -15,8 +15,7 @@ from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.base.names import AUDITS, METRICS
 from relcore.base.numbers import counted, short
-from relcore.compare.audit import ALL, KEPT, AuditOutcome, PairAudit
-from relcore.compare.audit_figures import AnchorAudit
+from relcore.compare.audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.compare.neighbours import centred_neighbours
 from relcore.represent.audit import FEWEST
 from relcore.runs.digest import digest_of

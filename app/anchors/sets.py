@@ -1,6 +1,4 @@
-"""Two anchor sets side by side on the same held-out rows, and scores of strategies by the number of
-anchors.
-"""
+"""Two anchor sets side by side on the same held-out rows."""
 
 from __future__ import annotations
 
@@ -9,18 +7,15 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, messages, results, session
+from app import compute, messages, session
 from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import counted, short
-from relcore.compare.audit_figures import SetCurveChart
-from relcore.compare.set_curve import CURVE_METRICS, NUMBERS, SetCurve
 from relcore.scores.score import Difference
 from relcore.spaces.space import Match
 
 _CURRENT = "current anchors"
-_STARTS_ITSELF = 3.0  # seconds
 _KEEP = {"persist_state": "session"}
 
 
@@ -33,8 +28,6 @@ def compare_sets(workspace: Workspace, pair: Match) -> None:
             sides.append(_choose(name, workspace, pair))
     if all(ids for _, ids in sides):
         _difference(workspace, pair, form, sides)
-    st.subheader("By number of anchors", anchor=False)
-    _curve(workspace, pair, form)
 
 
 def _choose(side: str, workspace: Workspace, pair: Match) -> tuple[str, tuple[str, ...]]:
@@ -117,39 +110,3 @@ def contradiction(first: Difference, changes: Mapping[str, Difference], worse: s
         if one.is_clear and (one.value > 0) != (first.value > 0)
     ]
     return f" But {worse} has the higher {' and '.join(other)}." if other else ""
-
-
-def _curve(workspace: Workspace, pair: Match, form: str) -> None:
-    strategies = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.multiselect(
-            "Strategies",
-            strategies,
-            strategies[:2],
-            key=f"sets.strategies-{len(strategies)}",
-            max_selections=4,
-            **_KEEP,
-        )
-        titles = {name: METRICS[name].title for name in CURVE_METRICS}
-        metric = st.segmented_control(
-            "Score", titles, default="mrr", format_func=titles.get, key="sets.metric", required=True, **_KEEP
-        )
-    if not chosen:
-        return
-    if len(pair) < 4 * len(chosen) * min(NUMBERS):
-        messages.info(
-            "Too few rows for a curve: at most a quarter of them can be anchors.",
-            icon=":material/show_chart:",
-        )
-        return
-    settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
-    task, specs = SetCurve(tuple(chosen), form=form, **settings), (workspace.source, workspace.target)
-    outcome = results.computed(task, specs, label="Draw the curves", unasked_seconds=_STARTS_ITSELF)
-    if outcome is None:
-        return
-    digests = tuple(compute.load_space(spec).digest for spec in specs)
-    figure = SetCurveChart(source=specs[0], target=specs[1], digests=digests, curve=task, metric=metric).draw(
-        outcome
-    )
-    exports.chart(figure.interactive(exports.theme()), "sets.curve")
-    exports.export_bar(figure, "sets-curve")

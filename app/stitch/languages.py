@@ -10,119 +10,35 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import compute, exports, messages, results, session, sharing
+from app import compute, exports, messages, session, sharing
 from app import jobs as jobs_
 from app.encode import datasets, encoders, jobs
 from app.page_settings import kept
 from app.plain_text import plain_name
 from app.sharing import keep_upload
-from app.stitch.panel import labelled_items
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key, stored_encodings
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.datasets import PairList, load_dataset, read_pair_list
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.parallel import LANGUAGES, N_SENTENCES, load_parallel
+from relcore.encoders.parallel import LANGUAGES
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import Match
 from relcore.stitch.languages import (
-    AcrossLanguages,
-    AcrossResult,
     CrossLingual,
-    HeadAcross,
     Pairs,
     RetrievalResult,
     RetrievalSpec,
     pair_up,
     retrieve,
 )
-
-# A head across languages: train it on rows of one encoder, and score it on rows of another, through pairs of
-# sentences.
-
-
-def draw_across(workspace: Workspace) -> None:
-    """Choosers, one job, its result."""
-    st.html(
-        '<p class="relscope-lead">A head is trained on labelled texts of one encoder and classifies texts of'
-        " another encoder, perhaps in another language. The two share only pairs of everyday sentences, which"
-        " do not concern the task.</p>"
-    )
-    found = labelled_items(workspace, "texts")
-    if len(found) < 2:
-        st.info(
-            "This needs two encodings of labelled texts in the session, with the same labels: one dataset per"
-            " language, or one dataset through two encoders. Make them on the Spaces page, under Encode.",
-            icon=":material/translate:",
-        )
-        return
-    sides = [
-        _side(found, number, label) for number, label in enumerate(("Train the head on", "Classify rows of"))
-    ]
-    (head, first), (rows, second) = sides
-    if head == rows:
-        st.info("Choose two different encodings.", icon=":material/translate:")
-        return
-    n = kept(st.slider, "Pairs of sentences", 20, N_SENTENCES, N_SENTENCES, key="across.pairs", width=320)
-    columns = load_parallel((first, second))
-    pairs = tuple(zip(columns[first][: int(n)], columns[second][: int(n)], strict=True))
-    task = HeadAcross((head, rows), pairs)
-    result = results.computed(task, task.specs, label="Classify the rows", icon=":material/conversion_path:")
-    if result:
-        _show(task, result)
-
-
-def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, str]:
-    labels, place = space_labels(found), digest_of(found)[:6]
-    with st.container(horizontal=True):
-        spec = kept(
-            st.selectbox,
-            label,
-            found,
-            index=number,
-            format_func=labels.get,
-            key=f"across.space-{number}-{place}",
-        )
-        language = kept(
-            st.selectbox,
-            "Language",
-            list(LANGUAGES),
-            format_func=LANGUAGES.get,
-            key=f"across.language-{number}-{place}",
-            width=160,
-        )
-    return spec, language
-
-
-def _show(task: HeadAcross, result: AcrossResult) -> None:
-    best = max(result.accuracy, key=result.accuracy.get)
-    st.html(
-        f'<p class="relscope-lead">The accuracy of the head is <b>{short(result.accuracy[best], 2)}</b> on'
-        f" {result.n:,} rows, "
-        f"by {METHODS[best].title}; chance level {short(result.chance, 2)}. It is"
-        f" {short(result.home[best], 2)} on the head's "
-        f"own space, and {short(result.ceiling, 2)} for a head trained on the labels of these rows.</p>"
-    )
-    digests = compute.digests(task.specs)
-    recipe = AcrossLanguages(spaces=task.specs, digests=digests, stitching=task.stitching, pairs=task.pairs)
-    figure = recipe.draw(result)
-    exports.chart(figure.interactive(exports.theme()), "across.map")
-    head, rows = map(plain_name, result.names)
-    st.caption(
-        f"Accuracy. The head was trained on {counted(result.n_train, 'row')} of {head} and tested on"
-        f" {result.n:,} held-out rows of {rows}; a row that both have is held out of both or of neither."
-        f" {counted(result.n_anchors, 'pair')} of everyday sentences are the anchors. Dotted: not stitched."
-        " Chance level: always the most frequent class of the head."
-    )
-    exports.export_bar(figure, "across")
-
 
 # Sources of pairs of sentences: the bundled ones, a table of the data folder, a list of the user.
 
@@ -293,21 +209,8 @@ _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of t
 
 def draw(workspace: Workspace) -> None:
     """The tab."""
-    questions = {"find": "Find the translation", "head": "A head across languages"}
-    asked = kept(
-        st.segmented_control,
-        "Question",
-        list(questions),
-        default="find",
-        format_func=questions.get,
-        key="languages.question",
-        required=True,
-    )
     try:
-        if asked == "find":
-            _find(workspace)
-        else:
-            draw_across(workspace)
+        _find(workspace)
     except SpaceError as error:
         messages.error(error)
 

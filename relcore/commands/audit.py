@@ -70,8 +70,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, projection_of, space_spec
     from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.commands.running import computed
-    from relcore.compare.audit import PairAudit
-    from relcore.compare.audit_figures import AnchorAudit
+    from relcore.compare.audit import AnchorAudit, PairAudit
     from relcore.spaces.space import match
     from relcore.tasks.recipe import load_again
 

@@ -1,9 +1,9 @@
-"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them, as a task."""
+"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them; its figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,9 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import AUDITS
 from relcore.base.settings import setting
+from relcore.catalog.catalog import SpaceSpec
+from relcore.charts.lines import Line, Lines
+from relcore.figures.export import Exportable, lines_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
 from relcore.represent.similarity import mean_row, unit_rows
@@ -22,11 +25,13 @@ from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
+from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5
 _COMPARED = 1000  # other rows
+_MOST_PRINTED = 40
 _QUANTILES = np.linspace(0, 1, 201)
 
 
@@ -246,3 +251,51 @@ def _others(
     taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
     rows = np.flatnonzero((places >= 0) & ~taken)
     return rows, places[rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchorAudit(Recipe):
+    """Agreement of all anchor pairs, the least first, with the suspects marked; LaTeX prints the lowest
+    40.
+    """
+
+    figure: ClassVar[str] = "anchor-audit"
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ()
+    audit: PairAudit
+
+    def draw(self, result: AuditOutcome | None = None) -> Exportable:
+        outcome = result or self.audit.run(load_all((self.source, self.target), self.digests, self.figure))
+        drawn = lines_exportable(audit_chart(self.audit, outcome), self.to_json(), "relscope-anchor-audit")
+        return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
+
+
+def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
+    """Agreement by rank, suspects apart, beside the value that 95 % of mismatched pairs lie below."""
+    table = outcome.table()
+    rank = np.arange(1, len(table) + 1)
+    names = [
+        one if one == other else f"{one} = {other}"
+        for one, other in zip(table.anchor, table.partner, strict=True)
+    ]
+    lines = []
+    for name, marked in (("suspects", True), ("other pairs", False)):
+        rows = np.flatnonzero(table.suspect == marked)
+        if len(rows):
+            lines.append(
+                Line(name, rank[rows], table.agreement.to_numpy()[rows], labels=[names[row] for row in rows])
+            )
+    mismatched = float(np.quantile(outcome.mismatched, 0.95))
+    note = AUDITS[audit.method].title + (
+        f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell"
+    )
+    return Lines(
+        tuple(lines),
+        "pair, by agreement",
+        "agreement, −1 … 1",
+        kind="points",
+        baselines=(("95 % of mismatched pairs are below", mismatched),),
+        note=note,
+    )

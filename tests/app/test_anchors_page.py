@@ -245,20 +245,6 @@ def open_tab(session, title):
     return session.run()
 
 
-def test_influence_lists_every_anchor_and_drops_and_adds_what_it_suggests(anchors_page):
-    open_tab(anchors_page, "Influence")
-    assert len(anchors_page.table("influence.table")) == 20
-    assert any(
-        "On " in caption.value and "other held-out rows" in caption.value for caption in anchors_page.caption
-    )
-    before = anchors_page.workspace.anchors
-    buttons = {button.key for button in anchors_page.button}
-    anchors_page.click("influence.drop-all" if "influence.drop-all" in buttons else "influence.add-all")
-    assert anchors_page.workspace.anchors != before
-    anchors_page.click("history.undo")
-    assert anchors_page.workspace.anchors == before
-
-
 def test_two_sets_are_compared_on_the_same_rows_and_one_is_taken(anchors_page):
     open_tab(anchors_page, "Compare sets")
     assert "which are anchors of neither" in anchors_page.captions

@@ -42,8 +42,8 @@ PAGES = {
     "compare": ("", [""]),
     "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
     "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
-    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words"]),
     "invert": ("invert.tab", ["Rows", "Translate"]),
+    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages"]),
     "migrate": (
         "migrate.tab",
         ["Thresholds", "Queries that get worse", "Export adapter", "Drift"],

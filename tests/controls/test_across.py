@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.languages import head_across
 from relcore.stitch.stitching import StitchSpec
+from relcore.studies.head_across import head_across
 
 METHODS = ("relative", "whitened", "procrustes", "least-squares")
 STATES = range(8)

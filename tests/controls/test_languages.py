@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.captioned import CaptionSpec, zero_shot
+from relcore.spaces.split import Split
 from relcore.stitch.languages import RetrievalSpec, pair_up, retrieve
+from relcore.studies.captions import zero_shot
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
 STATES = range(8)
@@ -51,9 +52,10 @@ def test_captions_that_mean_nothing_name_as_many_as_chance():
             [f"p{row}" for row in range(120)],
             labels=np.array(["ant", "bee", "cat", "dog"])[numbers],
         )
-        texts = np.repeat(rng.normal(size=(4, 8)), 3, axis=0) + 0.3 * rng.normal(size=(12, 8))
-        spec = CaptionSpec(templates=("a {}", "one {}", "some {}"), n_pairs=40, keep=20, random_state=state)
-        accuracies.append(zero_shot(pictures, texts, spec).accuracy[-1])
+        texts = rng.normal(size=(4, 1, 8)) + 0.3 * rng.normal(size=(4, 3, 8))
+        test = Split.draw(pictures.ids, labels=numbers, random_state=state).test
+        values = zero_shot(pictures, texts, test, n_pairs=40, keep=20, random_state=state)
+        accuracies.append(values["accuracy"])
     error = np.std(accuracies, ddof=1) / np.sqrt(len(accuracies))
     assert np.mean(accuracies) == pytest.approx(0.25, abs=3.5 * error)
     assert error < 0.03

@@ -18,6 +18,7 @@ from relcore.studies import (
     anchor_choice,
     anchor_count,
     anchor_dimension,
+    anchor_sets,
     common_mean,
     inversion_sensitivity,
     quantisation,
@@ -67,7 +68,7 @@ def spaces(request, monkeypatch):
     spaces = unrelated(request.param)
     for module in (common_mean, quantisation):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
-    for module in (anchor_choice, inversion_sensitivity, robustness):
+    for module in (anchor_choice, anchor_sets, inversion_sensitivity, robustness):
         monkeypatch.setattr(module, "word_pair", lambda *arguments: match(*spaces))
     for module in (anchor_choice, anchor_count, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
@@ -138,6 +139,25 @@ def test_no_harm_and_no_choice_of_anchors_finds_rows_of_an_unrelated_space(space
     for table, columns in ((harmed, ["relative mrr", "whitened mrr"]), (chosen, ["mrr", "whitened mrr"])):
         m = table["rows"].min()
         assert np.abs(table[columns].to_numpy() - H / N).max() < 4 * np.sqrt(Q / N / m) + H / m - H / N
+
+
+def test_no_strategy_and_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
+    _, _, curve = measured("anchor-curve", lambda one: one["n_anchors"] in (10, 100))
+    m = curve["rows"].min()
+    assert np.abs(curve.mrr - H / m).max() < 4 * np.sqrt(Q / m / m)
+    study, settings, table = measured("anchor-influence", n_anchors=100)
+    # The other half of 230 rows less the candidates: two reciprocal ranks of the same query that know nothing
+    # of each other differ by √(2 Q / m) each, their mean over m by √(2 Q / m / m).
+    m = table["rows"].min()
+    changes = table[["drop: mrr", "add: mrr"]].to_numpy(dtype=float)
+    assert np.nanmax(np.abs(changes)) < 4 * np.sqrt(2 * Q / m / m)
+    low, high = (
+        study.findings(settings, table)
+        .set_index("what")
+        .loc["MRR, change by 10 dropped anchors, other rows", ["low", "high"]]
+    )
+    assert low < 4 * np.sqrt(2 * Q / m / m / 3)
+    assert high > -4 * np.sqrt(2 * Q / m / m / 3)
 
 
 def test_no_cell_of_the_inverse_recovers_unrelated_rows(spaces):

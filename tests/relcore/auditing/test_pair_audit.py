@@ -9,8 +9,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.audit import ALL, KEPT, PairAudit
-from relcore.compare.audit_figures import AnchorAudit
+from relcore.compare.audit import ALL, KEPT, AnchorAudit, PairAudit
 from relcore.compare.figures import exportable
 from relcore.runs.store import Store
 

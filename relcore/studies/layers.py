@@ -1,0 +1,162 @@
+"""Layer by layer: similarity of all layers of a model with all others, and heads that read other layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.names import METRICS
+from relcore.base.numbers import band, short
+from relcore.catalog.encoding import encode
+from relcore.compare.all_pairs import AllPairs
+from relcore.encoders.encoder import Encoder
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.scores.score import Null
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.studies.material import dataset_of
+from relcore.studies.runs import STUDENT, average
+from relcore.studies.statistics import mean
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
+
+PERMUTATIONS = 1000
+_LAYERS = tuple(range(7))
+_METRICS = ("cka", "debiased cka", "mutual knn")
+_NAMES = ("embedding", *(f"layer {layer}" for layer in _LAYERS[1:]))
+
+
+class Layers(Study):
+    """Wikipedia sentences of 16 articles by MiniLM's embedding and its six layers. Left: similarity of the
+    absolute spaces. Right: accuracy of each column's head, trained on relative rows of its own layer, on the
+    rows of each row's layer, through random anchors.
+    """
+
+    kind = "layers"
+    title = "Layer by layer"
+    question = "Which layers of a model are alike, and which heads read them?"
+    paper = "ours; heads as in Moschella et al. 2023, Table 5"
+    options = (
+        Option(
+            "metric", "Similarity", _METRICS, "cka", names=tuple(METRICS[name].title for name in _METRICS)
+        ),
+        Option("method", "Heads on", ("relative", "whitened"), "relative"),
+        Option("n_anchors", "Anchors", (100, 300), 300),
+        Option("n_states", "Random states", (3, 5), 3, help="Each draws the anchors and the test rows."),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        return grid(options, {name: options[name] for name in ("metric", "method", "n_anchors")})
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        spaces = encode(dataset_of("sentences"), _encoder(), store, report)
+        return RunResult(layer_scores(spaces, settings))
+
+    def seconds(self, settings: Settings) -> float:
+        return 40.0
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
+        if not len(table):
+            return {}
+        metric, run = METRICS[options["metric"]].title, table.iloc[0]
+        diagonal = tuple((layer, layer) for layer in _LAYERS)
+        chance = f"{run['most similar']}, by chance {band(run['similar, low'], run['similar, high'])}"
+        panels = [
+            (metric, _mean(table, "similarity"), f"most alike {chance}; {int(run.rows):,} rows"),
+            (
+                "accuracy",
+                _mean(table, "accuracy"),
+                f"chance {short(average(table, 'chance'))}; {int(run['test rows']):,} held-out rows",
+            ),
+        ]
+        drawn = []
+        for title, values, note in panels:
+            off = np.where(np.eye(len(values), dtype=bool), -np.inf, values)
+            best = tuple(int(place) for place in np.unravel_index(off.argmax(), off.shape))
+            drawn.append(
+                MatrixPanel(title, _NAMES, _NAMES, values, note=note, marked=diagonal, framed=(best,))
+            )
+        alt = "Heat maps, 7 by 7 layers. " + "; ".join(f"{title}: {note}" for title, _, note in panels)
+        axes = ("rows of", "heads of; columns")
+        return {
+            "layers": Matrices(tuple(drawn), (0.0, 1.0), f"{metric}, accuracy", f"{alt}.", *axes, across=2)
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        """Accuracy by the distance of the two layers, the mean of both directions."""
+        return findings_table(
+            [
+                finding(f"accuracy, heads {apart} layers away", mean(_apart(table, apart)), STUDENT)
+                for apart in _LAYERS
+                if len(table)
+            ]
+        )
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        near, far = (mean(_apart(table, apart)) if len(table) else None for apart in (1, 6))
+        if near is None or not near.has_interval:
+            return ""
+        low, high = average(table, "stitched, low"), average(table, "stitched, high")
+        return (
+            f"Heads read the next layer with an accuracy of {near.told()} and the one six layers away with"
+            f" {far.told()}; the best of all stitched pairs is {band(low, high)} by chance."
+        )
+
+    def opening(self, settings: Settings) -> Opening:
+        return Opening(dataset=dataset_of("sentences"), encoders=(_encoder(),))
+
+
+def _encoder() -> Encoder:
+    from relcore.encoders.transformers import MiniLM
+
+    return MiniLM(_LAYERS)
+
+
+def layer_scores(spaces: Sequence[LatentSpace], settings: Settings) -> dict[str, Any]:
+    """Similarity and accuracy of every space (rows) with every other (columns), as lists, and what the best
+    of two different spaces is by chance.
+
+    The best stitched cell is compared with the same answers and permuted labels of the held-out rows, by one
+    permutation for all cells. The heads never saw these labels, so nothing has to be fitted again.
+    """
+    similarity = AllPairs.of(settings["metric"]).run(spaces)
+    method, state = settings["method"], settings["random_state"]
+    result = stitch_matrix(
+        spaces, StitchSpec((method,), random_states=(state,), n_anchors=settings["n_anchors"])
+    )
+    run, stitched = result.runs[0], ~np.eye(len(spaces), dtype=bool)
+    answers, rng = run.answers[method][stitched], np.random.default_rng(0)
+    best_chance = Null.from_draws(
+        np.array([(answers == rng.permutation(run.truth)).mean(axis=1).max() for _ in range(PERMUTATIONS)])
+    )
+    accuracy = result.by_state(method)[0]
+    first, second, score = similarity.best
+    return {
+        "similarity": similarity.values.tolist(),
+        "accuracy": accuracy.tolist(),
+        "most similar": f"{first} and {second}, {short(score)}",
+        "similar, low": similarity.best_chance.low,
+        "similar, high": similarity.best_chance.high,
+        "best stitched": float(accuracy[stitched].max()),
+        "stitched, low": best_chance.low,
+        "stitched, high": best_chance.high,
+        "chance": result.chance(),
+        "rows": len(spaces[0]),
+        "test rows": len(run.truth),
+    }
+
+
+def _mean(table: pd.DataFrame, column: str) -> np.ndarray:
+    return np.mean([np.array(matrix) for matrix in table[column]], axis=0)
+
+
+def _apart(table: pd.DataFrame, apart: int) -> list[float]:
+    """Accuracy of each run, the mean over layers that are so many apart."""
+    return [
+        float(np.mean([np.diagonal(np.array(matrix), shift).mean() for shift in (apart, -apart)]))
+        for matrix in table.accuracy
+    ]
