@@ -155,7 +155,7 @@ def _mean(table: pd.DataFrame, column: str) -> np.ndarray:
 
 
 def _apart(table: pd.DataFrame, apart: int) -> list[float]:
-    """Accuracy of each run, the mean over layers that are so many apart."""
+    """Accuracy of each run, the mean over layers at this distance."""
     return [
         float(np.mean([np.diagonal(np.array(matrix), shift).mean() for shift in (apart, -apart)]))
         for matrix in table.accuracy
