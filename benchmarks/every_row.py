@@ -16,8 +16,9 @@ import numpy as np
 from relcore.base.names import SEARCHES
 from relcore.compare.exact import TARGET_RECALL
 from relcore.scores.approximate import UnitRows
-from relcore.scores.lists import NeighbourLists, Parts, searches_of
+from relcore.scores.lists import NeighbourLists, Parts
 from relcore.scores.neighbours import jaccard_rows
+from relcore.scores.plan import searches_of
 from relcore.scores.score import Recall
 
 K, CENTRES, ROUNDS = 10, 2_000, 2
@@ -30,18 +31,18 @@ def main() -> None:
     options = parser.parse_args()
     n, width = options.rows, options.width
     spaces = made_up(n, width)
-    searches, _ = searches_of("paper", K, n, True, None)
+    searches = searches_of("paper", K, True, "")
     wall, processor = {name: [] for name in SEARCHES}, {name: [] for name in SEARCHES}
     scores: dict[str, tuple[float, Recall | None]] = {}
     for _ in range(ROUNDS):
         for name in SEARCHES:
             began = time.perf_counter(), time.process_time()
-            lists, recall = NeighbourLists(spaces, searches, None, name, TARGET_RECALL, Parts(None)).search(
-                lambda *told: None
-            )
+            lists, recall = NeighbourLists(
+                spaces, searches, np.arange(0), name, TARGET_RECALL, Parts(None)
+            ).search(lambda *told: None)
             wall[name].append(time.perf_counter() - began[0])
             processor[name].append(time.process_time() - began[1])
-            scores[name] = float(jaccard_rows(lists["own"], lists["other"]).mean()), recall
+            scores[name] = float(jaccard_rows(lists["own"], lists["forward"]).mean()), recall
     print(
         f"{n:,} rows × {width}, k = {K}, two lists for every row, target recall {TARGET_RECALL}, {ROUNDS}"
         " rounds in turns\n"

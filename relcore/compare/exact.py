@@ -149,7 +149,8 @@ class ExactScores(Task[FoundScores]):
     ) -> dict[str, Score]:
         """The scores that read neighbour lists."""
         from relcore.scores.approximate import UnitRows
-        from relcore.scores.lists import NeighbourLists, SearchedPair, searches_of
+        from relcore.scores.lists import NeighbourLists, SearchedPair
+        from relcore.scores.plan import searches_of
 
         split = held_out(pair, self.anchors, self.representation)
         n, labels = len(split.test), None if labels is None else labels[split.test]
@@ -164,10 +165,12 @@ class ExactScores(Task[FoundScores]):
         same_width = source.shape[1] == target.shape[1]
         if self.convention == "paper" and not same_width:
             return {}
-        searches, labelled = searches_of(
-            self.convention, self.k, n, same_width, labels if "class agreement" in metrics else None
-        )
-        rows = {"source": source, "target": target}
+        labelled, which = np.empty(0, dtype=np.int64), ""
+        if labels is not None and same_width and "class agreement" in metrics:
+            labelled = np.flatnonzero(labels != "")
+            which = "all" if len(labelled) == n else "some" if len(labelled) else ""
+        searches = searches_of(self.convention, self.k, same_width, which)
+        rows = source, target
         lists, recall = NeighbourLists(
             rows, searches, labelled, self.search, self.target_recall, parts
         ).search(report)

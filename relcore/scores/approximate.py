@@ -104,13 +104,14 @@ def measured_recall(
 ) -> Recall:
     """Of lists (m, k) by name for m of n queries: the mean over the lists of a query, with its 95 % interval.
 
-    `change` is that of the mean Jaccard overlap of the lists "own" and "other" by the approximation, on the
+    `change` is that of the mean Jaccard overlap of a query's two lists by the approximation, on the
     same queries.
     """
     shares = np.mean([recalls(found[name], true) for name, true in exact.items()], axis=0)
     low, high = sampling_interval(shares, n) or (float(shares.mean()),) * 2
     k = exact["own"].shape[1]
-    overlaps = (jaccard_rows(lists["own"], lists["other"][:, :k]) for lists in (found, exact))
+    other = "other" if "other" in exact else "forward"
+    overlaps = (jaccard_rows(lists["own"], lists[other][:, :k]) for lists in (found, exact))
     moved = np.subtract(*overlaps)
     reach = float(Z95 * moved.std(ddof=1) / np.sqrt(len(moved)))
     change = float(moved.mean())

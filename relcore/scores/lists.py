@@ -19,6 +19,7 @@ from relcore.runs.store import Store
 from relcore.scores.approximate import ExactSearch, UnitRows, measured_recall
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbours import SEEDING_ROWS, Neighbours, order_seed, without_itself
+from relcore.scores.plan import Search
 from relcore.scores.score import Recall
 
 # Parts: what a job has finished, in the store, where the next start of the same job finds it.
@@ -54,127 +55,28 @@ class Parts:
         return key
 
 
-# Which neighbour lists the scores of a pair need, and the pair that has them.
-
-
-@dataclass(frozen=True)
-class Search:
-    """Rows of one space as queries among those of one, k for each.
-
-    Attributes
-    ----------
-    name : str
-    queries, base : "source" or "target"
-    k : int
-    alone : bool
-        Whether the query itself is left out, and the rows are searched in the space's own order, in which
-        equally near ones count: see `scores.neighbours.neighbours_within`.
-    labelled : bool
-        Whether only rows with a label take part; the lists then count these.
-    """
-
-    name: str
-    queries: str
-    base: str
-    k: int
-    alone: bool = False
-    labelled: bool = False
-
-    @property
-    def place(self) -> tuple[str, bool, bool]:
-        """What is searched: searches with the same one share an index."""
-        return self.base, self.alone, self.labelled
-
-    def rows(
-        self, spaces: Mapping[str, UnitRows], labelled: np.ndarray | None
-    ) -> tuple[UnitRows, UnitRows, np.ndarray]:
-        """Queries, searched rows, and the number of each searched row among the queries' kind."""
-        asked, searched = (
-            spaces[side] if not self.labelled else spaces[side].of(labelled)
-            for side in (self.queries, self.base)
-        )
-        order = np.arange(len(searched))
-        if self.alone:
-            order = np.random.default_rng(order_seed(searched[:SEEDING_ROWS])).permutation(len(searched))
-            searched = searched.of(order)
-        return asked, searched, order
-
-
-def searches_of(
-    convention: str, k: int, n: int, same_width: bool, labels: np.ndarray | None
-) -> tuple[tuple[Search, ...], np.ndarray | None]:
-    """The searches among n rows, and the rows with a label (l,) where a vote needs them; `labels` (n,) as
-    for `AlignedPair`.
-    """
-    labelled = None if labels is None or not same_width else np.flatnonzero(labels != "")
-    if labelled is not None and not 1 < len(np.unique(labels[labelled].astype(str))) < len(labelled):
-        labelled = None
-    every = labelled is not None and len(labelled) == n
-    longer = max(k, min(k, n - 1) + 1) if every else k
-    across = (
-        [("other", "source", "target")]
-        if convention == "paper"
-        else [
-            ("forward", "source", "target"),
-            ("backward", "target", "source"),
-        ]
-    )
-    found = (
-        [Search("own", "target", "target", k)]
-        if convention == "paper"
-        else [
-            Search("own", "source", "source", k, alone=True),
-            Search("other", "target", "target", k, alone=True),
-        ]
-    )
-    if same_width:
-        found += [Search(name, *sides, longer) for name, *sides in across]
-    if labelled is not None and not every:
-        votes = min(k, len(labelled) - 1) + 1
-        found += [Search(f"{name} labelled", *sides, votes, labelled=True) for name, *sides in across]
-    return tuple(found), labelled
-
-
-@dataclass(frozen=True)
-class ListedNeighbours(Neighbours):
-    """Neighbours whose lists in the other space are there already; `source` and `target` are `UnitRows`."""
-
-    found: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    @cached_property
-    def retrievals(self) -> tuple[np.ndarray, ...]:
-        names = ("other",) if self.convention == "paper" else ("forward", "backward")
-        return tuple(self.found[name][:, : self.k] for name in names)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchedPair(AlignedPair):
-    """A pair whose neighbour lists, by the names of `searches_of`, have been searched; its rows are
-    `UnitRows`.
+    """A pair whose neighbour lists, by the names of `scores.plan.searches_of`, have been searched; its rows
+    are `UnitRows`, and all of them queries.
     """
 
     lists: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        own, other = (self.lists[name][:, : self.k] for name in ("own", "other"))
-        every = np.arange(len(self.split.test))
-        return ListedNeighbours(
-            self.source, self.target, every, own, other, self.convention, "cpu", self.lists
-        )
+        sides, every = (self.source, self.target), np.arange(len(self.split.test))
+        return Neighbours.listed(sides, every, self.lists, self.k, self.convention)
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        names = ("other",) if self.convention == "paper" else ("forward", "backward")
         some = " labelled" if len(labelled) < len(self.split.test) else ""
-        return tuple(self.lists[name + some][:, :k] for name in names)
+        names = (f"{name}{some}" for name in ("forward", "backward"))
+        return tuple(self.lists[name][:, :k] for name in names if name in self.lists)
 
 
 QUERIES_PER_BLOCK = 8192  # their lists are what a killed worker loses: seconds among a hundred thousand rows
 _STREAM = 0x5EA
-_TUNING, _MEASURED = (
-    200,
-    400,
-)  # queries that are searched exactly, too: to choose the setting, and to measure it
+_TUNING, _MEASURED = 200, 400  # queries that are searched exactly, too: to choose the setting, to measure it
 
 
 class NeighbourLists:
@@ -182,8 +84,10 @@ class NeighbourLists:
 
     Parameters
     ----------
-    spaces : {"source": UnitRows, "target": UnitRows}
-    searches, labelled : see `searches_of`
+    spaces : (UnitRows, UnitRows)
+    searches : of `scores.plan.searches_of`
+    labelled : array (l,)
+        The rows with a label.
     kind : one of `names.SEARCHES`
     target_recall : float
         What the setting of an approximate search is chosen for, 0 … 1.
@@ -193,66 +97,77 @@ class NeighbourLists:
 
     def __init__(
         self,
-        spaces: Mapping[str, UnitRows],
+        spaces: Sequence[UnitRows],
         searches: Sequence[Search],
-        labelled: np.ndarray | None,
+        labelled: np.ndarray,
         kind: str,
         target_recall: float,
         parts: Parts,
     ) -> None:
-        self.searches, self.kind, self.target_recall, self.parts = (
-            searches,
-            SEARCHES[kind].load(),
-            target_recall,
-            parts,
-        )
-        self._rows = {search.name: search.rows(spaces, labelled) for search in searches}
-        self._total = sum(len(queries) for queries, _, _ in self._rows.values())
-        self._done, self._settings = 0, {}
+        self.kind, self.target_recall, self.parts = SEARCHES[kind].load(), target_recall, parts
+        self.searches, self._settings = searches, {}
+        self._rows = {}  # of each search: queries, searched rows, and the number of each of these
+        for search in searches:
+            queries, rows = (
+                spaces[side].of(labelled) if search.labelled else spaces[side]
+                for side in (search.queries, search.base)
+            )
+            order = np.arange(len(rows))
+            if search.alone:
+                order = np.random.default_rng(order_seed(rows[:SEEDING_ROWS])).permutation(len(rows))
+                rows = rows.of(order)
+            self._rows[search.name] = queries, rows, order
 
     def search(self, report: Report) -> tuple[dict[str, np.ndarray], Recall | None]:
         """Lists (n, k) int32 by the names of the searches, and the recall of approximate ones."""
-        lists = {}
-        for place in dict.fromkeys(search.place for search in self.searches):
-            index = None
-            for search in (one for one in self.searches if one.place == place):
-                lists[search.name] = found = np.empty(
-                    (len(self._rows[search.name][0]), search.k), dtype=np.int32
-                )
-                for block in row_blocks(len(found), QUERIES_PER_BLOCK):
-                    name = f"{search.name} {block.start}"
-                    if (kept := self.parts.get(name)) is None:
-                        index = index or self._index(search, report)
-                        kept = {"lists": self._nearest(index, search, np.arange(block.start, block.stop))}
-                        self.parts.put(name, **kept)
-                    found[block] = kept["lists"]
-                    self._done += block.stop - block.start
-                    report(
-                        self._done, self._total, f"neighbours of {self._done:,} of {self._total:,} queries"
-                    )
+        lists, done, total = {}, 0, sum(len(queries) for queries, _, _ in self._rows.values())
+        indexes: dict[tuple, Any] = {}  # of one place: searches in the same rows follow each other
+        for search in sorted(self.searches, key=self._place):
+            queries, rows, _ = self._rows[search.name]
+            k = min(search.k, len(rows) - search.alone)
+            lists[search.name] = np.empty((len(queries), k), dtype=np.int32)
+            for block in row_blocks(len(queries), QUERIES_PER_BLOCK):
+                name = f"{search.name} {block.start}"
+                if (kept := self.parts.get(name)) is None:
+                    if self._place(search) not in indexes:
+                        report(
+                            done, total, "building the index" if self.kind.approximate else "reading the rows"
+                        )
+                        indexes = {self._place(search): self._index(search)}
+                    index = indexes[self._place(search)]
+                    kept = {"lists": self._nearest(index, search, np.arange(block.start, block.stop))}
+                    self.parts.put(name, **kept)
+                lists[search.name][block] = kept["lists"]
+                done += block.stop - block.start
+                report(done, total, f"neighbours of {done:,} of {total:,} queries")
         return lists, self._recall(lists) if self.kind.approximate else None
 
-    def _index(self, search: Search, report: Report) -> Any:
+    @staticmethod
+    def _place(search: Search) -> tuple:
+        """What is searched: searches with the same one share an index."""
+        return search.base, search.alone, search.labelled
+
+    def _index(self, search: Search) -> Any:
         """What is searched; an approximate one with its setting, that of an earlier start if there was
         one.
         """
-        report(self._done, self._total, "building the index" if self.kind.approximate else "reading the rows")
         queries, rows, _ = self._rows[search.name]
         index = self.kind(rows)
         if self.kind.approximate:
-            if (kept := self.parts.get(self._setting(search))) is None:
+            if (kept := self.parts.get(f"setting {self._place(search)}")) is None:
                 asked = queries[self._drawn(search, _TUNING, stream=0)]
-                index.tune(asked, ExactSearch(rows, keep=False).nearest(asked, search.k), self.target_recall)
+                exact = ExactSearch(rows, keep=False).nearest(asked, min(search.k, len(rows)))
+                index.tune(asked, exact, self.target_recall)
                 kept = {"setting": np.array(index.setting)}
-                self.parts.put(self._setting(search), **kept)
-            self._settings[search.place] = index.setting = int(kept["setting"])
+                self.parts.put(f"setting {self._place(search)}", **kept)
+            self._settings[self._place(search)] = index.setting = int(kept["setting"])
         return index
 
     def _nearest(self, index: Any, search: Search, numbers: np.ndarray) -> np.ndarray:
         """Lists (m, k) of the queries with these numbers (m,)."""
-        queries, _, order = self._rows[search.name]
-        found = order[index.nearest(queries[numbers], search.k + search.alone)]
-        return without_itself(numbers, found) if search.alone else found
+        queries, rows, order = self._rows[search.name]
+        nearest = order[index.nearest(queries[numbers], min(search.k + search.alone, len(rows)))]
+        return without_itself(numbers, nearest) if search.alone else nearest
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
         """Of the lists among all rows; where all blocks were there already, with the settings that were
@@ -260,25 +175,19 @@ class NeighbourLists:
         """
         every = [search for search in self.searches if not search.labelled]
         drawn = self._drawn(every[0], _MEASURED, stream=1)
-        exact, told = {}, []
+        exact, settings = {}, []
         for search in every:
-            rows = self._rows[search.name][1]
+            rows, place = self._rows[search.name][1], self._place(search)
             exact[search.name] = self._nearest(ExactSearch(rows, keep=False), search, drawn)
-            if search.place not in self._settings:
-                kept = self.parts.get(self._setting(search))
-                self._settings[search.place] = (
-                    int(kept["setting"]) if kept else self.kind.settings(len(rows))[0]
-                )
-            told.append(self.kind.described(self._settings[search.place], len(rows)))
+            if place not in self._settings:
+                kept = self.parts.get(f"setting {place}")
+                self._settings[place] = int(kept["setting"]) if kept else self.kind.settings(len(rows))[0]
+            settings.append(self.kind.described(self._settings[place], len(rows)))
         found = {name: lists[name][drawn] for name in exact}
-        setting = " and ".join(dict.fromkeys(told))
+        setting = " and ".join(dict.fromkeys(settings))
         return measured_recall(found, exact, len(lists["own"]), self.kind.title, setting, self.target_recall)
 
     def _drawn(self, search: Search, n_drawn: int, stream: int) -> np.ndarray:
         """Numbers of random queries; another stream draws others."""
         n = len(self._rows[search.name][0])
         return np.sort(np.random.default_rng((_STREAM, stream)).choice(n, min(n, n_drawn), replace=False))
-
-    @staticmethod
-    def _setting(search: Search) -> str:
-        return f"setting {search.place}"

@@ -22,7 +22,7 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class AlignedPair:
     """The held-out rows of two spaces, and the neighbour lists of their queries.
 

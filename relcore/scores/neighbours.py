@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -59,6 +60,10 @@ class Neighbours:
         vector, itself left out.
     queries : array (m,)
         Row numbers of the queries: all n, or a random sample.
+    source, target : arrays (n, d)
+        Rows of length 1, or what gives some of them by their numbers.
+    crossing : arrays (m, k), optional
+        The `retrievals`, where they have been searched.
     """
 
     source: np.ndarray
@@ -68,6 +73,21 @@ class Neighbours:
     other: np.ndarray
     convention: str
     device: str
+    crossing: tuple[np.ndarray, ...] | None = None
+
+    @classmethod
+    def listed(
+        cls,
+        sides: Sequence[np.ndarray],
+        queries: np.ndarray,
+        lists: Mapping[str, np.ndarray],
+        k: int,
+        convention: str,
+    ) -> Neighbours:
+        """From the lists of searches by name, see `scores.plan.searches_of`."""
+        crossing = tuple(lists[name][:, :k] for name in ("forward", "backward") if name in lists)
+        other = lists["other"] if "other" in lists else crossing[0]
+        return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
 
     @property
     def k(self) -> int:
@@ -85,23 +105,18 @@ class Neighbours:
     @cached_property
     def note(self) -> str:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
-        some, base = self.queries[:_NOTED_ROWS], "target" if self.convention == "paper" else "source"
-        sides = [(base, self.own)] + [("target", self.other)] * (self.convention == "mutual")
-        told = (
-            indistinct_neighbours(self.vectors(side, some), self.vectors(side, to[: len(some), -1]))
-            for side, to in sides
-        )
+        some, base = self.queries[:_NOTED_ROWS], self.target if self.convention == "paper" else self.source
+        sides = [(base, self.own)] + [(self.target, self.other)] * (self.convention == "mutual")
+        told = (indistinct_neighbours(rows[some], rows[lists[: len(some), -1]]) for rows, lists in sides)
         return next(filter(None, told), "")
-
-    def vectors(self, side: str, rows: np.ndarray) -> np.ndarray:
-        """Unit rows of the source or the target, by their numbers."""
-        return getattr(self, side)[rows]
 
     @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
         """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for
         "mutual".
         """
+        if self.crossing is not None:
+            return self.crossing
         if self.convention == "paper":
             return (self.other,)
         _need_equal_widths(self.source, self.target)

@@ -1,9 +1,13 @@
-"""Question: what is to be scored; RowNumbers: which rows are what."""
+"""What a pass over the rows of a pair must know before it begins: coordinates, queries and samples, from a
+few gathered rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +21,8 @@ from relcore.scores.device import Array, NumpyDevice, TorchDevice
 from relcore.scores.neighbours import order_seed
 from relcore.scores.search import common_direction
 
+NO_ROWS = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -24,7 +30,7 @@ class Question:
 
     Attributes
     ----------
-    forms : representations, of `comparison.REPRESENTATIONS`
+    forms : representations, of `comparison.REPRESENTATIONS`; "absolute" alone, as it is scored on other rows
     projection : ProjectionSpec
     k, convention : as `scores.neighbours.find_neighbours` takes them
     sums : bool
@@ -44,39 +50,6 @@ class Question:
     cosines: bool = False
     spare: int = 0
 
-    @staticmethod
-    def kind(form: str) -> str:
-        """ "all" for the absolute representation, which uses no anchors and is scored on all rows; "held
-        out" for others.
-        """
-        return "all" if form == "absolute" else "held out"
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(sorted(self.kind(form) for form in self.forms)))
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """The rows 0 … n − 1 without a few that are `taken` (ascending), in their order; never all in memory."""
-
-    n: int
-    taken: np.ndarray
-
-    def __len__(self) -> int:
-        return self.n - len(self.taken)
-
-    def at(self, places: np.ndarray) -> np.ndarray:
-        """The row numbers at these places."""
-        return places + np.searchsorted(self.taken - np.arange(len(self.taken)), places, side="right")
-
-    def __getitem__(self, places: np.ndarray) -> np.ndarray:
-        return self.at(places)
-
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where these rows are, which are not taken."""
-        return rows - np.searchsorted(self.taken, rows)
-
 
 @dataclass(frozen=True, eq=False)
 class RowRoles:
@@ -86,31 +59,90 @@ class RowRoles:
     ----------
     n : int
     anchors : array (a,)
-        In the order of the anchors; empty for absolute scores alone.
-    queries : array (q,) by `Question.kind`
-    labelled : array (n,) bool, optional
-        Rows with a class, where the classes of neighbours are wanted.
-    left_out : array
-        Rows that take no part, except in the means that a projection subtracts.
+        In the order of the anchors; empty for absolute scores.
+    queries : array (q,)
+    left_out : array (l,)
+        Ascending: rows that are not scored, such as anchors. They take part in the means that a projection
+        subtracts.
+    labelled : "", "some" or "all"
+        Which rows have a class, where the classes of neighbours are wanted.
     """
 
     n: int
-    anchors: np.ndarray
-    queries: Mapping[str, np.ndarray]
-    labelled: np.ndarray | None = None
-    left_out: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    anchors: np.ndarray = field(default_factory=NO_ROWS.copy)
+    queries: np.ndarray = field(default_factory=NO_ROWS.copy)
+    left_out: np.ndarray = field(default_factory=NO_ROWS.copy)
+    labelled: str = ""
 
-    def scored(self, kind: str) -> ScoredRows:
-        """The rows that scores of a `Question.kind` use."""
-        taken = np.unique(self.left_out) if kind == "all" else np.union1d(self.left_out, self.anchors)
-        return ScoredRows(self.n, taken)
+    def __len__(self) -> int:
+        """The number of rows that are scored."""
+        return self.n - len(self.left_out)
 
-    def n_scored(self, kind: str) -> int:
-        return len(self.scored(kind))
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The row numbers at these places among the rows that are scored."""
+        return rows_beside(places, self.left_out)
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Where these rows are among the rows that are scored."""
+        return places_beside(rows, self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """With these rows left out, and no queries."""
-        return replace(self, left_out=rows, queries=dict.fromkeys(self.queries, rows[:0]), labelled=None)
+        """With these rows left out, too, and no queries."""
+        return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
+
+
+def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
+    return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
+
+
+def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Where these rows are among the rows that are left when those `without` (ascending) are taken out."""
+    return rows - np.searchsorted(without, rows)
+
+
+class Search(NamedTuple):
+    """Rows of one space as queries among those of one, the k nearest each.
+
+    Attributes
+    ----------
+    name : str
+    queries, base : int
+        0 for the source, 1 for the target.
+    k : int
+    alone : bool
+        Whether the query itself is among the rows that are searched, and is to be left out of its k nearest.
+        Rows that are equally near are then ordered at random, differently in the two spaces: else they would
+        agree because of the order of their rows.
+    labelled : bool
+        Whether only rows with a label take part.
+    """
+
+    name: str
+    queries: int
+    base: int
+    k: int
+    alone: bool = False
+    labelled: bool = False
+
+
+def searches_of(convention: str, k: int, same_width: bool, labelled: str, spare: int = 0) -> list[Search]:
+    """The searches that the scores of a pair need. A vote of classes takes one more row: the query is left
+    out."""
+    k += spare
+    mutual = convention == "mutual"
+    if not same_width and not mutual:
+        return []
+    own = (
+        [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else [Search("own", 1, 1, k)]
+    )
+    if not same_width:
+        return own
+    for name, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
+        own.append(Search(name, queries, base, k + bool(labelled)))
+        if labelled == "some":
+            own.append(Search(f"{name} labelled", queries, base, k + 1, labelled=True))
+    return own
 
 
 # What the rows of one space become in each representation, from coordinates that representations share.
@@ -146,10 +178,6 @@ class Form:
     shift: np.ndarray | None = None
     basis: np.ndarray | None = None
 
-    def on(self, device: NumpyDevice | TorchDevice) -> Form:
-        """With its numbers in float32 on a device."""
-        return _on(device, self, ("factors", "matrix", "shift"))
-
     def mapped(self, vectors: np.ndarray) -> np.ndarray:
         """Differences of coordinates (m, w) or (w,), as differences of rows of the representation;
         float64.
@@ -172,37 +200,39 @@ class Frame:
     centre : array (w,)
         Close to their mean over the rows that are scored, float32 or float64; sums are taken about it.
     mean : array (d,), optional
-        Of the space, which "turned" subtracts before it takes directions.
+        Of the space, which is subtracted before directions are taken.
     turn : array (d, w), optional
         Q of "turned".
-    projection : RelativeProjection, optional
-        Makes "own".
-    exponent : int
-        Coordinates are divided by this power of two.
     stretch : array (w,), basis : array (k, w), optional
         S and P of "turned".
+    spec, anchors, known
+        What makes "own": the projection on anchors (k, d), and rows (m, d) that it may learn from.
+    exponent : int
+        Coordinates are divided by this power of two.
     """
 
     centre: np.ndarray
     mean: np.ndarray | None = None
     turn: np.ndarray | None = None
-    projection: RelativeProjection | None = None
-    exponent: int = 0
     stretch: np.ndarray | None = None
     basis: np.ndarray | None = None
+    spec: ProjectionSpec | None = None
+    anchors: np.ndarray | None = None
+    known: np.ndarray | None = None
+    exponent: int = 0
 
-    def on(self, device: NumpyDevice | TorchDevice) -> Frame:
-        """With its numbers on a device."""
-        return _on(device, self, ("centre", "mean", "turn"))
+    @cached_property
+    def projection(self) -> RelativeProjection:
+        return self.spec.projection().fit_from(self.mean, self.anchors, self.known)
 
 
-def _on(device: NumpyDevice | TorchDevice, facts: Form | Frame, names: tuple[str, ...]):
-    given = {name: array for name in names if (array := getattr(facts, name)) is not None}
-    kept = {
-        name: array if name in ("centre", "mean") else array.astype(np.float32)
-        for name, array in given.items()
-    }
-    return replace(facts, **{name: device.put(array) for name, array in kept.items()})
+def placed(device: NumpyDevice | TorchDevice, facts: Form | Frame) -> Form | Frame:
+    """A form or a frame with what a block needs of it on a device."""
+    names = ("factors", "matrix", "shift", "centre", "turn") + ("mean",) * (
+        getattr(facts, "turn", None) is not None
+    )
+    arrays = {name: getattr(facts, name, None) for name in names}
+    return replace(facts, **{name: device.put(one) for name, one in arrays.items() if one is not None})
 
 
 class BlockRows:
@@ -262,7 +292,7 @@ class BlockRows:
         if frame.turn is not None:
             unit = self.device.directions(self.coordinates("raw"), frame.mean, f"moved {self.side}")
             return self.device.product(unit, frame.turn, buffer)
-        if frame.projection is not None:
+        if frame.spec is not None:
             return self.device.block(
                 frame.projection.transform(np.asarray(self.given, dtype=np.float32)), frame.exponent
             )
@@ -331,213 +361,157 @@ class ColumnSums:
 
 # The coordinates of both spaces of a pair, and the representations in them.
 
+
 Frames = dict[str, Frame]
+Gathered = Mapping[str, tuple[np.ndarray, np.ndarray]]  # name → rows of both spaces
+Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
 
 
-def coordinates_of(
-    question: Question,
-    rows: RowRoles,
-    sums: Sequence[ColumnSums],
-    gathered: Mapping[str, Sequence[np.ndarray]],
-) -> tuple[Frames, Frames]:
-    """The coordinates that the representations need, in either space."""
-    gathered = dict(gathered) | {"centre": gathered[_centre(gathered)]}
-    sides = ({name: found[side] for name, found in gathered.items()} for side in (0, 1))
-    return tuple(_frames(question, rows, one, side) for one, side in zip(sums, sides, strict=True))
-
-
-def forms_of(
-    question: Question,
-    frames: Sequence[Frames],
-    sums: Sequence[ColumnSums],
-    gathered: Mapping[str, Sequence[np.ndarray]],
-) -> dict[str, tuple[Form, Form]]:
-    """Each representation in either space."""
-    made = {
-        "absolute": lambda: (Form("raw"), Form("raw")),
-        "procrustes": lambda: _procrustes(frames, sums, gathered),
-        "relative": lambda: tuple(_relative(one, None) for one in frames),
-        "whitened": lambda: tuple(_relative(one, question.projection.ridge) for one in frames),
-    }
-    return {name: made[name]() for name in question.forms}
-
-
-def _frames(
-    question: Question, rows: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray]
+def frames_of(
+    question: Question, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
 ) -> Frames:
-    mean, exponent = rounded_mean(sums.mean, gathered["centre"]), sums.exponent
+    """The coordinates of one space that the representations need."""
+    forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
+    mean, exponent = rounded_mean(sums.mean, sample), sums.exponent
     centre = mean
-    if len(rows.left_out):  # a row that is left out may be so long that the mean is far from all others
+    if len(roles.left_out):  # one of these may be so long that the mean is far from all others
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
-        centre = rounded_mean(rest / (sums.n - len(rows.left_out)), gathered["centre"])
+        centre = rounded_mean(rest / len(roles), sample)
     frames = {"raw": Frame(scaled(centre, exponent), exponent=exponent)}
-    if wanted := {"relative", "whitened"} & set(question.forms):
-        spec = question.projection
-        if wanted != {"relative"} or spec.similarity == "cosine":
-            axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
-            moved = scaled(mean, exponent) if spec.center else None
-            frames["turned"] = Frame(
-                np.zeros(len(axes.stretch)), moved, axes.turn, stretch=axes.stretch, basis=axes.basis
-            )
-        if "relative" in wanted and spec.similarity != "cosine":
-            known = gathered.get("clustered", gathered["centre"])
-            frames["own"] = Frame(
-                np.zeros(1), projection=spec.projection().fit_from(mean, gathered["anchors"], known)
-            )
-    return _with_centres(frames, gathered["centre"])
-
-
-def _with_centres(frames: Frames, sample: np.ndarray) -> Frames:
-    """Close to the mean of the rows, by a sample: exact where they are few. The rest is corrected after
-    the pass.
-    """
-    if "own" in frames:
-        _, exponent = brought(frames["own"].projection.transform(sample))
-        frames["own"] = replace(frames["own"], exponent=exponent)
-    rows = BlockRows(NumpyDevice(), frames, sample, 0)
-    for name in frames.keys() - {"raw"}:
-        found = rows.coordinates(name)
-        frames[name] = replace(frames[name], centre=rounded_mean(found.mean(axis=0, dtype=np.float64), found))
+    if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
+        axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
+        moved = scaled(mean, exponent) if spec.center else None
+        turn = axes.turn.astype(np.float32)
+        frames["turned"] = Frame(np.zeros(1), moved, turn, axes.stretch, axes.basis)
+    if "relative" in forms and spec.similarity != "cosine":
+        known = gathered.get("clustered", sample[:0])
+        own = Frame(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
+        frames["own"] = replace(own, exponent=brought(own.projection.transform(sample))[1])
+    rows = BlockRows(NumpyDevice(), frames, sample, side)
+    for name in frames.keys() - {
+        "raw"
+    }:  # by a sample: exact where rows are few, else corrected after the pass
+        made = rows.coordinates(name)
+        frames[name] = replace(frames[name], centre=rounded_mean(made.mean(axis=0, dtype=np.float64), made))
     return frames
 
 
-def _relative(frames: Frames, ridge: float | None) -> Form:
-    """Relative, or whitened with a ridge."""
-    if ridge is None and "own" in frames:
+def forms_of(
+    question: Question, frames: tuple[Frames, Frames], sums: tuple[ColumnSums, ColumnSums], gathered: Gathered
+) -> dict[str, tuple[Form, Form]]:
+    """Each representation in either space."""
+    forms = {}
+    for name in question.forms:
+        if name == "absolute":
+            forms[name] = Form("raw"), Form("raw")
+        elif name == "procrustes":
+            forms[name] = _procrustes(frames, sums, gathered)
+        else:
+            ridge = question.projection.ridge if name == "whitened" else 0.0
+            forms[name] = tuple(_relative(one, name, ridge) for one in frames)
+    return forms
+
+
+def _relative(frames: Frames, name: str, ridge: float) -> Form:
+    if name == "relative" and "own" in frames:
         return Form("own")
-    frame = frames["turned"]
-    factors = frame.stretch if ridge is None else frame.stretch / np.sqrt(frame.stretch**2 + ridge)
-    return Form("turned", factors=factors, basis=frame.basis)
+    stretch = frames["turned"].stretch
+    factors = stretch / np.sqrt(stretch**2 + ridge) if name == "whitened" else stretch
+    return Form("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
 
 
-def _procrustes(frames: Sequence[Frames], sums: Sequence[ColumnSums], gathered: Mapping) -> tuple[Form, Form]:
+def _procrustes(
+    frames: tuple[Frames, Frames], sums: tuple[ColumnSums, ColumnSums], gathered: Gathered
+) -> tuple[Form, Form]:
     """The map of the anchors; both spaces are then centred by the mean of the target, as
     `comparison.represent` does.
     """
     fitted = Procrustes().fit(*gathered["anchors"])
-    (source, target), (to_source, to_target) = (
-        (frame["raw"] for frame in frames),
-        (one.exponent for one in sums),
-    )
-    mean = rounded_mean(sums[1].mean, gathered[_centre(gathered)][1])
-    centre = np.ldexp(source.centre.astype(np.float64), to_source)
+    source, target = (one["raw"] for one in frames)
+    mean = rounded_mean(sums[1].mean, gathered["centre"][1])
+    centre = np.ldexp(source.centre.astype(np.float64), source.exponent)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
-    turned = Form(
-        "raw", True, matrix=scaled(fitted.matrix_, to_target - to_source), shift=scaled(shift, to_target)
+    matrix = scaled(fitted.matrix_, target.exponent - source.exponent).astype(np.float32)
+    left = target.centre - scaled(mean, target.exponent)
+    return (
+        Form("raw", True, matrix=matrix, shift=scaled(shift, target.exponent).astype(np.float32)),
+        Form("raw", True, shift=left.astype(np.float32) if left.any() else None),
     )
-    left = target.centre - scaled(mean, to_target)
-    return turned, Form("raw", True, shift=left if left.any() else None)
 
 
-def _centre(gathered: Mapping[str, Sequence[np.ndarray]]) -> str:
-    """The name of the sample of rows that the centres come from."""
-    return "centre held out" if "centre held out" in gathered else "centre all"
-
-
-# What a pass over the rows must know before it begins: coordinates, queries and samples, from a few gathered
-# rows.
-
-Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
-Gathered = Mapping[str, tuple[np.ndarray, np.ndarray]]  # name → rows of both spaces
-FrameArrays = Mapping[str, Mapping[str, np.ndarray]]  # frame → attribute → array
 _CENTRE_ROWS = 4096
 _FEW_CENTRE_ROWS = 1024  # where no sums are taken about the centre
 
 
-def needed_rows(question: Question, rows: RowRoles) -> dict[str, np.ndarray]:
+def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
     """The numbers of the rows that a plan gathers, by name: some thousand in all, and the queries."""
-    found = {"anchors": rows.anchors, "left out": rows.left_out}
-    n_centre = _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
-    for kind in question.kinds:
-        scored = rows.scored(kind)
-        found[f"queries {kind}"] = rows.queries[kind]
-        found[f"sample {kind}"] = scored.at(sampled_rows(len(scored)))
-        found[f"centre {kind}"] = scored.at(np.arange(0, len(scored), max(1, len(scored) // n_centre)))
+    n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
+    rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
+    rows |= {"sample": roles.at(sampled_rows(n)), "centre": roles.at(np.arange(0, n, max(1, n // n_centre)))}
     if question.projection.similarity == "quantised" and "relative" in question.forms:
-        found["clustered"] = clustered_rows(rows.n, len(rows.anchors))
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class QuerySearch:
-    """One search among the rows of a space: the unit vectors (q, w) that are looked for, in its
-    coordinates, and how.
-    """
-
-    name: str
-    queries: np.ndarray
-    k: int
-    seed: int | None = None
-    labelled: bool = False
+        rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
 class Searches:
     """All searches among the rows of one space in one representation, of which one product serves all.
 
-    `common` (w,) is subtracted from rows and queries where all rows point in nearly one direction: their
-    products then differ in the last digits alone, and the distances order them.
+    Attributes
+    ----------
+    each : searches
+    queries : array (q', w)
+        The unit vectors that are looked for, of all searches one after the other, in the coordinates of the
+        space; less `common`.
+    seed : int
+        Orders equally near rows at random.
+    common : array (w,), optional
+        What is subtracted from rows, too, where all rows point in nearly one direction: their products then
+        differ in the last digits alone, and the distances order them.
     """
 
-    each: tuple[QuerySearch, ...]
+    each: tuple[Search, ...]
+    queries: np.ndarray
+    seed: int
     common: np.ndarray | None = None
-    stacked: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        stacked = np.concatenate([search.queries for search in self.each])
-        stacked = stacked if self.common is None else stacked - self.common
-        object.__setattr__(self, "stacked", np.ascontiguousarray(stacked, dtype=np.float32))
 
 
-class BlockPlan:
-    """Everything that a pass needs beside the blocks. A few megabytes, whatever n is, apart from n bits for
-    labels.
-
-    Parameters
-    ----------
-    question : Question
-    rows : RowNumbers
-    sums : ColumnSums of either space, all rows
-    gathered : the rows of both spaces by the names of `needed_rows`
-    given : the arrays of the frames of either space by name and attribute, where they were worked out
-    elsewhere
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a pass needs beside the blocks: a few megabytes, whatever n is.
 
     Attributes
     ----------
+    widths : (int, int)
+        Of the spaces.
     frames : coordinates by name, of either space
     forms : representation → its form in either space
     searches : representation → the searches in either space, None where there are none
+    samples : some rows of either space, for the chance level of linear CKA
     """
 
-    def __init__(
-        self,
-        question: Question,
-        rows: RowRoles,
-        sums: tuple[ColumnSums, ColumnSums],
-        gathered: Gathered,
-        given: tuple[FrameArrays, FrameArrays] = ({}, {}),
-    ) -> None:
-        self.question, self.rows, self.sums, self.gathered = question, rows, sums, gathered
-        here = NumpyDevice()
-        found = coordinates_of(question, rows, sums, gathered)
-        frames = tuple(
-            {name: replace(frame, **known.get(name, {})) for name, frame in one.items()}
-            for one, known in zip(found, given, strict=True)
-        )
-        forms = forms_of(question, frames, sums, gathered)
-        self.frames = tuple({name: frame.on(here) for name, frame in one.items()} for one in frames)
-        self.forms = {name: tuple(form.on(here) for form in pair) for name, pair in forms.items()}
-        self.searches = {name: self._searches(name) for name in question.forms}
+    question: Question
+    roles: RowRoles
+    widths: tuple[int, int]
+    frames: tuple[Frames, Frames]
+    forms: dict[str, tuple[Form, Form]]
+    searches: dict[str, tuple[Searches | None, Searches | None]]
+    samples: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(
-        cls, question: Question, rows: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
-    ) -> BlockPlan:
+    def of(cls, question: Question, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take) -> Plan:
         """With the rows that it needs, from wherever they are."""
-        numbers = needed_rows(question, rows)
-        return cls(
-            question, rows, sums, {name: (take(0, one), take(1, one)) for name, one in numbers.items()}
-        )
+        gathered = {
+            name: (take(0, rows), take(1, rows)) for name, rows in needed_rows(question, roles).items()
+        }
+        sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
+        frames = tuple(frames_of(question, roles, sums[side], sides[side], side) for side in (0, 1))
+        forms = forms_of(question, frames, sums, gathered)
+        widths = tuple(len(one.total) for one in sums)
+        plan = cls(question, roles, widths, frames, forms, {}, gathered["sample"])
+        if len(roles.queries):
+            plan.searches.update({name: plan._searches(name, gathered) for name in forms})
+        return plan
 
     def block(self, side: int, X: np.ndarray) -> BlockRows:
         """Some rows of one space in memory."""
@@ -549,7 +523,7 @@ class BlockPlan:
 
     def same_width(self, name: str) -> bool:
         """Whether rows of both spaces can be compared with each other in a representation."""
-        return name != "absolute" or len(self.sums[0].total) == len(self.sums[1].total)
+        return name != "absolute" or self.widths[0] == self.widths[1]
 
     def between(self, name: str) -> np.ndarray | None:
         """The matrix (w_source, w_target) whose product with a row of the source is read in the target's
@@ -558,30 +532,31 @@ class BlockPlan:
         source, target = self.forms[name]
         return None if source.basis is None else source.basis.T @ target.basis
 
-    def _searches(self, name: str) -> tuple[Searches | None, Searches | None]:
-        question, kind = self.question, self.question.kind(name)
-        paired, mutual = self.same_width(name), question.convention == "mutual"
-        if not len(self.rows.queries[kind]) or not (paired or mutual):
-            return None, None
-        queries = [self.directions(name, side, self.gathered[f"queries {kind}"][side]) for side in (0, 1)]
-        some = [self.directions(name, side, self.gathered[f"centre {kind}"][side]) for side in (0, 1)]
-        seeds = [order_seed(rows) for rows in some]
-        crossing = self.between(name)
-        k, labelled = question.k + question.spare, self.rows.labelled
-        found: tuple[list[QuerySearch], list[QuerySearch]] = ([], [])
-        if mutual:
-            found[0].append(QuerySearch("own", queries[0], k + 1, seeds[0]))
-            found[1].append(QuerySearch("other", queries[1], k + 1, seeds[1]))
-        else:
-            found[1].append(QuerySearch("own", queries[1], k))
-        if paired:
-            moved = queries[0] if crossing is None else queries[0] @ crossing
-            back = queries[1] if crossing is None else queries[1] @ crossing.T
-            for side, title, vectors in ((1, "forward", moved), (0, "backward", back))[: 1 + mutual]:
-                found[side].append(QuerySearch(title, vectors, k + (labelled is not None)))
-                if labelled is not None and not labelled.all():
-                    found[side].append(QuerySearch(f"{title} labelled", vectors, k + 1, labelled=True))
-        return tuple(
-            Searches(tuple(one), common_direction(some[side])) if one else None
-            for side, one in enumerate(found)
+    def searched(self, name: str) -> list[Search]:
+        """The searches of a representation."""
+        question = self.question
+        facts = question.convention, question.k, self.same_width(name), self.roles.labelled, question.spare
+        return searches_of(*facts)
+
+    def _searches(self, name: str, gathered: Gathered) -> tuple[Searches | None, Searches | None]:
+        queries, some = (
+            [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
+            for what in ("queries", "centre")
         )
+        crossing = self.between(name)
+        sides = []
+        for side in (0, 1):
+            each = tuple(search for search in self.searched(name) if search.base == side)
+            if not each:
+                sides.append(None)
+                continue
+            vectors = []
+            for search in each:
+                rows = queries[search.queries]
+                if search.queries != side and crossing is not None:
+                    rows = rows @ (crossing.T if side == 0 else crossing)
+                vectors.append(rows)
+            stacked, common = np.concatenate(vectors), common_direction(some[side])
+            stacked = (stacked if common is None else stacked - common).astype(np.float32)
+            sides.append(Searches(each, stacked, order_seed(some[side]), common))
+        return tuple(sides)

@@ -15,6 +15,7 @@ from relcore.base.names import METRICS
 from relcore.base.torch_state import OUT_OF_MEMORY, is_out_of_memory
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
+from relcore.scores.cka import decided_note
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
@@ -34,18 +35,10 @@ from relcore.scores.neighbours import (
     queries_decide,
     without_itself,
 )
-from relcore.scores.plan import BlockPlan, ColumnSums, Question, RowRoles, Take
+from relcore.scores.plan import NO_ROWS, ColumnSums, Plan, Question, RowRoles, Take
 from relcore.scores.score import Difference, Score
 from relcore.scores.search import apart, common_direction
-from relcore.scores.sums import (
-    BlockSums,
-    FormSums,
-    TopRows,
-    decisive_rows,
-    joined,
-    labelled_lists,
-    neighbours_of,
-)
+from relcore.scores.sums import Sums, TopRows
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
@@ -61,34 +54,48 @@ Done = Callable[[int, int], None]
 Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
+class _Directions:
+    """The scored rows of one space in a representation, (t, w) of length 1, each formed when it is used."""
+
+    def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
+        self.plan, self.form, self.side, self.take = plan, form, side, take
+
+    def __len__(self) -> int:
+        return len(self.plan.roles)
+
+    def __getitem__(self, places: np.ndarray) -> np.ndarray:
+        return self.plan.directions(self.form, self.side, self.take(self.side, self.plan.roles.at(places)))
+
+
 class PassedPair(AlignedPair):
     """A pair whose rows have been passed: its lists and sums are there. The rows themselves, `source` and
-    `target`, are formed for a metric that reads them."""
+    `target`, are formed for a metric that reads them.
+
+    Parameters
+    ----------
+    seen : Sums
+        Of the pass.
+    form : str
+    split : Split
+    passes : Passes
+    rows : function, optional
+        Gives both spaces in the representation, for a metric that reads rows.
+    """
 
     def __init__(
         self,
-        seen: BlockSums,
+        seen: Sums,
         form: str,
         split: Split,
-        take: Take,
+        passes: Passes,
         rows: Rows | None = None,
-        sums: FormSums | None = None,
         labels: np.ndarray | None = None,
-        known: dict[tuple[str, bytes], Any] | None = None,
     ) -> None:
         question = seen.plan.question
-        facts = {
-            "split": split,
-            "k": question.k,
-            "convention": question.convention,
-            "labels": labels,
-            "sums": sums,
-        }
-        facts |= {"n_queries": len(seen.plan.rows.queries[question.kind(form)])}
-        for name, value in (
-            facts | {"_seen": seen, "_form": form, "_take": take, "_rows": rows, "_known": known}
-        ).items():
-            object.__setattr__(self, name, value)
+        self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
+        self.n_queries = len(seen.plan.roles.queries)
+        self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, None
+        self.sums = self if question.sums else None
 
     @cached_property
     def source(self) -> np.ndarray:
@@ -100,45 +107,74 @@ class PassedPair(AlignedPair):
 
     @property
     def same_width(self) -> bool:
-        return self._seen.plan.same_width(self._form)
+        return self.seen.plan.same_width(self.form)
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        return neighbours_of(self._seen, self._form, self._take)
+        """Row numbers count the rows that are scored, as elsewhere."""
+        plan, lists = self.seen.plan, {}
+        queries = plan.roles.places(plan.roles.queries)
+        for search in plan.searched(self.form):
+            if not search.labelled:
+                rows = plan.roles.places(self.seen.nearest(self.form, search))
+                lists[search.name] = without_itself(queries, rows) if search.alone else rows
+        sides = [_Directions(plan, self.form, side, self.passes.take) for side in (0, 1)]
+        return Neighbours.listed(sides, queries, lists, plan.question.k, self.convention)
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        return self._seen.cosines(self._form)[self.split.test]
+        return self.seen.cosines(self.form)[self.split.test]
+
+    def linear_cka(self, ids: np.ndarray) -> Score:
+        """As `scores.cka.linear_cka`, with a further pass where a few long rows may decide it; `ids` of the
+        rows that are scored name these.
+        """
+        seen, form, note = self.seen, self.form, ""
+        sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
+        if len(decisive):
+            roles, question = seen.plan.roles, replace(seen.plan.question, forms=(form,))
+            (others,) = self.passes.seen([(question, roles.without(decisive))])
+            note = decided_note(sums.value, others.linear_cka(form).value, roles.places(decisive), ids)
+        return sums.score(note)
+
+    def mean_cosine(self) -> Score:
+        """As `scores.cka.mean_cosine`."""
+        return self.seen.mean_cosine(self.form).score()
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        plan, numbers = self._seen.plan, self.split.test[places]
-        forms = enumerate(plan.forms[self._form])
-        made = (
-            form.mapped(plan.block(side, self._take(side, numbers)).centred(form.frame))
-            for side, form in forms
-        )
-        return tuple(rows.astype(np.float32) for rows in made)
+        plan, numbers = self.seen.plan, self.split.test[places]
+        rows = []
+        for side, form in enumerate(plan.forms[self.form]):
+            block = plan.block(side, self.passes.take(side, numbers))
+            rows.append(form.mapped(block.centred(form.frame)).astype(np.float32))
+        return tuple(rows)
 
     def of_some_rows(
         self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]
     ) -> Any:
-        if self._known is None:
+        if self.known is None:
             return super().of_some_rows(name, places, make)
         key = name, self.split.test[places].tobytes()  # the rows of all pairs that were narrowed from one
-        if key not in self._known:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known[key] = super().of_some_rows(name, places, make)
-        return self._known[key]
+        if key not in self.known:
+            if len(self.known) >= _KNOWN:
+                self.known.clear()
+            self.known[key] = super().of_some_rows(name, places, make)
+        return self.known[key]
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        return labelled_lists(self._seen, self._form, self.split.test[labelled], k)
+        rows = self.split.test[labelled]
+        asked = np.isin(self.seen.plan.roles.queries, rows)
+        return tuple(np.searchsorted(rows, nearest) for nearest in self.voters(asked, k))
 
-    def kept(self) -> PassedPair:
-        """The same without what only its own scores need: a megabyte, beside the rows of the spaces."""
-        return PassedPair(
-            self._seen.of_form(self._form), self._form, self.split, self._take, labels=self.labels, known={}
-        )
+    def voters(self, asked: np.ndarray, k: int) -> list[np.ndarray]:
+        """The row numbers of the k labelled rows nearest to some of the queries in the other space, (m, k)
+        per direction.
+        """
+        lists = {}
+        for search in self.seen.plan.searched(self.form):  # a list of labelled rows comes after that of all
+            if search.base != search.queries:
+                lists[search.base] = self.seen.nearest(self.form, search)[asked, :k]
+        return list(lists.values())
 
     def narrowed(self, question: Question, split: Split, queries: np.ndarray) -> PassedPair | None:
         """The answer to `question` on the rows of `split`, some of these rows, with these queries (row
@@ -147,16 +183,26 @@ class PassedPair(AlignedPair):
         None where it takes a pass: the question is another, or too many rows or a row that was no query are
         missing.
         """
-        plan, kind = self._seen.plan, question.kind(self._form)
-        gone = np.setdiff1d(split.anchors, plan.rows.anchors)
-        fits = replace(plan.question, spare=0) == question and len(gone) <= plan.question.spare
+        plan, roles = self.seen.plan, self.seen.plan.roles
+        gone = np.setdiff1d(split.anchors, roles.left_out)
+        known = replace(plan.question, forms=question.forms, sums=question.sums, spare=0)
         inside = len(split.test) + len(gone) == len(self.split.test)
-        if not (fits and inside and np.isin(queries, plan.rows.queries[kind]).all()):
+        fits = known == question and len(gone) <= plan.question.spare and inside
+        if not (fits and np.isin(queries, roles.queries).all()):
             return None
-        chosen = np.flatnonzero(~np.isin(self.split.test, gone))
-        labels = None if self.labels is None else self.labels[chosen]
-        seen = self._seen.narrowed(kind, gone, queries)
-        return PassedPair(seen, self._form, split, self._take, labels=labels, known=self._known)
+        labels = None if self.labels is None else self.labels[~np.isin(self.split.test, gone)]
+        pair = PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
+        pair.known = self.known
+        return pair
+
+
+def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
+    """The absolute representation, which is scored on all rows, and the others."""
+    groups = (
+        tuple(form for form in forms if form == "absolute"),
+        tuple(form for form in forms if form != "absolute"),
+    )
+    return [group for group in groups if group]
 
 
 def score_forms(
@@ -191,32 +237,33 @@ def score_forms(
         need_one_of("representation", form, REPRESENTATIONS)
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
-    question = Question(
-        tuple(forms), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0
-    )
-    by_kind = {question.kind(form): form for form in forms}
-    splits = {kind: scored_rows(match, anchor_ids, form, k, convention) for kind, form in by_kind.items()}
-    queries = {kind: split.queries(n_queries) for kind, split in splits.items()}
-    rows = RowRoles(len(match), anchors, queries, None if labels is None else labels != "")
-    passes = Passes(match.source.vectors, match.target.vectors, device, done)
-    seen = passes.seen(question, rows)
-    scores = {}
-    for form in forms:
-        split = splits[question.kind(form)]
-        found = PassedPair(
-            seen,
-            form,
-            split,
-            passes.take,
-            partial(represent, match, form, anchor_ids, projection),
-            passes.form_sums(seen, form),
-            None if labels is None else labels[split.test],
-        )
-        each = {name: METRICS[name].load()().score(found) for name in metrics or metrics_of_a_pair()}
-        scores[form] = {name: score for name, score in each.items() if score is not None}
-        if keep is not None:
-            keep(form, found.kept())
+    asked = Question((), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0)
+    passes = Passes(match.source.vectors, match.target.vectors, device, done, labels)
+    splits, parts = {}, []
+    for group in groups_of(forms):
+        split = scored_rows(match, anchor_ids, group[0], k, convention)
+        splits |= dict.fromkeys(group, split)
+        own = anchors if group[0] != "absolute" else NO_ROWS
+        roles = RowRoles(len(match), own, split.queries(n_queries), np.sort(split.anchors), passes.labelled)
+        parts.append((replace(asked, forms=group), roles))
+    pairs = {}
+    for seen in passes.seen(parts):
+        for form in seen.plan.forms:
+            rows = partial(represent, match, form, anchor_ids, projection)
+            of_form = None if labels is None else labels[splits[form].test]
+            pairs[form] = PassedPair(seen, form, splits[form], passes, rows, of_form)
+    scores = {form: scores_of(pairs[form], metrics) for form in forms}
+    for form, pair in pairs.items() if keep is not None else ():
+        pair.seen.slim()
+        pair.known, pair.sums = {}, None
+        keep(form, pair)
     return scores
+
+
+def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
+    """By these metrics, default all of them."""
+    scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, convention: str) -> Split:
@@ -235,13 +282,20 @@ def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, conv
 
 class Passes:
     """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n,
-    d_target).
+    d_target); `labels` (n,) where the classes of neighbours are wanted.
     """
 
     def __init__(
-        self, source: np.ndarray, target: np.ndarray, device: str = "cpu", done: Done | None = None
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        device: str = "cpu",
+        done: Done = lambda parts, n_parts: None,
+        labels: np.ndarray | None = None,
     ) -> None:
-        self.spaces, self.device, self._done = (source, target), device, done or (lambda parts, n_parts: None)
+        self.spaces, self.device, self._done = (source, target), device, done
+        self._has_label = None if labels is None else labels != ""
+        self.labelled = "" if labels is None else "all" if self._has_label.all() else "some"
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
         """Some rows of one space, float32."""
@@ -252,55 +306,54 @@ class Passes:
         """The first pass."""
         return tuple(self._column_sums(X) for X in self.spaces)
 
-    def seen(self, question: Question, rows: RowRoles) -> BlockSums:
-        """The second pass: over all rows, again for each further 2,048 queries."""
-        most = max(map(len, rows.queries.values()))
+    def seen(self, parts: Sequence[tuple[Question, RowRoles]]) -> list[Sums]:
+        """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
+        most = max(len(roles.queries) for _, roles in parts)
         batches = []
         for start in range(0, max(most, 1), _QUERIES):
-            some = {kind: one[start : start + _QUERIES] for kind, one in rows.queries.items()}
-            asked = replace(question, sums=not start and question.sums)
-            batches.append(self.one_pass(self.plan(asked, replace(rows, queries=some))))
-        return joined(batches) if len(batches) > 1 else batches[0]
+            plans = []
+            for question, roles in parts:
+                queries = roles.queries[start : start + _QUERIES]
+                asked = replace(question, sums=not start and question.sums)
+                plans.append(self.plan(asked, replace(roles, queries=queries)))
+            batches.append(self.one_pass(plans))
+        return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
 
-    def form_sums(self, seen: BlockSums, form: str) -> FormSums:
-        """With a third pass where a few long rows may decide linear CKA, without them."""
-        rows = decisive_rows(seen, form)
-        if not len(rows):
-            return FormSums(form, seen, rows)
-        question = replace(seen.plan.question, forms=(form,))
-        without = self.one_pass(self.plan(question, seen.plan.rows.without(rows)))
-        return FormSums(form, seen, rows, FormSums(form, without, rows[:0]))
-
-    def plan(self, question: Question, rows: RowRoles) -> BlockPlan:
+    def plan(self, question: Question, roles: RowRoles) -> Plan:
         """What a pass over the rows must know."""
-        return BlockPlan.of(question, rows, self.sums, self.take)
+        return Plan.of(question, roles, self.sums, self.take)
 
-    def one_pass(self, plan: BlockPlan) -> BlockSums:
+    def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
         """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
         says.
         """
         try:
-            return self._pass_on(plan, self.device)
+            return self._pass_on(plans, self.device)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             warnings.warn(OUT_OF_MEMORY, stacklevel=2)
         self.device = "cpu"  # outside of the except clause, whose traceback keeps the tensors alive
-        return self._pass_on(plan, self.device)
+        return self._pass_on(plans, self.device)
 
-    def _pass_on(self, plan: BlockPlan, device: str) -> BlockSums:
+    def _pass_on(self, plans: Sequence[Plan], device: str) -> list[Sums]:
         (source, target), where = self.spaces, device_of(device)
         n_threads = None if isinstance(where, NumpyDevice) else _GPU_THREADS
-        widths = source.shape[1] + target.shape[1] + 2 * len(plan.rows.anchors)
+        widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
         block_rows = where.rows_at_once(BLOCK_ROWS, 4 * _COPIES * widths, _GPU_THREADS)
 
-        def add(seen: BlockSums, block: slice) -> None:
-            seen.add(source[block], target[block], np.arange(block.start, block.stop))
+        def add(several: list[Sums], block: slice) -> None:
+            labelled = None if self._has_label is None else self._has_label[block]
+            for sums in several:
+                sums.add(source[block], target[block], np.arange(block.start, block.stop), labelled)
 
         blocks = _blocks(len(source), block_rows)
-        first, *others = in_threads(blocks, lambda: BlockSums(plan, device), add, self._done, n_threads)
+        first, *others = in_threads(
+            blocks, lambda: [Sums(plan, device) for plan in plans], add, self._done, n_threads
+        )
         for other in others:
-            first.merge(other)
+            for sums, more in zip(first, other, strict=True):
+                sums.merge(more)
         return first
 
     def _column_sums(self, X: np.ndarray) -> ColumnSums:
@@ -358,27 +411,23 @@ def anchor_differences(
         made = (represent(match, form, anchors, projection) for anchors in (before, now))
         return score_differences(*made, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
     question = Question((form,), projection, k, convention, sums=False, cosines=True)
-    passes = Passes(match.source.vectors, match.target.vectors, device)
-    labelled = None if labels is None else labels != ""
+    passes = Passes(match.source.vectors, match.target.vectors, device, labels=labels)
+    of_split = None if labels is None else labels[split.test]
 
     def passed(anchors: Sequence[str]) -> PassedPair:
         used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
-        if (known := (kept or {}).get(tuple(anchors))) and (
-            narrowed := known.narrowed(question, split, queries)
-        ):
+        known = (kept or {}).get(tuple(anchors))
+        if known is not None and (narrowed := known.narrowed(question, split, queries)):
             return narrowed
         rows = match.source.rows(used)
-        others = np.setdiff1d(split.anchors, rows)
-        numbers = RowRoles(len(match), rows, {question.kind(form): queries}, labelled, others)
-        seen = passes.seen(question, numbers)
-        return PassedPair(
-            seen, form, split, passes.take, labels=None if labels is None else labels[split.test]
-        )
+        roles = RowRoles(len(match), rows, queries, np.sort(split.anchors), passes.labelled)
+        (seen,) = passes.seen([(question, roles)])
+        return PassedPair(seen, form, split, passes, labels=of_split)
 
     first = passed(before)
     pairs = first, first if form == "absolute" else passed(now)
-    found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
-    return {name: difference for name, difference in found.items() if difference is not None}
+    changes = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
+    return {name: change for name, change in changes.items() if change is not None}
 
 
 # The nearest rows within one space, block by block: no copy of the space is made, whatever its size.

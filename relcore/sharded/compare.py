@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec, metrics_of_a_pair
+from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
 from relcore.scores.metric import LabelledNeighbours
 from relcore.scores.neighbours import CONVENTIONS, need_k
-from relcore.scores.plan import BlockPlan, ColumnSums, Gathered, Question, RowRoles, ScoredRows, needed_rows
+from relcore.scores.plan import (
+    NO_ROWS,
+    ColumnSums,
+    Plan,
+    Question,
+    RowRoles,
+    needed_rows,
+    places_beside,
+    rows_beside,
+)
 from relcore.scores.score import Score
-from relcore.scores.scoring import PassedPair, Passes
-from relcore.scores.sums import BlockSums
+from relcore.scores.scoring import PassedPair, Passes, groups_of, scores_of
+from relcore.scores.sums import Sums
 from relcore.sharded.passes import Arrays, PassResult, Runner, Shards, ShardWork, made_once
 from relcore.sharded.project import alone
 from relcore.sharded.shard import aligned
@@ -35,252 +44,94 @@ from relcore.sharded.space import (
     global_rows,
     lengths_above_zero,
     named_anchors,
-    places_beside,
     put_rows,
-    rows_beside,
     wanted_ids,
 )
 from relcore.sharded.survey import Survey, column_sums, need_distinct_ids
 
-# BlockLabels: which rows have a class, known for the rows of the block that is being read.
-
-
-class BlockLabels:
-    """In place of `RowNumbers.labelled`, whose n bits no worker needs.
-
-    Parameters
-    ----------
-    side : int
-        The space that has the labels, 0 or 1.
-    whole : bool
-        Whether every row has one.
-    """
-
-    def __init__(self, side: int, whole: bool) -> None:
-        self.side, self.whole = side, whole
-        self._rows, self._labelled = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
-
-    def all(self) -> bool:
-        return self.whole
-
-    def take_block(self, rows: np.ndarray, labels: list[str]) -> None:
-        """The numbers (m,), ascending, and the labels of the rows that are added next."""
-        self._rows, self._labelled = rows, np.array([label != "" for label in labels], dtype=bool)
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        return self._labelled[np.searchsorted(self._rows, rows)]
-
-
-# The pass of a comparison: what `block_scores` sums up over blocks of rows, shard by shard.
+# The pass of a comparison: the same `Sums` over blocks of rows as in memory, shard by shard.
 
 _ROWS = 8192  # that are summed up at once: relative rows are wider than the rows that they come from
-_FRAME = ("centre", "mean", "turn", "stretch", "basis")
-_plans: dict[str, tuple[BlockPlan, np.ndarray]] = {}
+_plans: dict[str, Plans] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """What a pass sums up.
+
+    Attributes
+    ----------
+    each : plans
+        Whose rows are counted without those `dropped` (m,), ascending.
+    labels_of : int
+        The space whose labels say which rows have a class, 0 or 1; −1 where no classes are wanted.
+    """
+
+    each: tuple[Plan, ...]
+    dropped: np.ndarray
+    labels_of: int = -1
+
+    @classmethod
+    def stored(cls, store: Store, key: str) -> Plans:
+        """Made once for the shards that a process works on one after the other."""
+
+        def unpacked(entry: Entry) -> Plans:
+            return records.unpack(cls, entry.arrays, entry.metadata)
+
+        return made_once(_plans, store, key, unpacked, "the plan of the comparison")
+
+    def sums(self, arrays: Arrays) -> list[Sums]:
+        """Back from what `BlockWork` keeps."""
+        own: list[Arrays] = [{} for _ in self.each]
+        for name, array in arrays.items():
+            number, _, rest = name.partition("/")
+            own[int(number)][rest] = array
+        return [Sums.from_arrays(plan, one) for plan, one in zip(self.each, own, strict=True)]
 
 
 @dataclass(frozen=True)
 class BlockWork(ShardWork):
-    """The `BlockSums` of a shard, as arrays; `plan` is the key under which `put_plan` put their plan."""
+    """The `Sums` of a shard by the `Plans` under a key, as arrays."""
 
     kind: ClassVar[str] = "compare"
+    version: ClassVar[int] = 2
 
-    plan: str
+    plans: str
 
     def of_shard(
         self, shards: Shards, store: Store, report: Report = silent
     ) -> tuple[Arrays, dict[str, Any]]:
-        plan, dropped = stored_plan(store, self.plan)
-        sums, labelled = BlockSums(plan), plan.rows.labelled
-        for blocks in aligned(shards, labels=labelled is not None):
+        plans, labelled = Plans.stored(store, self.plans), None
+        several = [Sums(plan) for plan in plans.each]
+        for blocks in aligned(shards, labels=plans.labels_of >= 0):
             for part in row_blocks(len(blocks[0].vectors), _ROWS):
                 vectors = tuple(block.vectors[part] for block in blocks)
-                rows = global_rows(shards[0], blocks[0], np.arange(part.start, part.stop))
-                alive = lengths_above_zero(vectors)
-                if not alive.all():
-                    vectors, rows = tuple(one[alive] for one in vectors), rows[alive]
-                if len(rows):
-                    rows = places_beside(rows, dropped)
-                    if labelled is not None:
-                        labels = blocks[labelled.side].labels[part]
-                        labelled.take_block(
-                            rows, [label for label, kept in zip(labels, alive, strict=True) if kept]
-                        )
-                    sums.add(*vectors, rows)
+                alive = np.flatnonzero(lengths_above_zero(vectors))
+                if len(alive) < len(vectors[0]):
+                    vectors = tuple(one[alive] for one in vectors)
+                if plans.labels_of >= 0:
+                    labels = blocks[plans.labels_of].labels[part]
+                    labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
+                rows = places_beside(global_rows(shards[0], blocks[0], part.start + alive), plans.dropped)
+                for sums in several:
+                    sums.add(*vectors, rows, labelled)
                 report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
-        return sums.to_arrays(), {}
+        return _arrays(several), {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
-        plan, _ = stored_plan(store, self.plan)
-        sums = BlockSums.from_arrays(plan, first.arrays)
-        sums.merge(BlockSums.from_arrays(plan, second.arrays))
-        return sums.to_arrays(), {}
+        plans = Plans.stored(store, self.plans)
+        several = plans.sums(first.arrays)
+        for sums, more in zip(several, plans.sums(second.arrays), strict=True):
+            sums.merge(more)
+        return _arrays(several), {}
 
 
-def put_plan(store: Store, plan: BlockPlan, dropped: np.ndarray) -> str:
-    """The key of a plan, whose rows are counted without those `dropped` (m,), ascending."""
-    rows, question = plan.rows, plan.question
-    arrays = {"anchors": rows.anchors, "left out": rows.left_out, "dropped": dropped}
-    arrays |= {f"queries/{kind}": one for kind, one in rows.queries.items()}
-    arrays |= {
-        f"gathered/{name}/{side}": one
-        for name, both in plan.gathered.items()
-        for side, one in enumerate(both)
+def _arrays(several: Sequence[Sums]) -> Arrays:
+    return {
+        f"{number}/{name}": array
+        for number, sums in enumerate(several)
+        for name, array in sums.to_arrays().items()
     }
-    for side in (0, 1):
-        arrays |= {f"sums/{side}/{name}": one for name, one in plan.sums[side].to_arrays().items()}
-        # Also what a decomposition gave: another processor might turn its signs, and sums in two such bases
-        # cannot be merged.
-        for name, frame in plan.frames[side].items():
-            given = {one: getattr(frame, one) for one in _FRAME}
-            arrays |= {
-                f"frames/{side}/{name}/{one}": array for one, array in given.items() if array is not None
-            }
-    asked = {one.name: getattr(question, one.name) for one in fields(question) if one.name != "projection"}
-    settings = {
-        "question": asked | {"forms": list(question.forms)},
-        "projection": vars(question.projection),
-        "n": rows.n,
-    }
-    settings["labelled"] = None if rows.labelled is None else [rows.labelled.side, rows.labelled.whole]
-    key = digest_of("block plan", arrays, settings)
-    if not store.has(key):
-        store.put(key, arrays, settings)
-    return key
-
-
-def stored_plan(store: Store, key: str) -> tuple[BlockPlan, np.ndarray]:
-    """The plan, and the dropped rows; made once for the shards that a process works on one after the
-    other.
-    """
-    return made_once(
-        _plans,
-        store,
-        key,
-        lambda entry: (_plan(entry), entry.arrays["dropped"]),
-        "the plan of the comparison",
-    )
-
-
-def _plan(entry: Entry) -> BlockPlan:
-    arrays, told = entry.arrays, dict(entry.metadata["question"])
-    told |= {"forms": tuple(told["forms"]), "projection": ProjectionSpec(**entry.metadata["projection"])}
-    parts = _nested(arrays)
-    labelled = entry.metadata["labelled"] and BlockLabels(*entry.metadata["labelled"])
-    rows = RowRoles(entry.metadata["n"], arrays["anchors"], parts["queries"], labelled, arrays["left out"])
-    gathered: Gathered = {name: (both["0"], both["1"]) for name, both in parts["gathered"].items()}
-    sums = tuple(ColumnSums.from_arrays(parts["sums"][side]) for side in "01")
-    question = Question(**told)
-    return BlockPlan(question, rows, sums, gathered, given=tuple(parts["frames"][side] for side in "01"))
-
-
-def _nested(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """``{"a/b/c": array}`` as ``{"a": {"b": {"c": array}}}``."""
-    found: dict[str, Any] = {}
-    for name, array in arrays.items():
-        *path, last = name.split("/")
-        place = found
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = array
-    return found
-
-
-# Class agreement by shard: the classes of the queries and of the rows that were found, read once these are
-# known.
-
-_TITLES = ((1, "forward"), (0, "backward"))
-
-
-def labelled_side(pair: ShardedPair) -> int:
-    """The space whose labels are the classes, as `comparison.class_labels` takes them: 0, 1, or −1 where
-    neither has any.
-    """
-    spaces = enumerate((pair.source, pair.target))
-    return next((side for side, space in spaces if all(shard.labels for shard in space.shards)), -1)
-
-
-@dataclass(eq=False)
-class Classes:
-    """The classes of a pair's rows: how many rows each has, and the labels of the rows that `gather` was
-    asked for.
-
-    Attributes
-    ----------
-    counts : label → rows
-    labelled : BlockLabels
-        For the pass over the rows.
-    """
-
-    passes: ShardedPasses
-    counts: Counter[str]
-    labelled: BlockLabels
-    _rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    _labels: np.ndarray = field(default_factory=lambda: np.empty(0, object))
-
-    @classmethod
-    def of(cls, passes: ShardedPasses, side: int) -> Classes | None:
-        """None where most rows have no label, as for `comparison.class_labels`, or where there are too
-        many classes.
-        """
-        counts = passes.survey.facts["classes"]
-        n = sum(counts.values()) if counts else 0
-        return cls(passes, Counter(counts), BlockLabels(side, n == passes.n)) if 2 * n > passes.n else None
-
-    def gather(self, seen: BlockSums) -> None:
-        """Read the labels of the anchors, the queries and their neighbours, of all representations in one
-        pass.
-        """
-        lists = [
-            top.rows.ravel()
-            for name, top in seen.tops.items()
-            if name.split("/")[2].startswith(("forward", "backward"))
-        ]
-        found = np.unique(np.concatenate([*lists, *seen.plan.rows.queries.values(), seen.plan.rows.anchors]))
-        self._rows = found[found >= 0]
-        space = (self.passes.pair.source, self.passes.pair.target)[self.labelled.side]
-        work = put_rows(
-            self.passes.runner.store, rows_beside(self._rows, self.passes.dropped), texts=True, vectors=False
-        )
-        told = self.passes.runner.run(work, alone(space), "gather labels").facts
-        self._labels = np.array(told["labels"], dtype=object)
-
-    def labels(self, rows: np.ndarray) -> np.ndarray:
-        """Of rows that were gathered, in their shape."""
-        return self._labels[np.searchsorted(self._rows, rows)]
-
-    def held_out(self, anchors: np.ndarray) -> Counter[str]:
-        """Rows of each class beside the anchors."""
-        return self.counts - Counter(label for label in self.labels(anchors) if label)
-
-
-class PairByShard(PassedPair):
-    """A `PassedPair` whose labels are `Classes`."""
-
-    def labelled_neighbours(self) -> LabelledNeighbours | None:
-        classes, seen, form = self.labels, self._seen, self._form
-        if classes is None or not self.same_width:
-            return None
-        plan = seen.plan
-        kind = plan.question.kind(form)
-        counts = classes.held_out(plan.rows.anchors if kind == "held out" else plan.rows.anchors[:0])
-        asked = plan.rows.queries[kind]
-        which = np.flatnonzero(classes.labels(asked) != "")
-        n = sum(counts.values())
-        if not 1 < len(counts) < n or not len(which):
-            return None
-        k = min(plan.question.k, n - 1) + 1
-        tops = [
-            seen.tops.get(f"{form}/{side}/{title} labelled") or seen.tops[f"{form}/{side}/{title}"]
-            for side, title in _TITLES[: 1 + (plan.question.convention == "mutual")]
-        ]
-        lists = tuple(top.rows[which, :k] for top in tops)
-        numbers = {label: number for number, label in enumerate(counts)}
-        own, *found = (_numbered(classes.labels(rows), numbers) for rows in (asked[which], *lists))
-        return LabelledNeighbours(n, asked[which], own, lists, tuple(found))
-
-
-def _numbered(labels: np.ndarray, numbers: dict[str, int]) -> np.ndarray:
-    return np.array([numbers[label] for label in labels.ravel()], dtype=np.int64).reshape(labels.shape)
 
 
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
@@ -320,8 +171,7 @@ def compare_shards(
     n_queries: int = LIVE_QUERIES,
     random_state: int = 0,
 ) -> ShardedScores:
-    """The scores of `comparison.score_pair` for all representations; anchors are ids, or a number of random
-    rows, or 0.
+    """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
 
     The numbers are those of both spaces in memory, but for rounding. Class agreement is left out where there
     are more than 100,000 classes.
@@ -343,57 +193,59 @@ def compare_shards(
         )
     pair, named = ShardedPair(source, target), not isinstance(anchors, int)
     n_anchors = len(anchors) if named else anchors
-    wanted = wanted_ids(source, anchors) if named else ()
-    side = labelled_side(pair)
-    survey = runner.run(Survey(n_queries + n_anchors, wanted=wanted, classes_of=side), pair.parts, "survey")
-    need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
-    chosen = np.empty(0, dtype=np.int64)
-    if n_anchors or named:
-        chosen = (
-            named_anchors(source, survey, anchors)
-            if named
-            else drawn_anchors(survey, source.n, n_anchors, random_state)
-        )
-    forms = REPRESENTATIONS if len(chosen) else ("absolute",)
-    passes = ShardedPasses(pair, survey, runner)
-    question = Question(forms, spec or ProjectionSpec(), k, convention)
-    queries = {
-        kind: passes.queries(n_queries, chosen if kind == "held out" else ()) for kind in question.kinds
-    }
-    classes = Classes.of(passes, side)
-    rows = RowRoles(passes.n, places_beside(chosen, passes.dropped), queries, classes and classes.labelled)
-    for kind in question.kinds:
-        need_k(
-            k,
-            n := rows.n_scored(kind),
-            n - (convention == "mutual"),
-            f" of {source.name!r} and {target.name!r}",
-        )
-    seen = passes.seen(question, rows)
-    passes.gather_last_neighbours(seen)
-    if classes is not None:
-        classes.gather(seen)
-    return ShardedScores(
-        {form: passes.scores(seen, form, classes) for form in forms}, passes.n, len(passes.dropped), chosen
+    # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
+    labelled = (side for side in (0, 1) if all(shard.labels for shard in (source, target)[side].shards))
+    survey = runner.run(
+        Survey(
+            n_queries + n_anchors,
+            wanted=wanted_ids(source, anchors) if named else (),
+            classes_of=next(labelled, -1),
+        ),
+        pair.parts,
+        "survey",
     )
+    need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
+    if named:
+        chosen = named_anchors(source, survey, anchors)
+    else:
+        chosen = drawn_anchors(survey, source.n, n_anchors, random_state) if n_anchors else NO_ROWS
+    passes = ShardedPasses(pair, survey, runner)
+    parts = []
+    for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
+        rows = NO_ROWS if group[0] == "absolute" else places_beside(chosen, passes.dropped)
+        queries = passes.queries(n_queries, rows)
+        roles = RowRoles(passes.n, rows, queries, np.sort(rows), passes.labelled)
+        n = len(roles)
+        need_k(k, n, n - (convention == "mutual"), f" of {source.name!r} and {target.name!r}")
+        parts.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
+    pairs = [PairByShard(seen, form, passes) for seen in passes.seen(parts) for form in seen.plan.forms]
+    passes.gather_listed(pairs)
+    scores = {pair.form: scores_of(pair) for pair in pairs}
+    return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
 
 
 class ShardedPasses(Passes):
     """`Passes` over a pair by shard. Rows are counted without those that are zero in a space, as in a
     `Match`.
+
+    Attributes
+    ----------
+    classes : label → rows, or None
+        None where most rows have no label, as for `comparison.class_labels`, or where there are too many.
     """
 
     def __init__(self, pair: ShardedPair, survey: PassResult, runner: Runner) -> None:
         self.pair, self.survey, self.runner = pair, survey, runner
         self.n, self.dropped = survey.facts["n"], survey.arrays["dropped"]
-        self._rows, self._vectors = (
-            np.empty(0, dtype=np.int64),
-            [np.empty((0, one.width), np.float32) for one in self._spaces],
-        )
-
-    @property
-    def _spaces(self) -> tuple[ShardedSpace, ShardedSpace]:
-        return self.pair.source, self.pair.target
+        self._spaces = pair.source, pair.target
+        self._rows = NO_ROWS
+        self._vectors = [np.empty((0, one.width), np.float32) for one in self._spaces]
+        labelled = sum((survey.facts["classes"] or {}).values())
+        self.classes = Counter(survey.facts["classes"]) if 2 * labelled > self.n else None
+        self.labelled = "" if self.classes is None else "all" if labelled == self.n else "some"
+        self._side = -1
+        if self.classes is not None:
+            self._side = 0 if all(shard.labels for shard in pair.source.shards) else 1
 
     @cached_property
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
@@ -401,8 +253,8 @@ class ShardedPasses(Passes):
 
     def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
         """The queries that `Split.queries` draws among the rows beside the anchors, ascending."""
-        rows = self.survey.arrays["rows"]
-        return np.sort(places_beside(rows[~np.isin(rows, anchors)][:n_queries], self.dropped))
+        rows = places_beside(self.survey.arrays["rows"], self.dropped)
+        return np.sort(rows[~np.isin(rows, anchors)][:n_queries])
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
         self.gather(rows)
@@ -420,46 +272,81 @@ class ShardedPasses(Passes):
         for side in (0, 1):
             self._vectors[side] = np.concatenate([self._vectors[side], found[f"vectors_{side}"]])[order]
 
-    def gather_last_neighbours(self, seen: BlockSums) -> None:
-        """Those that the notes of the scores look at, at once."""
-        lists = [top.rows[:, -2:].ravel() for name, top in seen.tops.items() if not name.endswith("longest")]
-        self.gather(np.unique(np.concatenate([*lists, self._rows[:0]])))
-
-    def one_pass(self, plan: BlockPlan) -> BlockSums:
-        key = put_plan(self.runner.store, plan, self.dropped)
-        found = self.runner.run(BlockWork(key), self.pair.parts, "compare")
-        return BlockSums.from_arrays(stored_plan(self.runner.store, key)[0], found.arrays)
-
-    def plan(self, question: Question, rows: RowRoles) -> BlockPlan:
-        self.gather(np.unique(np.concatenate(list(needed_rows(question, rows).values()))))
-        return super().plan(question, rows)
-
-    def scores(self, seen: BlockSums, form: str, classes: Classes | None = None) -> dict[str, Score]:
-        """By metric."""
-        scored = seen.plan.rows.scored(seen.plan.question.kind(form))
-        split = SimpleNamespace(ids=_Ids(self, scored), test=scored)
-        found = PairByShard(
-            seen, form, split, self.take, partial(_no_rows, form), self.form_sums(seen, form), classes
+    def gather_listed(self, pairs: Sequence[PairByShard]) -> None:
+        """Of the rows that were listed the last neighbours, for notes, and the labels."""
+        tops = [top.rows for pair in pairs for name, top in pair.seen.tops.items() if "/longest/" not in name]
+        self.gather(np.unique(np.concatenate([NO_ROWS, *(rows[:, -2:].ravel() for rows in tops)])))
+        if self.classes is None:
+            return
+        roles = [pair.seen.plan.roles for pair in pairs]
+        more = [one for role in roles for one in (role.queries, role.anchors)]
+        rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
+        self._labelled_rows = rows[rows >= 0]
+        work = put_rows(
+            self.runner.store, rows_beside(self._labelled_rows, self.dropped), texts=True, vectors=False
         )
-        each = {name: METRICS[name].load()().score(found) for name in metrics_of_a_pair()}
-        return {name: score for name, score in each.items() if score is not None}
+        found = self.runner.run(work, alone(self._spaces[self._side]), "gather labels").facts
+        self._labels = np.array(found["labels"], dtype=object)
+
+    def labels_of(self, rows: np.ndarray) -> np.ndarray:
+        """The labels of rows that were listed, in their shape."""
+        return self._labels[np.searchsorted(self._labelled_rows, rows)]
+
+    def plan(self, question: Question, roles: RowRoles) -> Plan:
+        self.gather(np.unique(np.concatenate(list(needed_rows(question, roles).values()))))
+        return super().plan(question, roles)
+
+    def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
+        together = Plans(tuple(plans), self.dropped, self._side if self.labelled == "some" else -1)
+        arrays, record = records.pack(together)
+        key = digest_of("plans", arrays, record)
+        if not self.runner.store.has(key):
+            self.runner.store.put(key, arrays, record)
+        return together.sums(self.runner.run(BlockWork(key), self.pair.parts, "compare").arrays)
+
+
+class PairByShard(PassedPair):
+    """A `PassedPair` whose ids and labels are read where a score needs some of them."""
+
+    def __init__(self, seen: Sums, form: str, passes: ShardedPasses) -> None:
+        roles = seen.plan.roles
+        super().__init__(seen, form, SimpleNamespace(ids=_Ids(passes, roles), test=roles), passes)
+
+    @property
+    def source(self) -> np.ndarray:
+        raise SpaceError(
+            f"{self.form}: expected a metric that reads sums and neighbours, got one that reads all rows;"
+            " leave it out by shard"
+        )
+
+    target = source
+
+    def labelled_neighbours(self) -> LabelledNeighbours | None:
+        passes, roles = self.passes, self.seen.plan.roles
+        if passes.classes is None or not self.same_width:
+            return None
+        counts = passes.classes - Counter(passes.labels_of(roles.anchors))
+        asked, n = passes.labels_of(roles.queries) != "", sum(counts.values())
+        if not 1 < len(counts) < n or not asked.any():
+            return None
+        lists = tuple(self.voters(asked, min(self.k, n - 1) + 1))
+        numbers = {label: number for number, label in enumerate(counts)}
+        queries = roles.queries[asked]
+        own, *classes = (
+            np.array([numbers[label] for label in passes.labels_of(rows).ravel()]).reshape(rows.shape)
+            for rows in (queries, *lists)
+        )
+        return LabelledNeighbours(n, queries, own, lists, tuple(classes))
 
 
 class _Ids:
     """The ids of the rows that are scored, read where a note names some of them."""
 
-    def __init__(self, passes: ShardedPasses, scored: ScoredRows) -> None:
-        self._passes, self._scored = passes, scored
+    def __init__(self, passes: ShardedPasses, roles: RowRoles) -> None:
+        self._passes, self._roles = passes, roles
 
-    def __getitem__(self, places: np.ndarray | ScoredRows) -> np.ndarray | _Ids:
-        if isinstance(places, ScoredRows):
+    def __getitem__(self, places: np.ndarray | RowRoles) -> np.ndarray | _Ids:
+        if isinstance(places, RowRoles):
             return self
-        rows = rows_beside(self._scored.at(places), self._passes.dropped)
+        rows = rows_beside(self._roles.at(places), self._passes.dropped)
         return np.array(self._passes.pair.source.ids_of(rows), dtype=object)
-
-
-def _no_rows(form: str) -> tuple[np.ndarray, np.ndarray]:
-    raise SpaceError(
-        f"{form}: expected a metric that reads sums and neighbours, got one that reads all rows; leave it out"
-        " by shard"
-    )

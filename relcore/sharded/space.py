@@ -19,6 +19,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
+from relcore.scores.plan import rows_beside
 from relcore.sharded.made_shard import PREFIX, made_shards
 from relcore.sharded.passes import Arrays, PassResult, Shards, ShardWork
 from relcore.sharded.shard import KINDS, Shard, ShardBlock, beside, filesystem, is_address, listed, stamp_of
@@ -229,8 +230,6 @@ def _natural(name: str) -> list[tuple[int, str, int]]:
 
 # ShardedPair: two sharded spaces whose shards hold the same rows in the same order.
 
-SORT = "sort the rows of both spaces by id before they are written in shards"
-
 
 @dataclass(frozen=True)
 class ShardedPair:
@@ -288,7 +287,8 @@ def need_same_ids(shards: Shards, blocks: tuple[ShardBlock, ...]) -> None:
             row = int(differ[0])
             raise SpaceError(
                 f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same"
-                f" id in both, got {quote([first[row], ids[row]])}; {SORT}"
+                f" id in both, got {quote([first[row], ids[row]])};"
+                " sort the rows of both spaces by id before they are written in shards"
             )
 
 
@@ -390,18 +390,6 @@ def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int 
         )
     drawn = np.random.default_rng(random_state).choice(alive, n_anchors, replace=False)
     return rows_beside(drawn, dropped)
-
-
-def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
-    return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
-
-
-def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """Where these rows are among the rows that are left when those `without` (ascending) are taken out:
-    not among these.
-    """
-    return rows - np.searchsorted(without, rows)
 
 
 def wanted_ids(space: ShardedSpace, ids: Sequence[str]) -> tuple[str, ...]:

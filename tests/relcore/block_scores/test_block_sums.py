@@ -5,8 +5,9 @@ import pytest
 
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.device import NumpyDevice
-from relcore.scores.plan import BlockPlan, ColumnSums, Question, RowRoles
-from relcore.scores.sums import BlockSums, FormSums, TopRows, decisive_rows, neighbours_of
+from relcore.scores.plan import ColumnSums, Question, RowRoles
+from relcore.scores.scoring import PassedPair, Passes
+from relcore.scores.sums import Sums, TopRows
 
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)
@@ -14,11 +15,7 @@ HIDDEN = rng.normal(size=(N, 5))
 SPACES = tuple(
     (HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2)
 )
-QUERIES = {"all": np.arange(0, N, 7), "held out": np.arange(60, N, 7)}
-
-
-def take(side, rows):
-    return SPACES[side][rows]
+FORMS = tuple(form for form in REPRESENTATIONS if form != "absolute")
 
 
 def column_sums(X, cuts):
@@ -31,16 +28,17 @@ def column_sums(X, cuts):
     return parts[0]
 
 
-@pytest.fixture(scope="module")
-def plan():
-    sums = tuple(column_sums(X, [100]) for X in SPACES)
-    return BlockPlan.of(
-        Question(REPRESENTATIONS, convention="mutual"), RowRoles(N, ANCHORS, QUERIES), sums, take
-    )
+@pytest.fixture(scope="module", params=["absolute", "held out"])
+def plan(request):
+    if request.param == "absolute":
+        forms, roles = ("absolute",), RowRoles(N, queries=np.arange(0, N, 7))
+    else:
+        forms, roles = FORMS, RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
+    return Passes(*SPACES).plan(Question(forms, convention="mutual"), roles)
 
 
 def summed(plan, blocks, device="cpu"):
-    found = BlockSums(plan, device)
+    found = Sums(plan, device)
     for rows in blocks:
         found.add(*(X[rows] for X in SPACES), rows)
     return found
@@ -48,11 +46,10 @@ def summed(plan, blocks, device="cpu"):
 
 def scores(seen):
     found = {}
-    for name in REPRESENTATIONS:
-        rows = decisive_rows(seen, name)
-        sums = FormSums(name, seen, rows)
-        lists = neighbours_of(seen, name, take)
-        found[name] = [sums.linear_cka(np.arange(N)), sums.mean_cosine(), lists.jaccard(), lists.mrr()]
+    for name in seen.plan.forms:
+        pair = PassedPair(seen, name, None, Passes(*SPACES))
+        lists = pair.neighbours
+        found[name] = [pair.linear_cka(np.arange(N)), pair.mean_cosine(), lists.jaccard(), lists.mrr()]
     return found
 
 
@@ -73,7 +70,7 @@ def test_parts_of_several_processes_are_one_whole(plan):
     blocks = np.array_split(np.arange(N), 6)
     whole = summed(plan, blocks)
     carried = [
-        BlockSums.from_arrays(plan, summed(plan, part).to_arrays())
+        Sums.from_arrays(plan, summed(plan, part).to_arrays())
         for part in (blocks[:2], blocks[2:5], blocks[5:])
     ]
     for part in (carried[0], carried[2]):
@@ -91,14 +88,14 @@ def test_tensors_give_the_same_scores(plan):
     blocks = np.array_split(np.arange(N), 3)
     here, there = summed(plan, blocks), summed(plan, blocks, "torch")
     np.testing.assert_allclose(facts(scores(there)), facts(scores(here)), atol=1e-6)
-    carried = BlockSums.from_arrays(plan, there.to_arrays())
+    carried = Sums.from_arrays(plan, there.to_arrays())
     np.testing.assert_allclose(facts(scores(carried)), facts(scores(here)), atol=1e-6)
 
 
 def test_half_precision_blocks_are_read_as_float32(plan):
     half = [X.astype(np.float16) for X in SPACES]
     rows = np.arange(N)
-    found, expected = BlockSums(plan), BlockSums(plan)
+    found, expected = Sums(plan), Sums(plan)
     found.add(*half, rows)
     expected.add(*(X.astype(np.float32) for X in half), rows)
     np.testing.assert_array_equal(facts(scores(found)), facts(scores(expected)))
