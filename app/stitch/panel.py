@@ -23,12 +23,13 @@ from app.plain_text import plain, plain_name
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.names import METHODS, STITCH_METRICS, STRATEGIES
+from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STRATEGIES
 from relcore.base.numbers import counted, short
+from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.encoding import EXAMPLES, Example, example_spaces
 from relcore.runs.digest import digest_of
-from relcore.spaces.space import LatentSpace, distinct_names
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.figures import (
     SHOWN,
     StitchConfusion,
@@ -63,6 +64,8 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
         )
         example = EXAMPLES[name]
         specs, _ = example_spaces(name, jobs.engine().store.finished)
+        durations = [encoder.seconds(example.n) for encoder in example.encoders]
+        cost = encoders.in_words(encoders.together(durations, jobs.engine().n_workers))
         with st.popover("Use it", icon=":material/add:"):
             if specs:
                 st.button(
@@ -74,12 +77,10 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
                     args=(encoding_jobs.join, specs),
                 )
             st.button(
-                f"{_verb(name)} · {_cost(example)}",
+                f"{'Train' if name == 'digits' else 'Encode'} them here · {cost}",
                 key=f"stitch.make-{name}",
                 icon=":material/play_arrow:",
-                help=(
-                    "Computes the spaces on this machine, as a background job, and adds them to the session."
-                ),
+                help="Computes the spaces on this machine, in the background, and adds them to the session.",
                 on_click=session.guarded,
                 args=(_make, example),
             )
@@ -90,18 +91,9 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
     return specs
 
 
-def _verb(name: str) -> str:
-    return "Train them here" if name == "digits" else "Encode them here"
-
-
-def _cost(example: Example) -> str:
-    durations = [encoder.seconds(example.n) for encoder in example.encoders]
-    return encoders.in_words(encoders.together(durations, jobs.engine().n_workers))
-
-
 def _make(example: Example) -> None:
-    found = datasets.preview(example.dataset)
-    encoding_jobs.submit(example.dataset, found.digest, found.name, example.encoders, here=True)
+    data = datasets.preview(example.dataset)
+    encoding_jobs.submit(example.dataset, data.digest, data.name, example.encoders, here=True)
 
 
 # What the Stitch page computes: every pair, at once or by a job, and the fitted heads that answer what is
@@ -128,16 +120,12 @@ def digests_of(setup: StitchSetup) -> tuple[str, ...]:
 
 def shared(specs: tuple[SpaceSpec, ...], order: tuple[str, ...] = ()) -> SharedRows:
     """The labelled rows that all encoders have. Errors as in `share_rows`."""
-    spaces = [compute.load_space(spec) for spec in specs]
-    stamps = [compute.stamp(spec) for spec in specs]
-    return _shared(
-        digest_of([space.digest for space in spaces], stamps, distinct_names(spaces), order), spaces, order
-    )
+    return _shared(specs, order, *map(compute.load_space, specs))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _shared(key: str, _spaces: list[LatentSpace], _order: tuple[str, ...]) -> SharedRows:
-    return share_rows(_spaces, _order)
+@compute.cached(4)
+def _shared(specs: tuple[SpaceSpec, ...], order: tuple[str, ...], *spaces: LatentSpace) -> SharedRows:
+    return share_rows(spaces, order)
 
 
 def stitched(setup: StitchSetup) -> StitchResult | None:
@@ -147,17 +135,16 @@ def stitched(setup: StitchSetup) -> StitchResult | None:
     return results.computed(setup.spec, setup.specs, slower=1.5, unasked_seconds=UNASKED_SECONDS, **look)
 
 
-def fitted(setup: StitchSetup, random_state: int) -> Stitching:
-    """Heads and maps of one random state, fitted once; they answer rows of any items by
+def fitted(setup: StitchSetup) -> Stitching:
+    """Heads and maps of the first random state, fitted once; they answer rows of any items by
     `Stitching.probabilities`.
     """
-    rows = shared(setup.specs, setup.spec.order)
-    return _fitted(setup.spec.key(spaces_of(setup)), random_state, rows, setup.spec)
+    return _fitted(setup, *spaces_of(setup))
 
 
-@st.cache_resource(max_entries=6, show_spinner="Fitting every head …")
-def _fitted(key: str, random_state: int, _rows: SharedRows, _spec: StitchSpec) -> Stitching:
-    return Stitching(_rows, _spec, random_state)
+@compute.cached(6, "Fitting every head …")
+def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
+    return Stitching(shared(setup.specs, setup.spec.order), setup.spec, setup.spec.random_states[0])
 
 
 # One encoder with one head, looked into: what is confused, how each class fares, which items changed their
@@ -240,16 +227,11 @@ def draw_cell(setup: StitchSetup, result: StitchResult) -> None:
 
 def _told(result: StitchResult, method: str, encoder: int, head: int) -> str:
     mean = result.matrix(method)[0]
-    n, chance = result.n_test, short(result.chance())
+    rest = f"chance level {short(result.chance())}; {result.n_test:,} test rows."
+    own = f"<b>{short(mean[head, head])}</b>"
     if encoder == head:
-        return (
-            f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance level"
-            f" {chance}."
-        )
-    return (
-        f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, <b>{short(mean[head, head])}</b> on the"
-        f" head's own encoder, chance level {chance}; {n:,} test rows."
-    )
+        return f"Not stitched: accuracy {own}, {rest}"
+    return f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, {own} on the head's own encoder, {rest}"
 
 
 def _classes(result: StitchResult, method: str, encoder: int, head: int) -> None:
@@ -302,9 +284,6 @@ def _examples(setup: StitchSetup, result: StitchResult, method: str, encoder: in
     )
 
 
-_SHOWN_LABELS = {"score": "Score", "gap": "Gap"}
-
-
 def draw(setup: StitchSetup | None) -> None:
     """The tab "Every pair"."""
     if setup is None:
@@ -329,46 +308,34 @@ def draw(setup: StitchSetup | None) -> None:
 
 def _choosers(result: StitchResult) -> tuple[str, str]:
     look = {"required": True, "label_visibility": "collapsed"}
-    names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
+    names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE", "score": "Score", "gap": "Gap"}
     ordered = len(result.metrics) > 2
+    chosen = []
     with st.container(horizontal=True, gap="small", horizontal_alignment="right"):
-        metric = kept(
-            st.segmented_control,
-            "Measure",
-            list(result.metrics),
-            default="accuracy",
-            format_func=names.get,
-            key=f"stitch.metric-{ordered}",
-            **look,
-        )
-        show = kept(
-            st.segmented_control,
-            "Show",
-            list(SHOWN),
-            default="score",
-            format_func=_SHOWN_LABELS.get,
-            key="stitch.show",
-            **look,
-        )
-    return metric, show
+        for label, choices, key in (
+            ("Measure", result.metrics, f"stitch.metric-{ordered}"),
+            ("Show", tuple(SHOWN), "stitch.show"),
+        ):
+            look |= {"default": choices[0], "format_func": names.get, "key": key}
+            chosen.append(kept(st.segmented_control, label, list(choices), **look))
+    return chosen[0], chosen[1]
 
 
 def lead(result: StitchResult, metric: str = "accuracy") -> str:
     """The result in one sentence, as HTML."""
     table = summary_table(result, metric)
-    most = int(table.pairs.max())
     able = table[table.pairs > 0]
-    told = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
-    if not most:
+    if able.empty:
         return (
             "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another"
             " dimension."
         )
-    owns = sorted({short(own) for own in table.own})
+    scores = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
+    owns = sorted(set(map(short, table.own)))
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
-    own, chance = (one[0] if len(one) == 1 else f"{one[0]} … {one[-1]}" for one in (owns, chances))
+    own, chance = (" … ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (owns, chances))
     return (
-        f"<b>{most}</b> stitched pairs, {STITCH_METRICS[metric].title}: {told}. "
+        f"<b>{int(table.pairs.max())}</b> stitched pairs, {STITCH_METRICS[metric].title}: {scores}. "
         f"Not stitched <b>{own}</b>, chance level <b>{chance}</b>."
     )
 
@@ -388,10 +355,13 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     _, common = short_names(result.encoders)
     common = f" All encoders: {plain_name(common)}." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
-    none = " Hatched cells have no answer, because the dimensions differ." if _some_missing(result) else ""
+    missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
+    none = " Hatched cells have no answer, because the dimensions differ." if missing else ""
+    n = len(result.runs)
+    states = f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
     st.caption(
         "Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not"
-        f" stitched.{none}{lost}{common} {result.tested}, {_states(result)}. {plain(result.untested)} Click a"
+        f" stitched.{none}{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a"
         " cell for its details."
     )
 
@@ -404,79 +374,60 @@ def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> tuple[
     return result.spec.methods[int(panel)], int(row), int(column)
 
 
-def _some_missing(result: StitchResult) -> bool:
-    return any(bool(np.isnan(result.matrix(method)[0]).any()) for method in result.spec.methods)
-
-
-def _states(result: StitchResult) -> str:
-    n = len(result.runs)
-    return f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
-
-
 def _summary(result: StitchResult, metric: str) -> None:
     st.markdown("#### All methods in one table")
-    several = len(result.runs) > 1
     table = summary_table(result, metric)
-    table["knows"] = [
-        {"one": "one space", "both": "both spaces"}[METHODS[method].knows] for method in result.spec.methods
-    ]
+    csv = table.to_csv(index=False, lineterminator="\n").encode()
+    knows = {"one": "one space", "both": "both spaces"}
+    table.insert(1, "knows", [knows[METHODS[method].knows] for method in result.spec.methods])
     table["pairs"] = [f"{row.pairs} of {row.of}" for row in table.itertuples()]
-    number = st.column_config.NumberColumn
     top = 1.0 if metric != "mae" else max(1.0, float(table[["stitched", "chance"]].max(axis=None)))
-    bar = st.column_config.ProgressColumn("stitched", min_value=0, max_value=top, format="%.3f")
-    columns = [
-        "method",
-        "knows",
-        "stitched",
-        "stitched_deviation",
-        "own",
-        "own_deviation",
-        "chance",
-        "permuted",
-    ]
-    columns += ["pairs", "test_rows"]
-    shown = [column for column in columns if several or not column.endswith("deviation")]
+    unused = ["of"] if len(result.runs) > 1 else ["of", "stitched_deviation", "own_deviation"]
+    column = st.column_config
+    share = {
+        "stitched_deviation": ("±", "Deviation over the random states"),
+        "own": ("not stitched", "Heads on their own encoders"),
+        "own_deviation": ("± ", "Deviation over the random states"),
+        "chance": ("chance", "Chance level: always the most frequent class"),
+        "permuted": ("permuted labels", "Chance level: the same answers, the labels permuted"),
+    }
     st.dataframe(
-        table[[*shown, "random_states"]],
+        table.drop(columns=unused),
         key="stitch.summary",
         hide_index=True,
         column_config={
-            "method": st.column_config.TextColumn(width="medium"),
-            "knows": st.column_config.TextColumn(
+            "method": column.TextColumn(width="medium"),
+            "knows": column.TextColumn(
                 help="Whether a method prepares each space alone or needs the two at once."
             ),
-            "stitched": bar,
-            "stitched_deviation": number("±", format="%.3f", help="Deviation over the random states"),
-            "own": number("not stitched", format="%.3f", help="Heads on their own encoders"),
-            "own_deviation": number("± ", format="%.3f", help="Deviation over the random states"),
-            "chance": number(format="%.3f", help="Chance level: always the most frequent class"),
-            "permuted": number(
-                "permuted labels", format="%.3f", help="Chance level: the same answers, the labels permuted"
-            ),
-            "test_rows": number("test rows", format="localized"),
-            "random_states": number("random states"),
+            "stitched": column.ProgressColumn("stitched", min_value=0, max_value=top, format="%.3f"),
+            "test_rows": column.NumberColumn("test rows", format="localized"),
+            "random_states": column.NumberColumn("random states"),
+        }
+        | {
+            name: column.NumberColumn(title, format="%.3f", help=told)
+            for name, (title, told) in share.items()
         },
     )
-    download = {"type": "tertiary", "icon": ":material/download:", "on_click": "ignore"}
-    csv = summary_table(result, metric).to_csv(index=False, lineterminator="\n").encode()
     latex = printed_summary(result).to_latex(index=False, escape=True).encode()
+    files = (("CSV", csv, "csv", "text/csv"), ("LaTeX", latex, "tex", "application/x-tex"))
     with st.container(horizontal=True, gap="small"):
-        st.download_button(
-            "CSV", csv, "relscope-stitching-summary.csv", "text/csv", key="stitch.summary-csv", **download
-        )
-        name, kind = "relscope-stitching-summary.tex", "application/x-tex"
-        st.download_button("LaTeX", latex, name, kind, key="stitch.summary-tex", **download)
+        for label, content, kind, media in files:
+            st.download_button(
+                label,
+                content,
+                f"relscope-stitching-summary.{kind}",
+                media,
+                key=f"stitch.summary-{kind}",
+                type="tertiary",
+                icon=":material/download:",
+                on_click="ignore",
+            )
 
 
 # The choosers of the Stitch page: encoders, heads, methods and anchors.
 
 MOST_ENCODERS = 6  # by default; thirty pairs are read, more are searched
-HEADS = {"logistic": "Logistic", "mlp": "MLP", "paper": "Paper"}
-_HEAD_HELP = {
-    "logistic": "Logistic regression of directions: no randomness, ready in a moment.",
-    "mlp": "Two hidden layers of 256 behind a LayerNorm; each row is read by itself.",
-    "paper": "The network of Moschella et al. 2023, which normalises over all rows that are asked together.",
-}
 _SESSION = "this session's"
 
 
@@ -542,14 +493,12 @@ def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
 
 
 def _go_together(one: SpaceSpec, other: SpaceSpec) -> bool:
-    first, second = compute.load_space(one), compute.load_space(other)
-    return _alike(first.digest, second.digest, (first, second))
+    return _alike(compute.load_space(one), compute.load_space(other))
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
-def _alike(first: str, second: str, _spaces: tuple[Any, Any]) -> bool:
+@compute.cached(256)
+def _alike(one: LatentSpace, other: LatentSpace) -> bool:
     """Whether two spaces share half of the rows of the smaller, with the same labels."""
-    one, other = _spaces
     rows = other.index.get_indexer(one.index)
     both = rows >= 0
     same = (one.labels[both] == other.labels[rows[both]]).all()
@@ -605,7 +554,7 @@ def _rest(
             "Head",
             list(HEADS),
             default="logistic",
-            format_func=HEADS.get,
+            format_func=lambda head: HEADS[head].title,
             key="stitch.head-kind",
             required=True,
         )
@@ -638,7 +587,7 @@ def _rest(
             default=1,
             key="stitch.states",
             required=True,
-            help=_STATES,
+            help="Number of repetitions. Each draws test rows, anchors and first weights again.",
         )
     with st.expander("More", icon=":material/tune:"):
         settings = _settings()
@@ -656,54 +605,22 @@ def _rest(
         methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors
     )
     split = split_rows(rows, spec, 0)
-    st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(split.known), len(split.test))}")
+    st.caption(f"{HEADS[head].help} {_split(specs, rows, spec, len(split.known), len(split.test))}")
     return StitchSetup(specs, spec)
 
 
-_STATES = (
-    "Number of repetitions. Each draws test rows, anchors and initial weights again; scores are means with"
-    " deviations."
-)
-
-
 def _settings() -> MethodSettings:
-    usual = MethodSettings()
-    center = kept(
-        st.toggle, "Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row."
-    )
-    weight = "λ = 1 counts as much as one average anchor. A larger λ is closer to the plain relative form."
-    ridge = kept(
-        st.number_input, "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight
-    )
-    delta = kept(
-        st.number_input,
-        "δ of the pruned inverse",
-        0.05,
-        1.0,
-        usual.delta,
-        0.05,
-        key="stitch.delta",
-        help="An anchor is left out if its distance, 1 − |cos|, to one that is kept is below δ.",
-    )
-    omega = kept(
-        st.number_input,
-        "ω of the pruned inverse",
-        1,
-        64,
-        usual.omega,
-        key="stitch.omega",
-        help="Number of prunings to average.",
-    )
-    inverse = kept(
-        st.number_input,
-        "λ of the ridge inverse",
-        0.001,
-        1000.0,
-        usual.inverse_ridge,
-        0.1,
-        key="stitch.inverse-ridge",
-    )
-    return replace(usual, center=center, ridge=ridge, delta=delta, omega=int(omega), inverse_ridge=inverse)
+    chosen = {}
+    for one in settings_of(MethodSettings).values():
+        look = {"key": f"stitch.{one.name.replace('_', '-')}", "help": one.help}
+        if one.kind is bool:
+            chosen[one.name] = kept(st.toggle, one.label, one.default, **look)
+        else:
+            low, step = one.low if one.low is not None else 0.001, 1 if one.kind is int else 0.05
+            limits = one.kind(low), one.kind(one.high or 1000)
+            number = kept(st.number_input, one.label, *limits, one.default, step, **look)
+            chosen[one.name] = one.kind(number)
+    return MethodSettings(**chosen)
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
@@ -739,20 +656,20 @@ def _split(
     specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int
 ) -> str:
     """A sentence on training rows and test rows."""
+    seen = False
     if spec.test_ids:
         tested = f"tested on **{n_test:,}** that no encoder was trained on either"
     else:
-        anew = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
-        tested = f"tested on **{n_test:,}** held-out rows{anew}"
-    encoders = [one.rows_of.encoder for one in specs]
-    seen = not spec.test_ids and any(
-        encoder and len(encoder.seen_rows(compute.load_space(one)))
-        for one, encoder in zip(specs, encoders, strict=True)
-    )
-    flattered = (
+        again = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
+        tested = f"tested on **{n_test:,}** held-out rows{again}"
+        seen = any(
+            (encoder := one.rows_of.encoder) and len(encoder.seen_rows(compute.load_space(one)))
+            for one in specs
+        )
+    optimistic = (
         " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic."
         if seen
         else ""
     )
     trained = f"Heads are trained on **{n_train:,}** rows of {counted(len(rows.classes), 'class', 'classes')}"
-    return f"{trained} and {tested}; no anchor is tested.{flattered}"
+    return f"{trained} and {tested}; no anchor is tested.{optimistic}"

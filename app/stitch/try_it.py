@@ -312,7 +312,7 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
         alone = replace(
             setup, spec=replace(setup.spec, methods=(method,))
         )  # all methods would take as many times as long
-        stitching = fitted(alone, setup.spec.random_states[0])
+        stitching = fitted(alone)
         if first.kind == "texts":
             asked, answers = choose(first, stitching), st.container()
         else:

@@ -101,74 +101,48 @@ class PictureGrid:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands, in units: x to the right, y down, from the mosaic's corner.
+    """Where everything stands, in units: x to the right, y down, from the mosaic's corner; texts as (x, y,
+    text).
 
-    Attributes
-    ----------
-    mosaic : uint8 array (height, width, 3)
-    left, right : float
-        Room beside the mosaic for labels and for the last block's errors.
-    titles : tuple of (x, y, text)
-    labels : tuple of (x, y, text)
-    errors : tuple of (x, y, text)
-    cells : tuple of (x, y, hover text)
-    cell : int
-        Height of a picture.
+    `mosaic` is uint8 (height, width, 3), `cells` the places of the pictures with their hover texts, `cell`
+    the height of a picture.
     """
 
     mosaic: np.ndarray
-    left: float
-    right: float
-    titles: tuple[tuple[float, float, str], ...]
-    labels: tuple[tuple[float, float, str], ...]
-    errors: tuple[tuple[float, float, str], ...]
-    cells: tuple[tuple[float, float, str], ...]
+    titles: list[tuple[float, float, str]]
+    labels: list[tuple[float, float, str]]
+    errors: list[tuple[float, float, str]]
+    cells: list[tuple[float, float, str]]
     cell: int
 
 
-def grid_layout(
-    grid: PictureGrid, theme: Theme, stacked: bool, left: float, right: float, above: float = _TITLE
-) -> Layout:
-    """Blocks beside each other, or stacked; units `left` for labels, `right` for errors, `above` for each
-    title.
-    """
+def grid_layout(grid: PictureGrid, theme: Theme, above: float = _TITLE) -> Layout:
+    """A block per family, one above the other, with `above` units for each title."""
     height, width = grid.originals.shape[1:]
     factor = max(1, round(_CELL / max(height, width)))
-    high, wide = height * factor, width * factor
+    high, wide, above = height * factor, width * factor, int(above)
     offsets = _row_offsets(len(grid.labels), high)
     block_wide = len(grid.originals) * (wide + _GAP) - _GAP
-    above = int(above)
-    block_high = above + offsets[-1] + high
-    n = len(grid.families)
-    size = (
-        (n * (block_high + _GROUP_GAP), block_wide)
-        if stacked
-        else (block_high, n * (block_wide + right) - right)
-    )
-    surface = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
-    mosaic = np.empty((int(size[0]), int(size[1]), 3), dtype=np.uint8)
-    mosaic[:] = surface
-    titles, labels, errors, cells = [], [], [], []
+    block_high = above + offsets[-1] + high + _GROUP_GAP
+    mosaic = np.empty((len(grid.families) * block_high, block_wide, 3), dtype=np.uint8)
+    mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
+    layout = Layout(mosaic, [], [], [], [], high)
     by_place = {(row.family, row.label): row for row in grid.rows}
     for number, family in enumerate(grid.families):
-        x0, y0 = (
-            (0, number * (block_high + _GROUP_GAP)) if stacked else (int(number * (block_wide + right)), 0)
-        )
-        titles.append((x0, y0 + above / 2, family))
+        top = number * block_high + above
+        layout.titles.append((0, top - above / 2, family))
         for label, offset in zip(("original", *grid.labels), offsets, strict=True):
-            row, y = by_place.get((family, label)), y0 + above + offset
-            if number == 0 or stacked:
-                labels.append((-8, y + high / 2, label))
+            row, y = by_place.get((family, label)), top + offset
+            layout.labels.append((-8, y + high / 2, label))
             if row is None and label != "original":
                 continue
-            pictures = grid.originals if row is None else row.pictures
             if row:
-                errors.append((x0 + block_wide + 8, y + high / 2, error_text(row.error)))
-            for i, picture in enumerate(pictures):
-                x = x0 + i * (wide + _GAP)
+                layout.errors.append((block_wide + 8, y + high / 2, error_text(row.error)))
+            for i, picture in enumerate(row.pictures if row else grid.originals):
+                x = i * (wide + _GAP)
                 mosaic[y : y + high, x : x + wide] = _enlarged(picture, factor)[..., None]
-                cells.append((x + wide / 2, y + high / 2, _hover(grid, row, i)))
-    return Layout(mosaic, left, right, tuple(titles), tuple(labels), tuple(errors), tuple(cells), high)
+                layout.cells.append((x + wide / 2, y + high / 2, _hover(grid, row, i)))
+    return layout
 
 
 def error_text(error: float) -> str:

@@ -12,15 +12,15 @@ from PIL import Image
 from relcore.figures.interactive import plain_text, relscope_template
 from relcore.figures.picture_grid import Layout, PictureGrid, grid_layout
 from relcore.figures.publication import blank_figure, settings
-from relcore.figures.style import COLUMN, LIGHT, PAPER, Style, Theme
+from relcore.figures.style import LIGHT, PAPER, Style, Theme
 
 _LEFT, _RIGHT = 200, 130  # units on the screen, a pixel in a wide window, .6 of one in a narrow one
 _ERRORS = "MSE × 10³"
 
 
 def interactive_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
-    """For the screen: blocks beside each other, sharp pixels, the error of each picture on hover."""
-    layout = grid_layout(grid, theme, stacked=False, left=_LEFT, right=_RIGHT)
+    """For the screen: sharp pixels, the error of each picture on hover."""
+    layout = grid_layout(grid, theme)
     high, wide = layout.mosaic.shape[:2]
     figure = go.Figure()
     file = BytesIO()
@@ -47,7 +47,7 @@ def interactive_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         xaxis=axis
         | {
-            "range": [-layout.left, wide + layout.right],
+            "range": [-_LEFT, wide + _RIGHT],
             "constrain": "domain",
             "constraintoward": "left",
         },
@@ -73,32 +73,21 @@ def _texts(layout: Layout, ink: str, muted: str) -> list[tuple[tuple[float, floa
         for one in layout.labels
     ]
     errors = [(one, start | {"font": {"size": 12, "color": ink}}) for one in layout.errors]
-    heads = [((x, y, _ERRORS), start | {"font": {"size": 11, "color": muted}}) for x, y in _heads(layout)]
+    heads = [
+        ((layout.errors[0][0], y, _ERRORS), start | {"font": {"size": 11, "color": muted}})
+        for _, y, _ in layout.titles
+    ]
     return titles + labels + errors + heads
 
 
-def _heads(layout: Layout) -> list[tuple[float, float]]:
-    """Where the word above each column of errors stands: at its first one's place, on the line of the
-    block's title.
-    """
-    tops = [
-        min((y, x) for x, y, _ in layout.errors if y > title[1] and x > title[0]) for title in layout.titles
-    ]
-    return [(x, title[1]) for (_, x), title in zip(tops, layout.titles, strict=True)]
-
-
 def publication_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
-    """For the paper: in one column the blocks above each other; pictures as rasters, text as text."""
+    """For the paper: pictures as rasters, text as text."""
     with settings(style):
-        stacked = style.width <= COLUMN or len(grid.families) == 1
         line = 1.35 * style.font_size / 72  # inches
         left, right = 7.6 * line, 4.0 * line
-        bare = grid_layout(grid, style.theme, stacked, 0, 0).mosaic.shape
-        n_right = 1 if stacked else len(grid.families)
-        unit = min(
-            (style.width - left - n_right * right) / bare[1], 0.013
-        )  # inches; a picture at most half an inch
-        layout = grid_layout(grid, style.theme, stacked, left / unit, int(right / unit), 1.3 * line / unit)
+        bare = grid_layout(grid, style.theme).mosaic.shape
+        unit = min((style.width - left - right) / bare[1], 0.013)  # inches; a picture at most half an inch
+        layout = grid_layout(grid, style.theme, 1.3 * line / unit)
         high, wide = layout.mosaic.shape[:2]
         figure = blank_figure(style, high * unit)
         axes = figure.add_axes((left / style.width, 0, wide * unit / style.width, 1))
@@ -112,7 +101,14 @@ def publication_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
             axes.text(x, y, text, ha="right", **small)
         for x, y, text in layout.errors:
             axes.text(x, y, text, **small)
-        for x, y in _heads(layout):
-            axes.text(x, y, _ERRORS, color=style.theme.muted, fontsize=style.font_size - 2, va="center")
+        for _, y, _ in layout.titles:
+            axes.text(
+                layout.errors[0][0],
+                y,
+                _ERRORS,
+                color=style.theme.muted,
+                fontsize=style.font_size - 2,
+                va="center",
+            )
         axes.set(xlim=(0, wide), ylim=(high, 0))
         return figure
