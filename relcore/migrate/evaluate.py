@@ -4,8 +4,9 @@ query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,15 +20,12 @@ from relcore.migrate.retrieval import (
     Relevance,
     ndcg,
     neighbours_as_truth,
-    padded,
     relevance_of,
     same_label,
     search,
-    without,
 )
 from relcore.represent.similarity import row_blocks, unit_rows
 from relcore.runs.progress import Report, silent
-from relcore.scores.search import nearest
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import drawn_rows, row_keys, smallest_keys
 
@@ -47,40 +45,29 @@ DEPTH = 1000  # of the lists whose ranks are added
 _RANK_OFFSET = 60  # Cormack, Clarke and Büttcher 2009
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreMoments:
-    """Mean (d,) and covariance (d, d) of the rows of a corpus, float64."""
+def covariance(corpus: np.ndarray) -> np.ndarray:
+    """Of the rows (n, d), (d, d) float64, block by block."""
+    total, products = np.zeros(corpus.shape[1]), np.zeros((corpus.shape[1],) * 2)
+    for block in row_blocks(len(corpus)):
+        rows = corpus[block].astype(np.float64)
+        total += rows.sum(axis=0)
+        products += rows.T @ rows
+    mean = total / len(corpus)
+    return products / len(corpus) - np.outer(mean, mean)
 
-    mean: np.ndarray
-    covariance: np.ndarray
 
-    @classmethod
-    def of(cls, corpus: np.ndarray) -> ScoreMoments:
-        """Of the rows (n, d), block by block."""
-        total, products = np.zeros(corpus.shape[1]), np.zeros((corpus.shape[1],) * 2)
-        for block in row_blocks(len(corpus)):
-            rows = corpus[block].astype(np.float64)
-            total += rows.sum(axis=0)
-            products += rows.T @ rows
-        mean = total / len(corpus)
-        return cls(mean, products / len(corpus) - np.outer(mean, mean))
-
-    def standardised(self, queries: np.ndarray) -> np.ndarray:
-        """Queries (m, d) whose scores over the corpus have variance 1; a query whose scores are all equal
-        becomes zero.
-        """
-        wide = queries.astype(np.float64)
-        spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, self.covariance, wide, optimize=True), 0))
-        factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
-        return (wide * factors[:, None]).astype(np.float32)
+def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Queries (m, d) whose scores over the corpus have variance 1; a query whose scores are all equal
+    becomes zero.
+    """
+    wide = queries.astype(np.float64)
+    spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))
+    factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
+    return (wide * factors[:, None]).astype(np.float32)
 
 
 def added_scores(
-    old: np.ndarray,
-    new: np.ndarray,
-    corpora: tuple[np.ndarray, np.ndarray],
-    weight: float = 1.0,
-    moments=None,
+    old: np.ndarray, new: np.ndarray, corpora: tuple[np.ndarray, np.ndarray], weight: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and corpus whose products order rows by z_old + weight · z_new.
 
@@ -92,23 +79,12 @@ def added_scores(
         What each of them searches; the same object where both search the old vectors.
     weight : float
         0 is the old model alone.
-    moments : two `Moments`, optional
-        Of the corpora, where they are known.
     """
     shared = corpora[0] is corpora[1]
-    moments = moments or (ScoreMoments.of(corpora[0]), None if shared else ScoreMoments.of(corpora[1]))
-    return added_queries(old, new, moments, weight), corpora[0] if shared else np.column_stack(corpora)
-
-
-def added_queries(
-    old: np.ndarray, new: np.ndarray, moments: tuple[ScoreMoments, ScoreMoments | None], weight: float = 1.0
-) -> np.ndarray:
-    """The queries of `added_scores`: (m, d) where both search the old vectors, whose moments then come alone,
-    else (m, d_old + d), for corpus rows side by side."""
-    first, second = moments
-    old = first.standardised(old)
-    new = np.float32(weight) * (second or first).standardised(new)
-    return old + new if second is None else np.column_stack([old, new])
+    spread = covariance(corpora[0])
+    old = standardised(old, spread)
+    new = np.float32(weight) * standardised(new, spread if shared else covariance(corpora[1]))
+    return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
 def reciprocal_ranks(
@@ -123,19 +99,19 @@ def reciprocal_ranks(
     m, depth = lists[0].shape
     rows = np.concatenate(lists, axis=1)
     scores = np.concatenate([np.ones(depth), np.full(lists[1].shape[1], weight)]) / np.concatenate(
-        [offset + 1 + np.arange(one.shape[1]) for one in lists]
+        [offset + 1 + np.arange(ranked.shape[1]) for ranked in lists]
     )
-    found = np.full((m, k), -1, dtype=np.int64)
+    fused = np.full((m, k), -1, dtype=np.int64)
     for number in range(m):
         kept = rows[number] >= 0
         distinct, first, place = np.unique(rows[number][kept], return_index=True, return_inverse=True)
         sums = np.bincount(place, weights=scores[kept])
         order = np.lexsort((first, -sums))[:k]
-        found[number, : len(order)] = distinct[order]
-    return found
+        fused[number, : len(order)] = distinct[order]
+    return fused
 
 
-def searched_twice(
+def search_by_both(
     old: np.ndarray,
     new: np.ndarray,
     corpora: tuple[np.ndarray, np.ndarray],
@@ -148,18 +124,19 @@ def searched_twice(
     """Rows (m, k) that old and bridged queries find together; arguments as in `added_scores`, and `own` as
     in `search`.
     """
-    n = len(corpora[0])
     if fusion == "z":
-        queries, corpus = added_scores(old, new, corpora, weight)
-        found = nearest(queries, corpus, min(k + (own is not None), n))
-        return padded(found if own is None else without(found, own), k)
-    lists = tuple(
-        nearest(q, c, min(DEPTH + (own is not None), n)) for q, c in zip((old, new), corpora, strict=True)
-    )
-    return reciprocal_ranks(lists if own is None else tuple(without(one, own) for one in lists), k, weight)
+        return search(*added_scores(old, new, corpora, weight), k, own)
+    depth = min(DEPTH, len(corpora[0]) - (own is not None))
+    lists = tuple(search(*side, depth, own) for side in zip((old, new), corpora, strict=True))
+    return reciprocal_ranks(lists, k, weight)
 
 
-OPTIONS = ("keep", "bridge", "twice", "re-embed")  # from the cheapest to the dearest
+OPTIONS = (
+    "keep",
+    "bridge",
+    "twice",
+    "re-embed",
+)  # from the cheapest to the dearest; "twice": query both models
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,63 +167,59 @@ class Trial:
 
     def found(
         self,
-        adapter: Adapter | None,
+        adapter: Adapter,
         weight: float = 1.0,
         fusion: str = "z",
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """What each option finds: corpus rows (q, k), the best first, −1 for none. Without an adapter,
-        what needs none.
-        """
-        found = {}
+        """What each option finds: corpus rows (q, k), the best first, −1 for none."""
+        lists = {}
         if "keep" in options:
-            found["keep"] = search(self.old_queries, self.old_corpus, k, self.own)
-        if adapter is not None and {"bridge", "twice"} & set(options):
-            queries = adapter.transform(self.new_queries)
-            corpus = self.old_corpus if len(adapter.corpus_steps_) == 1 else adapter.corpus(self.old_corpus)
-            if "bridge" in options:
-                found["bridge"] = search(queries, corpus, k, self.own)
-            if "twice" in options:
-                sides = (self.old_queries, queries, (self.old_corpus, corpus))
-                found["twice"] = searched_twice(*sides, k, fusion=fusion, weight=weight, own=self.own)
+            lists["keep"] = search(self.old_queries, self.old_corpus, k, self.own)
+        queries = adapter.transform(self.new_queries)
+        corpus = self.old_corpus if len(adapter.corpus_steps_) == 1 else adapter.corpus(self.old_corpus)
+        if "bridge" in options:
+            lists["bridge"] = search(queries, corpus, k, self.own)
+        if "twice" in options:
+            corpora = self.old_corpus, corpus
+            settings = {"fusion": fusion, "weight": weight, "own": self.own}
+            lists["twice"] = search_by_both(self.old_queries, queries, corpora, k, **settings)
         if self.new_corpus is not None and "re-embed" in options:
-            found["re-embed"] = search(self.new_queries, self.new_corpus, k, self.own)
-        return found
+            lists["re-embed"] = search(self.new_queries, self.new_corpus, k, self.own)
+        return lists
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
         """The relevant rows, the queries' own ones, and others drawn at random, `most` together or a
         little more.
         """
-        n = len(self.rows)
+        n, own, relevance = len(self.rows), self.own, self.relevance
         if n <= most:
             return self
-        needed = np.unique(
-            np.concatenate([self.relevance.row, self.own if self.own is not None else []])
-        ).astype(np.int64)
-        kept = fewer_rows(n, needed, most, random_state)
+        needed = np.unique(np.concatenate([relevance.row, own if own is not None else []])).astype(np.int64)
+        others = smallest_keys(n, most - len(needed), "corpus", random_state, needed)
+        kept = np.sort(np.concatenate([needed, others]))
         return replace(
             self,
             old_corpus=self.old_corpus[kept],
             new_corpus=None if self.new_corpus is None else self.new_corpus[kept],
-            relevance=among(self.relevance, kept),
-            own=None if self.own is None else np.searchsorted(kept, self.own),
+            relevance=replace(relevance, row=np.searchsorted(kept, relevance.row), n_rows=len(kept)),
+            own=None if own is None else np.searchsorted(kept, own),
             rows=self.rows[kept],
         )
 
-
-def fewer_rows(n: int, needed: np.ndarray, most: int, random_state: int = 0) -> np.ndarray:
-    """The rows `needed` of a corpus of n rows, and others drawn at random, `most` together or a little
-    more; ascending.
-    """
-    others = smallest_keys(n, most - len(needed), "corpus", random_state, needed)
-    return np.sort(np.concatenate([needed, others]))
-
-
-def among(relevance: Relevance, kept: np.ndarray) -> Relevance:
-    """Of a corpus that consists of these of its rows, ascending; all relevant ones are among them."""
-    rows = np.searchsorted(kept, relevance.row)
-    return Relevance.of(relevance.query, rows, relevance.grade, relevance.n_queries, len(kept))
+    def with_fewer_queries(self, most: int) -> Trial:
+        """At most this number of queries, evenly spaced."""
+        if len(self.old_queries) <= most:
+            return self
+        kept = np.linspace(0, len(self.old_queries) - 1, most).round().astype(int)
+        return replace(
+            self,
+            old_queries=self.old_queries[kept],
+            new_queries=self.new_queries[kept],
+            relevance=self.relevance.take(kept),
+            own=None if self.own is None else self.own[kept],
+        )
 
 
 @dataclass(frozen=True)
@@ -291,18 +264,8 @@ class Bootstrap:
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = (self._weights @ now.astype(np.float32)) / (self._weights @ before.astype(np.float32))
             low, high = np.quantile(np.nan_to_num(drawn, nan=1.0, posinf=1e9), [0.025, 0.975])
-            return Interval(
-                float(now.mean() / before.mean()) if before.any() else np.inf, float(low), float(high)
-            )
-
-
-def differences(scores: Mapping[str, np.ndarray], to: str, bootstrap: Bootstrap) -> dict[str, Interval]:
-    """Of each other option to this one."""
-    return {
-        name: bootstrap.difference(one, scores[to])
-        for name, one in scores.items()
-        if name != to and to in scores
-    }
+            value = float(now.mean() / before.mean()) if before.any() else np.inf
+        return Interval(value, float(low), float(high))
 
 
 # What a search should find where nobody has judged it: neighbours in the new model, in the old one, or in
@@ -336,7 +299,7 @@ def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """
     n = len(first)
     k = min(max(5, round(_NEAR * n)), n - 1)
-    found = np.empty(n)
+    mean_ranks = np.empty(n)
     for block in row_blocks(n, 256):
         rows = np.arange(block.start, block.stop)
         own = rows - block.start, rows
@@ -345,8 +308,8 @@ def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         nearest = np.argpartition(-near, k - 1, axis=1)[:, :k]
         ranks = np.empty_like(far)
         np.put_along_axis(ranks, np.argsort(-far, axis=1), np.arange(n, dtype=far.dtype)[None], axis=1)
-        found[block] = np.take_along_axis(ranks, nearest, axis=1).mean(axis=1)
-    return found * 2 / n
+        mean_ranks[block] = np.take_along_axis(ranks, nearest, axis=1).mean(axis=1)
+    return mean_ranks * 2 / n
 
 
 def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str, Interval]:
@@ -380,11 +343,11 @@ def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndar
         Rows of it.
     """
     if truth == "both":
-        found = searched_twice(old[queries], new[queries], (old, new), k, fusion="reciprocal", own=queries)
+        lists = search_by_both(old[queries], new[queries], (old, new), k, fusion="reciprocal", own=queries)
     else:
         side = new if truth == "new" else old
-        found = search(side[queries], side, k, queries)
-    return neighbours_as_truth(found, len(old))
+        lists = search(side[queries], side, k, queries)
+    return neighbours_as_truth(lists, len(old))
 
 
 # Trials: judged queries on the whole corpus, or held-out pairs as queries on each other.
@@ -404,21 +367,23 @@ def judged_trial(
     Raises
     ------
     SpaceError
-        No relevant row among known ids.
+        No queries, no relevant row among known ids.
     """
+    if len(spaces) != 4:
+        raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
     old, new, old_queries, new_queries = spaces
-    asked = match(old_queries, new_queries)
-    relevance, unknown = relevance_of(judgements, asked.ids, old.ids)
-    answered = _sampled(asked.ids, np.flatnonzero(relevance.counts), random_state, MOST_QUERIES)
+    paired = match(old_queries, new_queries)
+    relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
+    answered = _sampled(paired.ids, np.flatnonzero(relevance.counts), random_state, MOST_QUERIES)
     place = new.index.get_indexer(old.index)
     trial = Trial(
-        unit_rows(asked.source.vectors[answered]),
-        unit_rows(asked.target.vectors[answered]),
-        unit_rows(old.vectors),
-        unit_rows(new.vectors[place]) if (place >= 0).all() else None,
-        relevance.take(answered),
-        None,
-        np.arange(len(old)),
+        old_queries=unit_rows(paired.source.vectors[answered]),
+        new_queries=unit_rows(paired.target.vectors[answered]),
+        old_corpus=unit_rows(old.vectors),
+        new_corpus=unit_rows(new.vectors[place]) if (place >= 0).all() else None,
+        relevance=relevance.take(answered),
+        own=None,
+        rows=np.arange(len(old)),
     )
     cautions = [
         f"{unknown[name]:,} judgements name {what}, and are left out."
@@ -428,7 +393,7 @@ def judged_trial(
     if trial.new_corpus is None:
         n = int((place >= 0).sum())
         cautions.append(f"Re-embedding is not measured: {n:,} of {len(old):,} rows have a new vector.")
-    return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(asked.ids[answered]), cautions
+    return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(paired.ids[answered]), cautions
 
 
 def held_out_trial(
@@ -440,54 +405,42 @@ def held_out_trial(
     Parameters
     ----------
     relevance : "neighbours" or "labels"
-        What is relevant: the k rows that `truth.neighbours_of` finds, or all rows of the query's label.
+        What is relevant: the k rows that `neighbours_of` finds, or all rows of the query's label.
 
     Raises
     ------
     SpaceError
         No labels, or labels that no two held-out rows share; too few held-out rows.
     """
-    held = parts.held_out
-    need_held_out(len(held))
-    held = np.sort(_sampled(paired.ids, held, random_state, MOST_TRIAL_ROWS))
+    if len(parts.held_out) < FEWEST:
+        got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
+        raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {got}")
+    held = np.sort(_sampled(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
     old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
     queries = np.sort(_sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
     if relevance == "labels":
-        found = _by_label(paired, held, queries)
-        kept = np.flatnonzero(found.counts)
+        labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
+        if labels is None:
+            raise SpaceError(
+                "labels: expected a label per row of the old or of the new vectors, got none; leave this out"
+            )
+        relevant = same_label(labels[held], queries)
+        kept = np.flatnonzero(relevant.counts)
         if len(kept) < FEWEST:
             raise SpaceError(
                 f"labels: expected {FEWEST} held-out rows or more that share a label, got {len(kept)}"
             )
-        queries, found = queries[kept], found.take(kept)
+        queries, relevant = queries[kept], relevant.take(kept)
     else:
-        found = neighbours_of(truth, old, new, queries, min(k, len(held) - 1))
-    return Trial(old[queries], new[queries], old, new, found, queries, held)
-
-
-def need_held_out(n: int) -> None:
-    """Raise a SpaceError where too few rows are held out."""
-    if n < FEWEST:
-        raise SpaceError(
-            f"pairs: expected {FEWEST} or more held out, got {n} that repeat no fitted row; embed more rows"
-        )
-
-
-def _by_label(paired: Match, held: np.ndarray, queries: np.ndarray) -> Relevance:
-    labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
-    if labels is None:
-        raise SpaceError(
-            "labels: expected a label per row of the old or of the new vectors, got none; leave this out"
-        )
-    return same_label(labels[held], queries)
+        relevant = neighbours_of(truth, old, new, queries, min(k, len(held) - 1))
+    return Trial(old[queries], new[queries], old, new, relevant, queries, held)
 
 
 def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
     """At most this number of the rows, by their ids' keys, in the order of the rows."""
     if len(rows) <= most:
         return rows
-    keys = row_keys(ids[rows], "queries", random_state)
-    return rows[np.sort(np.argsort(keys)[:most])]
+    return rows[np.sort(np.argsort(row_keys(ids[rows], "queries", random_state))[:most])]
 
 
 # Choosing an adapter by cross-validation on the pairs alone, never by the judged queries.
@@ -522,15 +475,40 @@ class Candidate:
     neighbours: float
 
 
+class Pairs(NamedTuple):
+    """Unit rows new (m, d_new) and old (m, d_old) that an adapter may be fitted on, and their ids (m,)."""
+
+    new: np.ndarray
+    old: np.ndarray
+    ids: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Pairs:
+        """Those of some rows."""
+        return Pairs(*(part[rows] for part in self))
+
+    def sample(self, random_state: int) -> Pairs:
+        """At most 2,000, by their ids' keys."""
+        return self.take(np.sort(np.argsort(row_keys(self.ids, "chosen on", random_state))[:MOST_PAIRS]))
+
+    def fit(self, adapter: str) -> Adapter:
+        """The adapter of this name."""
+        return ADAPTERS[adapter].load()().fit(self.new, self.old)
+
+    def folds(self, random_state: int) -> Iterator[tuple[np.ndarray, Pairs]]:
+        """Row numbers of each of five parts, equal numbers in the order of the ids' keys; and the others."""
+        folds = np.empty(len(self.ids), dtype=np.int64)
+        order = np.argsort(row_keys(self.ids, "folds", random_state), kind="stable")
+        folds[order] = np.arange(len(self.ids)) % FOLDS
+        for fold in np.unique(folds):
+            yield np.flatnonzero(folds == fold), self.take(folds != fold)
+
+
 def choose(
-    new: np.ndarray,
-    old: np.ndarray,
+    pairs: Pairs,
     corpus: np.ndarray,
-    ids: Sequence[str],
     *,
     adapters: Sequence[str] = AUTOMATIC,
     random_state: int = 0,
-    report: Report = silent,
 ) -> tuple[Candidate, ...]:
     """Adapters, the best first, by five folds of the pairs; folds go by ids.
 
@@ -541,48 +519,24 @@ def choose(
 
     Parameters
     ----------
-    new, old : arrays (m, d_new), (m, d_old)
-        The pairs.
     corpus : array (n, d_old)
         Old rows among which partners are searched; the pairs' own ones need not be there.
-    ids : m ids of the pairs
     """
-    kept = np.sort(np.argsort(row_keys(ids, "chosen on", random_state))[:MOST_PAIRS])
-    new, old, ids = unit_rows(new[kept]), unit_rows(old[kept]), np.asarray(ids, dtype=object)[kept]
+    pairs = pairs.sample(random_state)
     others = corpus[drawn_rows(len(corpus), MOST_CHOICE_ROWS, random_state)]
-    folds, k = folds_of(ids, random_state), min(K, len(ids) - 1)
-    truth = neighbours_as_truth(search(new, new, k, np.arange(len(new))), len(new))
-    found = []
-    for number, name in enumerate(adapters):
-        report(number, len(adapters), f"cross-validating {ADAPTERS[name].title}")
-        partner, neighbours = (
-            float(one.mean()) for one in held_out_scores(name, new, old, others, folds, truth)
-        )
-        found.append(Candidate(name, float(np.sqrt(partner * neighbours)), partner, neighbours))
-    return tuple(sorted(found, key=lambda one: -one.score))
-
-
-def folds_of(ids: Sequence[str], random_state: int = 0) -> np.ndarray:
-    """The fold of each pair, in the order of the ids' keys: equal numbers in each."""
-    folds = np.empty(len(ids), dtype=np.int64)
-    folds[np.argsort(row_keys(ids, "folds", random_state), kind="stable")] = np.arange(len(ids)) % FOLDS
-    return folds
-
-
-def held_out_scores(
-    name: str, new: np.ndarray, old: np.ndarray, corpus: np.ndarray, folds: np.ndarray, truth: Relevance
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each pair, by the adapter of the other folds, 1 / rank of its old row among the corpus, and
-    nDCG@10, (m,) each.
-    """
-    partners, neighbours = np.zeros(len(new)), np.zeros(len(new))
-    for fold in np.unique(folds):
-        held = np.flatnonzero(folds == fold)
-        adapter = ADAPTERS[name].load()().fit(np.delete(new, held, axis=0), np.delete(old, held, axis=0))
-        queries, pairs = adapter.transform(new[held]), adapter.corpus(old)
-        partners[held] = 1 / (1 + _ranks(queries, pairs[held], adapter.corpus(corpus)))
-        neighbours[held] = ndcg(search(queries, pairs, K, held), truth.take(held))
-    return partners, neighbours
+    m = len(pairs.ids)
+    truth = neighbours_as_truth(search(pairs.new, pairs.new, min(K, m - 1), np.arange(m)), m)
+    candidates = []
+    for name in adapters:
+        partners, neighbours = np.zeros(m), np.zeros(m)
+        for held, known in pairs.folds(random_state):
+            adapter = known.fit(name)
+            queries, old = adapter.transform(pairs.new[held]), adapter.corpus(pairs.old)
+            partners[held] = 1 / (1 + _ranks(queries, old[held], adapter.corpus(others)))
+            neighbours[held] = ndcg(search(queries, old, K, held), truth.take(held))
+        partner, neighbour = float(partners.mean()), float(neighbours.mean())
+        candidates.append(Candidate(name, float(np.sqrt(partner * neighbour)), partner, neighbour))
+    return tuple(sorted(candidates, key=lambda one: -one.score))
 
 
 def _ranks(
@@ -608,9 +562,7 @@ def _ranks(
 COUNTS = {"old": 0.0, "both": 1.5, "new": 3.0}
 
 
-def fused_weight(
-    adapter: str, new: np.ndarray, old: np.ndarray, ids: Sequence[str], truth: str, random_state: int = 0
-) -> float:
+def fused_weight(adapter: str, pairs: Pairs, truth: str, random_state: int = 0) -> float:
     """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 3.
 
     A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the
@@ -622,19 +574,12 @@ def fused_weight(
     count = COUNTS[truth]
     if not count:
         return 0.0
-    kept = np.sort(np.argsort(row_keys(ids, "chosen on", random_state))[:MOST_PAIRS])
-    new, old, ids = unit_rows(new[kept]), unit_rows(old[kept]), np.asarray(ids, dtype=object)[kept]
-    folds = folds_of(ids, random_state)
+    pairs = pairs.sample(random_state)
     products, targets = np.zeros((2, 2)), np.zeros(2)
-    for fold in np.unique(folds):
-        held = folds == fold
-        made = ADAPTERS[adapter].load()().fit(new[~held], old[~held])
-        sides = [
-            (old[held], old[held]),
-            (made.transform(new[held]), made.corpus(old[held])),
-            (new[held], new[held]),
-        ]
-        z_old, z_bridged, z_new = (_z_scores(queries, corpus) for queries, corpus in sides)
+    for held, known in pairs.folds(random_state):
+        fitted, (new, old, _) = known.fit(adapter), pairs.take(held)
+        bridged = fitted.transform(new), fitted.corpus(old)
+        z_old, z_bridged, z_new = (_z_scores(*side) for side in ((old, old), bridged, (new, new)))
         seen = np.stack([z_old, z_bridged])
         products += seen @ seen.T
         targets += seen @ z_new
@@ -672,67 +617,47 @@ class CurvePoint:
     draws: int
 
 
-@dataclass(frozen=True)
-class CurvePlan:
-    """What a curve is made of.
-
-    Attributes
-    ----------
-    adapters : tuple of names
-        Each as a bridge; the first one also for querying both models.
-    """
-
-    adapters: tuple[str, ...]
-    sizes: tuple[int, ...] = SIZES
-    draws: int = 3
-    k: int = 10
-    fusion: str = "z"
-    random_state: int = 0
-
-
 def curve_of(
     trial: Trial,
-    plan: CurvePlan,
-    new: np.ndarray,
-    old: np.ndarray,
-    ids: Sequence[str],
+    pairs: Pairs,
     truth: str,
+    adapters: Sequence[str],
+    *,
+    sizes: Sequence[int] = SIZES,
+    draws: int = 3,
+    k: int = K,
+    fusion: str = "z",
+    random_state: int = 0,
     report: Report = silent,
 ) -> tuple[CurvePoint, ...]:
     """Points of each adapter and size, and of all pairs, on at most 20,000 rows of the trial's corpus; none
-    without sizes.
+    without sizes. Smaller sizes of a draw are part of its larger ones.
 
     Parameters
     ----------
-    new, old : arrays (m, d_new), (m, d_old)
-        Unit rows of the pairs that may be fitted on; smaller sizes of a draw are part of its larger ones.
-    ids : m ids
-    truth : see `weight.fused_weight`
+    truth : see `fused_weight`
+    adapters : names
+        Each as a bridge; the first one also for querying both models.
     """
-    if not plan.sizes:
+    if not sizes:
         return ()
-    trial = trial.with_fewer_rows(MOST_CURVE_ROWS, plan.random_state)
+    trial, m = trial.with_fewer_rows(MOST_CURVE_ROWS, random_state), len(pairs.ids)
     bootstrap = Bootstrap(len(trial.old_queries))
-    sizes = [size for size in plan.sizes if size < len(new)] + [len(new)]
-    orders = [np.argsort(row_keys(ids, f"draw {draw}", plan.random_state)) for draw in range(plan.draws)]
+    sizes = [size for size in sizes if size < m] + [m]
+    orders = [np.argsort(row_keys(pairs.ids, f"draw {draw}", random_state)) for draw in range(draws)]
     points = []
     for number, size in enumerate(sizes):
         report(number, len(sizes), f"curve: {size:,} pairs")
-        draws = orders[:1] if size == len(new) else orders
-        for adapter in dict.fromkeys(plan.adapters):
-            options = ("bridge", "twice") if adapter == plan.adapters[0] else ("bridge",)
+        drawn = [pairs.take(np.sort(order[:size])) for order in (orders[:1] if size == m else orders)]
+        for adapter in dict.fromkeys(adapters):
+            options = ("bridge", "twice") if adapter == adapters[0] else ("bridge",)
             scores = {option: [] for option in options}
-            for order in draws:
-                kept = np.sort(order[:size])
-                weight = 1.0
-                if "twice" in options:
-                    weight = fused_weight(
-                        adapter, new[kept], old[kept], np.asarray(ids)[kept], truth, plan.random_state
-                    )
-                made = ADAPTERS[adapter].load()().fit(new[kept], old[kept])
-                for option, found in trial.found(made, weight, plan.fusion, plan.k, options).items():
-                    scores[option].append(ndcg(found, trial.relevance, plan.k))
-            for option, drawn in scores.items():
-                mean = bootstrap.mean(np.mean(drawn, axis=0))
-                points.append(CurvePoint(size, adapter, option, mean.value, mean.low, mean.high, len(draws)))
+            for known in drawn:
+                weight = fused_weight(adapter, known, truth, random_state) if "twice" in options else 1.0
+                lists = trial.found(known.fit(adapter), weight, fusion, k, options)
+                for option, rows in lists.items():
+                    scores[option].append(ndcg(rows, trial.relevance, k))
+            for option, values in scores.items():
+                mean = bootstrap.mean(np.mean(values, axis=0))
+                points.append(CurvePoint(size, adapter, option, mean.value, mean.low, mean.high, len(drawn)))
     return tuple(points)

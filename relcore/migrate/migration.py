@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import setting
@@ -25,9 +24,9 @@ from relcore.migrate.evaluate import (
     SIZES,
     Bootstrap,
     Candidate,
-    CurvePlan,
     CurvePoint,
     Interval,
+    Pairs,
     Trial,
     choose,
     curve_of,
@@ -37,10 +36,8 @@ from relcore.migrate.evaluate import (
     richer,
 )
 from relcore.migrate.pairs import (
-    PairSplit,
     check_pairs,
     length_cautions,
-    need_pairs,
     parts_of,
     preprocessing_cautions,
 )
@@ -50,7 +47,7 @@ from relcore.runs.finished import Finished
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.space import LatentSpace, match
 from relcore.tasks.task import Task
 
 # Verdict: keep, bridge, query both models or re-embed, by intervals, and one sentence that says why.
@@ -92,8 +89,8 @@ def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float 
     for dearer in OPTIONS[1:]:
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > worth:
             chosen = dearer
-    others = [one for one in scores.values() if not np.array_equal(one, scores[chosen])]
-    return chosen, all(bootstrap.difference(scores[chosen], one).is_clear for one in others)
+    others = [values for values in scores.values() if not np.array_equal(values, scores[chosen])]
+    return chosen, all(bootstrap.difference(scores[chosen], values).is_clear for values in others)
 
 
 def verdict_of(
@@ -101,14 +98,12 @@ def verdict_of(
 ) -> Verdict:
     """`decide`, with its sentence; `on` says on what the scores rest, `truth` what was searched for."""
     option, is_clear = decide(scores, bootstrap, worth)
-    means = {name: short(float(one.mean())) for name, one in scores.items()}
+    means = {name: short(float(values.mean())) for name, values in scores.items()}
     parts = [f"{MOVES[option]}: {truth}, nDCG@{k} is {means['keep']} with the old model"]
-    for name in ("bridge", "twice", "re-embed"):
+    for name, how in _WITH.items():
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
-            parts.append(
-                f"{means[name]} {_WITH[name]} ({signed(gain.value)}, 95 %: {band(gain.low, gain.high)})"
-            )
+            parts.append(f"{means[name]} {how} ({signed(gain.value)}, 95 %: {band(gain.low, gain.high)})")
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
 
 
@@ -224,35 +219,13 @@ class MigrationResult:
         """
         rows = []
         for one in self.options:
-            row = {
-                "option": TITLES[one.option],
-                "ndcg": one.value,
-                "low": one.low,
-                "high": one.high,
-                "recall": one.recall,
-            }
+            row = {name: getattr(one, name) for name in ("option", "value", "low", "high", "recall")}
+            row = {"option": TITLES[row.pop("option")], "ndcg": row.pop("value"), **row}
             for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
                 low, middle, high = (gain.low, gain.value, gain.high) if gain else (np.nan,) * 3
                 row |= {f"to {name}": middle, f"to {name}, low": low, f"to {name}, high": high}
             rows.append(row | {"queries": len(self.queries), "rows": self.n_rows})
         return pd.DataFrame(rows)
-
-    def curve_table(self) -> pd.DataFrame:
-        """One row per point: pairs, adapter, option, ndcg, low, high, draws."""
-        names = ("pairs", "adapter", "option", "ndcg", "low", "high", "draws")
-        values = [
-            (
-                one.n_pairs,
-                ADAPTERS[one.adapter].title,
-                TITLES[one.option],
-                one.value,
-                one.low,
-                one.high,
-                one.draws,
-            )
-            for one in self.curve
-        ]
-        return pd.DataFrame(values, columns=list(names))
 
     def losers(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss of the option first: query, the two scores, and the change."""
@@ -285,29 +258,26 @@ class Ground:
 
     Attributes
     ----------
-    new, old : arrays (m, d_new), (m, d_old)
-        Unit rows of the pairs to fit on.
-    ids : array (m,)
+    pairs : Pairs
+        To fit on.
+    rows : array (m,)
+        Where they are in the old space.
     richer : "new", "old" or "both"
-        See `truth.richer`.
+        See `evaluate.richer`.
     truth : see `MigrationResult`
     trial : Trial
     queries : q ids
     places : array (n,)
         Where the rows of the trial's corpus are in the old space.
-    pairs : array (m,)
-        Where the pairs are.
     """
 
-    new: np.ndarray
-    old: np.ndarray
-    ids: np.ndarray
+    pairs: Pairs
+    rows: np.ndarray
     richer: str
     truth: str
     trial: Trial
     queries: tuple[str, ...]
     places: np.ndarray
-    pairs: np.ndarray
     cautions: tuple[str, ...]
 
 
@@ -386,134 +356,95 @@ class Migration(Task[MigrationResult]):
         """The result on this ground; adapters are chosen by the ranks of partners among the old rows
         `corpus` (n, d_old).
         """
+        pairs, trial, state = ground.pairs, ground.trial, self.random_state
         report(1, 10, "choosing an adapter")
-        sides = ground.new, ground.old, ground.ids
-        given = self.adapter != AUTO
-        candidates = () if given else choose(*sides[:2], corpus, ground.ids, random_state=self.random_state)
-        name = self.adapter if given else candidates[0].adapter
+        candidates = choose(pairs, corpus, random_state=state) if self.adapter == AUTO else ()
+        name = candidates[0].adapter if candidates else self.adapter
         report(3, 10, "weighting the two searches")
-        weight = fused_weight(name, *sides, ground.richer, self.random_state)
+        weight = fused_weight(name, pairs, ground.richer, state)
         report(4, 10, "searching")
-        found = ground.trial.found(ADAPTERS[name].load()().fit(*sides[:2]), weight, self.fusion, self.k)
-        plan = CurvePlan(
-            (name, *self.compared), self.sizes, self.draws, self.k, self.fusion, self.random_state
+        found = trial.found(pairs.fit(name), weight, self.fusion, self.k)
+        settings = {"sizes": self.sizes, "draws": self.draws, "k": self.k, "fusion": self.fusion}
+        curve = curve_of(
+            trial,
+            pairs,
+            ground.richer,
+            (name, *self.compared),
+            **settings,
+            random_state=state,
+            report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
         )
-        told = lambda done, total, text: report(5 + 5 * done / total, 10, text)  # noqa: E731
-        curve = curve_of(ground.trial, plan, *sides, ground.richer, told)
-        return self._result(ground, found, name, weight, candidates, curve)
-
-    def ground(self, spaces: Sequence[LatentSpace]) -> Ground:
-        """What is fitted on and what is scored; raises as `run`."""
-        old, new = spaces[:2]
-        paired = match(old, new)
-        need_pairs(len(paired), (old.name, new.name))
-        check_pairs(paired.target.vectors, paired.source.vectors, self.random_state).need()
-        parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), self.random_state)
-        by_new, by_old = unit_rows(paired.target.vectors), unit_rows(paired.source.vectors)
-        which, _ = richer(by_old, by_new, self.random_state)
-        cautions = tuple(_cautions(spaces, paired, parts))
-        ids = paired.ids[parts.fitted]
-        fitted, pairs = (by_new[parts.fitted], by_old[parts.fitted], ids), old.index.get_indexer(ids)
-        if not self.judgements:
-            trial = held_out_trial(paired, parts, self.relevance, which, self.k, self.random_state)
-            held = paired.ids[trial.rows]
-            truth = which if self.relevance == "neighbours" else self.relevance
-            cautions += (UNJUDGED,) if truth == which else ()
-            return Ground(
-                *fitted,
-                which,
-                truth,
-                trial,
-                tuple(held[trial.own]),
-                old.index.get_indexer(held),
-                pairs,
-                cautions,
-            )
-        if len(spaces) != 4:
-            raise SpaceError(
-                "judgements: expected the queries by the old and by the new model, too; add both"
-            )
-        trial, queries, told = judged_trial(spaces, self.judgements, self.random_state)
-        return Ground(*fitted, which, "judgements", trial, queries, trial.rows, pairs, (*told, *cautions))
-
-    def _result(
-        self,
-        ground: Ground,
-        found: Mapping[str, np.ndarray],
-        name: str,
-        weight: float,
-        candidates: tuple[Candidate, ...],
-        curve: tuple[CurvePoint, ...],
-    ) -> MigrationResult:
-        trial = ground.trial
-        scores = {option: ndcg(one, trial.relevance, self.k) for option, one in found.items()}
-        bootstrap = Bootstrap(len(ground.queries))
-        counts = (
-            f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows,"
-            f" {len(ground.ids):,} pairs"
+        scores = {option: ndcg(lists, trial.relevance, self.k) for option, lists in found.items()}
+        n, bootstrap = len(ground.queries), Bootstrap(len(ground.queries))
+        counts = f"{counted(n, 'query', 'queries')}, {len(trial.rows):,} rows, {len(pairs.ids):,} pairs"
+        verdict = verdict_of(
+            scores,
+            bootstrap,
+            k=self.k,
+            on=f"{counts}, {ADAPTERS[name].title}",
+            truth=_TRUTHS[ground.truth],
+            worth=WORTH if ground.truth == ground.richer else 0.0,
         )
-        worth = WORTH if ground.truth == ground.richer else 0.0
-        settings = {
-            "k": self.k,
-            "on": f"{counts}, {ADAPTERS[name].title}",
-            "truth": _TRUTHS[ground.truth],
-            "worth": worth,
-        }
+        options = []
+        for option, values in scores.items():
+            gains = [
+                bootstrap.difference(values, scores[other]) if other in scores and other != option else None
+                for other in ("keep", "re-embed")
+            ]
+            mean, share = bootstrap.mean(values), recall(found[option], trial.relevance, self.k).mean()
+            options.append(OptionScore(option, mean.value, mean.low, mean.high, float(share), *gains))
         return MigrationResult(
-            verdict_of(scores, bootstrap, **settings),
-            tuple(_option(option, scores, found, trial, bootstrap, self.k) for option in scores),
-            name,
-            weight,
-            candidates,
-            curve,
-            ground.cautions,
-            ground.truth,
-            self.k,
-            len(ground.ids),
-            len(trial.rows),
-            ground.queries,
-            scores={option: one.astype(np.float32) for option, one in scores.items()},
-            found={option: np.where(one >= 0, ground.places[one], -1) for option, one in found.items()},
+            verdict,
+            tuple(options),
+            adapter=name,
+            weight=weight,
+            candidates=candidates,
+            curve=curve,
+            cautions=ground.cautions,
+            truth=ground.truth,
+            k=self.k,
+            n_pairs=len(pairs.ids),
+            n_rows=len(trial.rows),
+            queries=ground.queries,
+            scores={option: values.astype(np.float32) for option, values in scores.items()},
+            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in found.items()},
             relevant_query=trial.relevance.query,
             relevant_row=ground.places[trial.relevance.row],
-            pairs=ground.pairs,
+            pairs=ground.rows,
         )
 
-
-def _option(
-    name: str,
-    scores: dict[str, np.ndarray],
-    found: dict[str, np.ndarray],
-    trial: Trial,
-    bootstrap: Bootstrap,
-    k: int,
-) -> OptionScore:
-    mean = bootstrap.mean(scores[name])
-    gains = [
-        bootstrap.difference(scores[name], scores[other]) if other in scores and other != name else None
-        for other in ("keep", "re-embed")
-    ]
-    reached = float(recall(found[name], trial.relevance, k).mean())
-    return OptionScore(name, mean.value, mean.low, mean.high, reached, *gains)
-
-
-def _cautions(spaces: Sequence[LatentSpace], paired: Match, parts: PairSplit) -> list[str]:
-    cautions = preprocessing_cautions(paired.target.vectors, paired.source.vectors)
-    if len(spaces) == 4:
-        for name, corpus, queries in zip(("old", "new"), spaces[:2], spaces[2:], strict=True):
-            cautions += length_cautions(corpus.vectors, queries.vectors, name)
-    return cautions + left_out_cautions(parts.n_repeated, paired.n_zero)
-
-
-def left_out_cautions(n_repeated: int, n_zero: int) -> list[str]:
-    """How many pairs are not used: rows that repeat a fitted one, and rows that are zero in a space."""
-    cautions = []
-    if n_repeated:
-        repeated = counted(n_repeated, "held-out row repeats", "held-out rows repeat")
-        cautions.append(f"{repeated} a row that the adapter was fitted on, and are left out.")
-    if n_zero:
-        cautions.append(f"{counted(n_zero, 'pair')} with a zero vector left out.")
-    return cautions
+    def ground(self, spaces: Sequence[LatentSpace], truth: str = "") -> Ground:
+        """What is fitted on and what is scored; raises as `run`. A `truth` that is known, as its result names
+        it, saves the checks of the pairs.
+        """
+        old, new = spaces[:2]
+        paired, state = match(old, new), self.random_state
+        new_rows, old_rows = paired.target.vectors, paired.source.vectors
+        if not truth:
+            check_pairs(new_rows, old_rows, state, (old.name, new.name)).need()
+        parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), state)
+        by_new, by_old = unit_rows(new_rows), unit_rows(old_rows)
+        which = truth or richer(by_old, by_new, state)[0]
+        cautions = preprocessing_cautions(new_rows, old_rows)
+        if len(spaces) == 4:
+            cautions += length_cautions(old.vectors, spaces[2].vectors, "old")
+            cautions += length_cautions(new.vectors, spaces[3].vectors, "new")
+        if parts.n_repeated:
+            repeated = counted(parts.n_repeated, "held-out row repeats", "held-out rows repeat")
+            cautions.append(f"{repeated} a row that the adapter was fitted on, and are left out.")
+        if paired.n_zero:
+            cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector left out.")
+        pairs = Pairs(by_new, by_old, paired.ids).take(parts.fitted)
+        rows = old.index.get_indexer(pairs.ids)
+        if self.judgements:
+            trial, queries, unknown = judged_trial(spaces, self.judgements, state)
+            return Ground(pairs, rows, which, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
+        trial = held_out_trial(paired, parts, self.relevance, which, self.k, state)
+        held = paired.ids[trial.rows]
+        truth = self.relevance if self.relevance == "labels" else which
+        cautions += [UNJUDGED] * (truth == which)
+        queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
+        return Ground(pairs, rows, which, truth, trial, queries, places, tuple(cautions))
 
 
 # The migration that comes with Relscope: 960 Wikipedia sentences, TF-IDF + SVD as the old model, MiniLM as
@@ -535,7 +466,7 @@ def starting_models(finished: Finished | None) -> tuple[SpaceSpec, SpaceSpec] | 
     return stored_encoding_spec(summary), news[0]
 
 
-# Losers: which classes or clusters of queries lose by an option.
+# Queries that get worse: which classes or clusters of queries lose by an option.
 
 CLUSTERS = 8
 FEWEST = 5  # queries of a group
@@ -562,16 +493,16 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     places = {name: number for number, name in enumerate(kept)}
     numbers = np.array([places.get(group, -1) for group in groups])
-    found = lowest_groups(change, numbers)
+    lowest = lowest_groups(change, numbers)
     mean = float(np.mean(change))
     table = pd.DataFrame(
         {
             "group": kept,
             "queries": np.bincount(numbers[numbers >= 0], minlength=len(kept)),
-            "change": found.mean,
-            "low": mean - found.reach,
-            "high": mean + found.reach,
-            "p": found.p,
+            "change": lowest.mean,
+            "low": mean - lowest.reach,
+            "high": mean + lowest.reach,
+            "p": lowest.p,
         }
     )
     return table.sort_values("change", kind="stable", ignore_index=True)

@@ -75,12 +75,12 @@ class Pairing:
             The pairs do not pair, with the shift where one is found.
         """
         if self.shift:
+            place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
             raise SpaceError(
                 "pairs: expected each new row to belong to the old row of the same id, got partners that are"
-                f" found {counted(abs(self.shift), 'row')}"
-                f" {'further down' if self.shift > 0 else 'further up'} (mean reciprocal rank"
-                f" {short(self.shifted)}, {short(self.score)} at the given rows): the rows are shifted by"
-                f" {self.shift:+d}; look for a header or a missing row in one of the files"
+                f" found {place} (mean reciprocal rank {short(self.shifted)}, {short(self.score)} at the"
+                f" given rows): the rows are shifted by {self.shift:+d}; look for a header or a missing row"
+                " in one of the files"
             )
         if not self.is_clear:
             raise SpaceError(
@@ -91,7 +91,9 @@ class Pairing:
             )
 
 
-def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pairing:
+def check_pairs(
+    new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
+) -> Pairing:
     """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at
     eleven shifts.
 
@@ -99,106 +101,72 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     ----------
     new, old : arrays (m, d_new), (m, d_old)
         The pairs in the order of their files: a shift by s pairs new row i with old row i + s.
+    names : of the old and the new space, for the error
 
     Raises
     ------
     SpaceError
         Fewer than 25 pairs.
     """
-    rows, shifts = tried_rows(len(new), random_state)
-    found = {shift: _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift])) for shift in shifts}
-    halves = [len(rows) - len(rows) // 2, len(rows) // 2]
-    chances = [_chance(n) for n in halves]
-    chance = sum(n * one[0] for n, one in zip(halves, chances, strict=True)) / len(rows)
-    error = np.sqrt(sum(n * one[1] for n, one in zip(halves, chances, strict=True))) / len(rows)
-    counts = np.where(np.arange(len(rows)) % 2 == 1, halves[1], halves[0])
-    tried = {
-        shift: Pairing(
-            float(one.mean()),
-            float(chance),
-            float(error),
-            float(((counts - 1 / one) / (counts - 1)).mean()),
-            len(rows),
-        )
-        for shift, one in found.items()
-    }
-    best = max(tried, key=lambda shift: tried[shift].score)
-    gain = found[best] - found[0]
-    if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
-        return replace(tried[0], shift=best, shifted=tried[best].score)
-    return tried[0]
-
-
-def need_pairs(m: int, names: Sequence[str] = ()) -> None:
-    """Raise a SpaceError where there are fewer than 25 pairs of rows, of an old and a new space of these
-    names.
-    """
+    m, reach = len(new), max(SHIFTS)
     if m < FEWEST:
         where = f" in {' and '.join(map(repr, names))}" if names else ""
         raise SpaceError(
             f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed"
             " some more"
         )
-
-
-def tried_rows(m: int, random_state: int = 0) -> tuple[np.ndarray, Sequence[int]]:
-    """The new rows (t,) that `check_pairs` tries, and the shifts at which it tries old ones.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than 25 pairs.
-    """
-    need_pairs(m)
-    reach = max(SHIFTS)
-    if m < FEWEST + 2 * reach:
-        return smallest_keys(m, _MOST_ROWS, "pairing", random_state), (0,)
+    shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
     ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # an end has no row so much further on
-    return smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends), SHIFTS
+    rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
+    n = len(rows)
+    odd = np.arange(n) % 2 == 1
+    sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which each row is searched
+    terms = {int(size): 1 / np.arange(1, size + 1) for size in np.unique(sizes)}
+    chance = sum(float(terms[size].mean()) for size in sizes.tolist()) / n
+    error = np.sqrt(sum(float(terms[size].var()) for size in sizes.tolist())) / n
+    ranks, tried = {}, {}
+    for shift in shifts:
+        ranks[shift] = found = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
+        behind = float(((sizes - 1 / found) / (sizes - 1)).mean())
+        tried[shift] = Pairing(float(found.mean()), float(chance), float(error), behind, n)
+    best = max(tried, key=lambda shift: tried[shift].score)
+    gain = ranks[best] - ranks[0]
+    if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
+        return replace(tried[0], shift=best, shifted=tried[best].score)
+    return tried[0]
 
 
-def _reciprocal_ranks(new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    found, odd = np.empty(len(new)), np.arange(len(new)) % 2 == 1
+def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.ndarray:
+    reciprocal = np.empty(len(new))
     for held in (odd, ~odd):
         adapter = WhitenedRelativeAdapter().fit(new[~held], old[~held])
         scores = adapter.transform(new[held]) @ adapter.corpus(old[held]).T
         own = np.diag(scores)[:, None]
-        found[held] = 1 / (
-            1 + (scores > own).sum(axis=1) + (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2
-        )
-    return found
-
-
-def _chance(n: int) -> tuple[float, float]:
-    """Mean and variance of 1 / rank, where each rank from 1 to n is as likely."""
-    terms = 1 / np.arange(1, n + 1)
-    return float(terms.mean()), float(terms.var())
+        tied = (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2
+        reciprocal[held] = 1 / (1 + (scores > own).sum(axis=1) + tied)
+    return reciprocal
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """What repeated rows tell about how the two models' inputs were prepared, from the pairs' rows."""
-    return repeated_cautions(_repeated(new), _repeated(old))
-
-
-def repeated_cautions(new: float, old: float) -> list[str]:
-    """A caution where the share of repeated rows of one model is much larger than that of the other."""
-    shares = {"new": new, "old": old}
-    cautions = []
-    for name, other in (("new", "old"), ("old", "new")):
-        if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]:
-            cautions.append(
-                f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and"
-                f" {short(shares[other], 2)} of the {other} ones do: the {name} model's texts may have been"
-                " cut, or prepared in another way."
-            )
-    return cautions
+    """A caution where the share of rows that equal an earlier one to the last bit is much larger in one model
+    than in the other, from the pairs' rows.
+    """
+    shares = {
+        name: 1 - len(np.unique(np.ascontiguousarray(rows, dtype=np.float32), axis=0)) / len(rows)
+        for name, rows in (("new", new), ("old", old))
+    }
+    return [
+        f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and"
+        f" {short(shares[other], 2)} of the {other} ones do: the {name} model's texts may have been cut,"
+        " or prepared in another way."
+        for name, other in (("new", "old"), ("old", "new"))
+        if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]
+    ]
 
 
 def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[str]:
     """A caution where rows or queries alone have length 1."""
-    is_unit = [
-        bool(np.abs(np.linalg.norm(side[:1000], axis=1) - 1).max() < _UNIT) for side in (corpus, queries)
-    ]
+    is_unit = [bool(np.abs(np.linalg.norm(X[:1000], axis=1) - 1).max() < _UNIT) for X in (corpus, queries)]
     if is_unit[0] == is_unit[1]:
         return []
     some, others = ("rows", "queries") if is_unit[0] else ("queries", "rows")
@@ -206,11 +174,6 @@ def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[
         f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared"
         " differently."
     ]
-
-
-def _repeated(rows: np.ndarray) -> float:
-    """Share of rows that equal an earlier row to the last bit."""
-    return 1 - len(np.unique(np.ascontiguousarray(rows, dtype=np.float32), axis=0)) / len(rows)
 
 
 MOST_FITTED = 20_000
@@ -236,26 +199,6 @@ class PairSplit:
     n_repeated: int
 
 
-def n_random(n: int, n_pairs: int, judged: bool = False) -> int:
-    """How many of n pairs are fitted on where they are drawn at random; arguments and errors as
-    `parts_of`.
-    """
-    least = 0 if judged else FEWEST
-    if n_pairs and n_pairs < FEWEST:
-        raise SpaceError(
-            f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models"
-            " relate"
-        )
-    if n < FEWEST + least or n_pairs > n - least:
-        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
-        raise SpaceError(
-            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed"
-            " more"
-        )
-    kept = n if judged else n - max(FEWEST, int(n * TEST_FRACTION))
-    return min(n_pairs or kept, MOST_FITTED)
-
-
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
     """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their
     ids before that.
@@ -275,14 +218,24 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
         Too few pairs for both parts.
     """
     n, least = len(paired), 0 if judged else FEWEST
-    at_random = n_random(n, n_pairs, judged)
-    keys = row_keys(paired.ids, "pairs", random_state)
-    order = np.argsort(keys, kind="stable")
+    if n_pairs and n_pairs < FEWEST:
+        raise SpaceError(
+            f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models"
+            " relate"
+        )
+    if n < FEWEST + least or n_pairs > n - least:
+        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
+        raise SpaceError(
+            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed"
+            " more"
+        )
+    order = np.argsort(row_keys(paired.ids, "pairs", random_state), kind="stable")
+    n_held = max(least, int(n * TEST_FRACTION))
     if strategy == "random" or not n_pairs:
-        fitted = order[:at_random]
-        held = order[len(fitted) :]
+        n_fitted = min(n_pairs or (n if judged else n - n_held), MOST_FITTED)
+        fitted, held = order[:n_fitted], order[n_fitted:]
     else:
-        n_held = min(n - n_pairs, max(least, int(n * TEST_FRACTION)))
+        n_held = min(n - n_pairs, n_held)
         held, candidates = order[n - n_held :], np.sort(order[: n - n_held])
         chosen = select_anchors(paired.source.take(candidates), n_pairs, strategy, random_state=random_state)
         fitted = paired.source.rows(chosen)

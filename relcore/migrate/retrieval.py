@@ -55,16 +55,16 @@ class Relevance:
         """Number of relevant rows of each query, (n_queries,)."""
         return np.bincount(self.query, minlength=self.n_queries)
 
-    def grades(self, found: np.ndarray) -> np.ndarray:
-        """The grade of each row that was found, (n_queries, k), 0 where it is not relevant; −1 stands for
-        no row.
+    def grades(self, lists: np.ndarray) -> np.ndarray:
+        """The grade of each row of the lists (n_queries, k), 0 where it is not relevant; −1 stands for no
+        row.
         """
         if not len(self.row):
-            return np.zeros(found.shape)
+            return np.zeros(lists.shape)
         known = self.query * self.n_rows + self.row
-        wanted = np.arange(self.n_queries)[:, None] * self.n_rows + found
+        wanted = np.arange(self.n_queries)[:, None] * self.n_rows + lists
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where((known[at] == wanted) & (found >= 0), self.grade[at], 0.0)
+        return np.where((known[at] == wanted) & (lists >= 0), self.grade[at], 0.0)
 
     def take(self, queries: np.ndarray) -> Relevance:
         """Of these queries, in this order."""
@@ -76,7 +76,7 @@ class Relevance:
         )
 
 
-def ndcg(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+def ndcg(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
     r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a
     relevant row.
 
@@ -87,20 +87,25 @@ def ndcg(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
 
     Parameters
     ----------
-    found : rows (n_queries, ≥ k) in the order of the search, −1 for none
+    lists : rows (n_queries, ≥ k) in the order of the search, −1 for none
     """
     discount = 1 / np.log2(np.arange(2, k + 2))
-    gains = relevance.grades(found[:, :k])
-    best = _best(relevance, discount)
+    gains = relevance.grades(lists[:, :k])
     reached = gains @ discount[: gains.shape[1]]
+    order = np.lexsort((-relevance.grade, relevance.query))
+    query, grade = relevance.query[order], relevance.grade[order]
+    place = np.arange(len(query)) - np.searchsorted(query, np.arange(relevance.n_queries))[query]
+    within = place < k
+    weights = grade[within] * discount[place[within]]
+    best = np.bincount(query[within], weights=weights, minlength=relevance.n_queries)
     return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
 
 
-def recall(found: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+def recall(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
     """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant
     row.
     """
-    hits = np.count_nonzero(relevance.grades(found[:, :k]), axis=1)
+    hits = np.count_nonzero(relevance.grades(lists[:, :k]), axis=1)
     return np.divide(hits, relevance.counts, out=np.full(len(hits), np.nan), where=relevance.counts > 0)
 
 
@@ -111,24 +116,14 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
     Parameters
     ----------
     own : array (m,), optional
-        The corpus row that each query is itself, which is not found.
+        The corpus row that each query is itself, which is left out.
     """
-    depth = min(k + (own is not None), len(corpus))
-    found = nearest(queries, corpus, depth)
-    return padded(found if own is None else without(found, own), k)
-
-
-def without(found: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Lists of rows (m, k) without each query's own row, or else without the last one: (m, k − 1)."""
-    is_own = found == own[:, None]
-    is_own[~is_own.any(axis=1), -1] = True
-    return found[~is_own].reshape(len(found), found.shape[1] - 1)
-
-
-def padded(found: np.ndarray, k: int) -> np.ndarray:
-    """The first k of each list, −1 where it ends earlier."""
-    short = k - found.shape[1]
-    return found[:, :k] if short <= 0 else np.pad(found, ((0, 0), (0, short)), constant_values=-1)
+    lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)))
+    if own is not None:
+        is_own = lists == own[:, None]
+        is_own[~is_own.any(axis=1), -1] = True
+        lists = lists[~is_own].reshape(len(lists), lists.shape[1] - 1)
+    return np.pad(lists, ((0, 0), (0, max(0, k - lists.shape[1]))), constant_values=-1)
 
 
 @dataclass(frozen=True)
@@ -150,30 +145,27 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
         A line of other fields, a grade that is no number, a pair with two grades, too many lines, no
         judgement; see `base.text.read_lines`.
     """
-    found: dict[tuple[str, str], float] = {}
+    grades: dict[tuple[str, str], float] = {}
+    name = Path(path).name
     for number, line in enumerate(read_lines(Path(path), "TREC judgements, such as '1 0 184 1'"), start=1):
         fields = line.split()
         if not fields:
             continue
         if len(fields) != 4 or not _GRADE.fullmatch(fields[3]):
             raise SpaceError(
-                f"{Path(path).name}, line {number}: expected a query, an iteration, a document and a grade,"
-                f" as in '1 0 184 1', got {line!r:.80}"
+                f"{name}, line {number}: expected a query, an iteration, a document and a grade, as in"
+                f" '1 0 184 1', got {line!r:.80}"
             )
         query, _, row, grade = fields
-        if found.setdefault((query, row), float(grade)) != float(grade):
-            raise SpaceError(
-                f"{Path(path).name}, line {number}: expected one grade of {row!r:.40} for {query!r:.40},"
-                " got two"
-            )
-        if len(found) > MOST_JUDGEMENTS:
-            raise SpaceError(
-                f"{Path(path).name}: expected at most {MOST_JUDGEMENTS:,} judgements, got more; sample the"
-                " queries"
-            )
-    if not found:
-        raise SpaceError(f"{Path(path).name}: expected TREC judgements, got none; is it this file?")
-    return tuple(JudgedQuery(query, row, grade) for (query, row), grade in found.items())
+        if grades.setdefault((query, row), float(grade)) != float(grade):
+            expected = f"one grade of {row!r:.40} for {query!r:.40}"
+            raise SpaceError(f"{name}, line {number}: expected {expected}, got two")
+        if len(grades) > MOST_JUDGEMENTS:
+            got = "more; sample the queries"
+            raise SpaceError(f"{name}: expected at most {MOST_JUDGEMENTS:,} judgements, got {got}")
+    if not grades:
+        raise SpaceError(f"{name}: expected TREC judgements, got none; is it this file?")
+    return tuple(JudgedQuery(query, row, grade) for (query, row), grade in grades.items())
 
 
 def relevance_of(
@@ -186,53 +178,38 @@ def relevance_of(
     SpaceError
         No judgement of a known query and a known row says that the row is relevant.
     """
-    asked = pd.Index(queries).get_indexer([one.query for one in judgements])
-    answered = pd.Index(rows).get_indexer([one.row for one in judgements])
+    query = pd.Index(queries).get_indexer([one.query for one in judgements])
+    row = pd.Index(rows).get_indexer([one.row for one in judgements])
     grade = np.array([one.grade for one in judgements])
-    unknown = {
-        "queries": int(np.count_nonzero(asked < 0)),
-        "rows": int(np.count_nonzero((answered < 0) & (asked >= 0))),
-    }
-    known = (asked >= 0) & (answered >= 0)
-    relevance = Relevance.of(asked[known], answered[known], grade[known], len(queries), len(rows))
+    known = (query >= 0) & (row >= 0)
+    relevance = Relevance.of(query[known], row[known], grade[known], len(queries), len(rows))
     if not len(relevance.row):
         named = [
-            one.row if asked[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]
+            one.row if query[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]
         ]
         got = f"unknown ids, first {quote(named[:_LISTED])}" if named else "no grade above 0"
         raise SpaceError(
             f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
         )
-    return relevance, unknown
+    unknown = {"queries": query < 0, "rows": (row < 0) & (query >= 0)}
+    return relevance, {name: int(np.count_nonzero(flags)) for name, flags in unknown.items()}
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> Relevance:
     """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row
     numbers of the corpus.
     """
-    codes = pd.factorize(np.asarray(labels, dtype=object))[0]
-    codes[np.asarray(labels, dtype=object) == ""] = -1
+    labels = np.asarray(labels, dtype=object)
+    codes = np.where(labels == "", -1, pd.factorize(labels)[0])
     members = {code: np.flatnonzero(codes == code) for code in np.unique(codes[queries]) if code >= 0}
     none = np.empty(0, dtype=np.int64)
-    rows = [np.setdiff1d(members.get(codes[row], none), row) for row in queries]
-    numbers = np.repeat(np.arange(len(queries)), [len(one) for one in rows])
-    together = np.concatenate(rows) if len(rows) else none
-    return Relevance.of(numbers, together, np.ones(len(together)), len(queries), len(labels))
+    lists = [np.setdiff1d(members.get(codes[row], none), row) for row in queries]
+    query = np.repeat(np.arange(len(queries)), [len(rows) for rows in lists])
+    rows = np.concatenate([none, *lists])
+    return Relevance.of(query, rows, np.ones(len(rows)), len(queries), len(labels))
 
 
-def neighbours_as_truth(found: np.ndarray, n_rows: int) -> Relevance:
-    """The rows that a search has found are the relevant ones: (m, k), −1 for none."""
-    numbers = np.repeat(np.arange(len(found)), found.shape[1])
-    rows = found.ravel()
-    return Relevance.of(numbers, rows, (rows >= 0).astype(float), len(found), n_rows)
-
-
-def _best(relevance: Relevance, discount: np.ndarray) -> np.ndarray:
-    """DCG of the best order of each query's relevant rows."""
-    order = np.lexsort((-relevance.grade, relevance.query))
-    query, grade = relevance.query[order], relevance.grade[order]
-    starts = np.searchsorted(query, np.arange(relevance.n_queries))
-    place = np.arange(len(query)) - starts[query]
-    within = place < len(discount)
-    weights = grade[within] * discount[place[within]]
-    return np.bincount(query[within], weights=weights, minlength=relevance.n_queries)
+def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> Relevance:
+    """The rows of a search's lists (m, k) are the relevant ones; −1 for none."""
+    query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
+    return Relevance.of(query, row, (row >= 0).astype(float), len(lists), n_rows)

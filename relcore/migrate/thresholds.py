@@ -4,26 +4,23 @@ it leaves.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
-from relcore.migrate.adapters import Adapter
-from relcore.migrate.evaluate import Trial, held_out_trial, judged_trial
+from relcore.base.settings import setting
 from relcore.migrate.migration import Migration
-from relcore.migrate.pairs import parts_of
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Difference, mean_difference
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 from relcore.tasks.task import Task
 
@@ -245,7 +242,7 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     )  # a NaN passes nowhere
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
-    permuted = [_wrong(truth, after[_moved(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    permuted = [_wrong(truth, after[_derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
     known = judging.known
     old, new, restored = judging.old[known], judging.new[known], mapped[known]
     percentiles = np.linspace(0, 1, 101)
@@ -290,8 +287,8 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return ratio + (wrong - ratio * either) / either.mean()
 
 
-def _moved(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A permutation of n queries that leaves none in its place."""
+def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A random derangement of n queries."""
     order = rng.permutation(n)
     moved = np.empty(n, dtype=np.int64)
     moved[order] = np.roll(order, 1)
@@ -307,186 +304,63 @@ def _dense_above(n: int) -> np.ndarray:
     return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
 
 
-# FollowUp: what the tabs of a migration share: its settings, the adapter that it chose, and its queries.
-
-MOST_QUERIES = 500  # with 20,000 rows, each matrix of scores is 40 MB
-MOST_FOLLOW_UP_ROWS = 20_000
-TRUTHS = ("judgements", "labels", "new", "both", "old")
-
-Outcome = TypeVar("Outcome")
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The adapter of a migration, its pairs, and the queries that it was not fitted on.
-
-    Attributes
-    ----------
-    adapter : Adapter
-    new, old : arrays (m, d_new), (m, d_old)
-        Unit rows of the pairs.
-    ids : array (m,)
-    trial : Trial
-        At most 20,000 rows and 500 queries.
-    rows : LatentSpace (n, d_old)
-        The rows that are searched, with their ids and counts.
-    """
-
-    adapter: Adapter
-    new: np.ndarray
-    old: np.ndarray
-    ids: np.ndarray
-    trial: Trial
-    rows: LatentSpace
-
-    def system(self, option: str) -> tuple[np.ndarray, np.ndarray]:
-        """Unit queries (q, d) and rows (n, d) of keeping, bridging or re-embedding.
-
-        Raises
-        ------
-        SpaceError
-            Re-embedding, where rows lack a new vector.
-        """
-        trial = self.trial
-        if option == "keep":
-            return trial.old_queries, trial.old_corpus
-        if option == "bridge":
-            return self.adapter.transform(trial.new_queries), self.adapter.corpus(trial.old_corpus)
-        if trial.new_corpus is None:
-            raise SpaceError(
-                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
-                " leave the judgements out, so that the pairs are both queries and rows"
-            )
-        return trial.new_queries, trial.new_corpus
-
-    def scores(self, option: str) -> np.ndarray:
-        """Cosine of each query and row, (q, n); −1 for the row that is the query itself."""
-        queries, rows = self.system(option)
-        found = queries @ rows.T
-        if self.trial.own is not None:
-            found[np.arange(len(found)), self.trial.own] = -1
-        return found
-
-
-def fitted(
-    migration: Migration,
-    adapter: str,
-    truth: str,
-    spaces: Sequence[LatentSpace],
-    most_queries: int = MOST_QUERIES,
-) -> Fitted:
-    """The pairs, the queries and the adapter of a migration, as `Migration.run` has them.
-
-    Parameters
-    ----------
-    adapter, truth : str
-        As its result names them.
-
-    Raises
-    ------
-    SpaceError
-        As `Migration.run`.
-    """
-    need_one_of("adapter", adapter, ADAPTERS)
-    need_one_of("truth", truth, TRUTHS)
-    state = migration.random_state
-    paired = match(*spaces[:2])
-    parts = parts_of(paired, migration.n_pairs, migration.strategy, bool(migration.judgements), state)
-    new, old = (unit_rows(side.vectors)[parts.fitted] for side in (paired.target, paired.source))
-    if migration.judgements:
-        if len(spaces) != 4:
-            raise SpaceError(
-                "judgements: expected the queries by the old and by the new model, too; add both"
-            )
-        trial, _, _ = judged_trial(spaces, migration.judgements, state)
-    else:
-        trial = held_out_trial(paired, parts, migration.relevance, truth, migration.k, state)
-    trial = _with_fewer_queries(trial, most_queries).with_fewer_rows(MOST_FOLLOW_UP_ROWS, state)
-    rows = (spaces[0] if migration.judgements else paired.source).take(trial.rows)
-    return Fitted(ADAPTERS[adapter].load()().fit(new, old), new, old, paired.ids[parts.fitted], trial, rows)
-
-
-def _with_fewer_queries(trial: Trial, most: int) -> Trial:
-    if len(trial.old_queries) <= most:
-        return trial
-    kept = np.linspace(0, len(trial.old_queries) - 1, most).round().astype(int)
-    return replace(
-        trial,
-        old_queries=trial.old_queries[kept],
-        new_queries=trial.new_queries[kept],
-        relevance=trial.relevance.take(kept),
-        own=None if trial.own is None else trial.own[kept],
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FollowUp(Task[Outcome]):
-    """A measurement on a `Fitted`. Spaces as of the migration.
-
-    Attributes
-    ----------
-    migration : Migration
-    adapter, truth : str
-        What its result names.
-    """
-
-    migration: Migration
-    adapter: str
-    truth: str
-
-    def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
-    ) -> Outcome:
-        """
-        Raises
-        ------
-        SpaceError
-            As `fitted`, and what the measurement needs.
-        """
-        report(0, 2, "fitting the adapter")
-        found = fitted(self.migration, self.adapter, self.truth, spaces)
-        report(1, 2, "searching")
-        return self.measure(found)
-
-    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: six fits, and at most 20,000 rows and 500 queries."""
-        n, m = min(len(spaces[1]), MOST_FOLLOW_UP_ROWS), self.migration.n_pairs or len(spaces[1])
-        low, high = sorted(space.dimension for space in spaces[:2])
-        return 0.3 + 1e-7 * MOST_QUERIES * n + 1e-9 * min(m, MOST_FOLLOW_UP_ROWS) * low * high
-
-    @abstractmethod
-    def measure(self, found: Fitted) -> Outcome: ...
-
-
 # ThresholdChange: what a migration does to a similarity threshold, as a task.
 
+MOST_QUERIES = 500  # with 20,000 rows, each matrix of scores is 40 MB
+MOST_SEARCHED = 20_000
+TRUTHS = ("judgements", "labels", "new", "both", "old")
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdChange(FollowUp[ThresholdOutcome]):
-    """A threshold of the old model, and the map that restores it after bridging or re-embedding.
-
-    Attributes
-    ----------
-    threshold : float, optional
-        A cosine of the old model; by default what ten rows per query reach.
-    system : one of `SYSTEMS`
+class ThresholdChange(Task[ThresholdOutcome]):
+    """A threshold of the old model, and the map that restores it after bridging or re-embedding; on the pairs
+    and the queries of a migration, whose result names `adapter` and `truth`.
     """
 
     kind: ClassVar[str] = "migration-threshold"
     result: ClassVar[str] = "relcore.migrate.thresholds:ThresholdOutcome"
     title: ClassVar[str] = "Similarity threshold"
 
-    threshold: float | None = None
-    system: str = "bridge"
+    migration: Migration
+    adapter: str = setting(choices=ADAPTERS)
+    truth: str = setting(choices=TRUTHS)
+    threshold: float | None = setting(
+        None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
+    )
+    system: str = setting("bridge", choices=SYSTEMS)
 
-    def __post_init__(self) -> None:
-        need_one_of("system", self.system, SYSTEMS)
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: a fit, and at most 20,000 rows and 500 queries."""
+        n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
+        low, high = sorted(space.dimension for space in spaces[:2])
+        return 0.3 + 1e-7 * MOST_QUERIES * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
 
-    def measure(self, found: Fitted) -> ThresholdOutcome:
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> ThresholdOutcome:
+        """
+        Raises
+        ------
+        SpaceError
+            As `Migration.run`; re-embedding where rows lack a new vector; too few queries.
+        """
         state = self.migration.random_state
-        pairs = score_pairs(found.system("keep"), found.system(self.system), found.trial.own, state)
+        report(0, 2, "fitting the adapter")
+        ground = self.migration.ground(spaces, self.truth)
+        trial = ground.trial.with_fewer_queries(MOST_QUERIES).with_fewer_rows(MOST_SEARCHED, state)
+        if self.system == "bridge":
+            adapter = ground.pairs.fit(self.adapter)
+            new = adapter.transform(trial.new_queries), adapter.corpus(trial.old_corpus)
+        elif trial.new_corpus is None:
+            raise SpaceError(
+                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
+                " leave the judgements out, so that the pairs are both queries and rows"
+            )
+        else:
+            new = trial.new_queries, trial.new_corpus
+        report(1, 2, "searching")
+        pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
         threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
         return restore_threshold(pairs, threshold, state)
 

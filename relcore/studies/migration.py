@@ -252,12 +252,11 @@ def values_of(found: MigrationResult) -> dict[str, Any]:
 
 def methods_of(ground: Ground) -> dict[str, float]:
     """nDCG@10 of every method as a bridge, on the same pairs and queries."""
-    found = {}
+    scores, trial = {}, ground.trial
     for name in METHODS:
-        adapter = ADAPTERS[name].load()().fit(ground.new, ground.old)
-        lists = ground.trial.found(adapter, options=("bridge",))["bridge"]
-        found[name] = float(ndcg(lists, ground.trial.relevance).mean())
-    return found
+        lists = trial.found(ground.pairs.fit(name), options=("bridge",))["bridge"]
+        scores[name] = float(ndcg(lists, trial.relevance).mean())
+    return scores
 
 
 def refusals(material: Material, found: MigrationResult, state: int) -> dict[str, bool]:
@@ -298,4 +297,4 @@ def shares_of(table: pd.DataFrame) -> dict[str, Any]:
         "shifts by one row that are named": table["shift named"].astype(bool),
         "true pairs that are accepted": table.accepted.astype(bool),
     }
-    return {name: share(int(one.sum()), len(one)) for name, one in counts.items()}
+    return {name: share(int(flags.sum()), len(flags)) for name, flags in counts.items()}

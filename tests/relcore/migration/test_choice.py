@@ -5,8 +5,8 @@ import pytest
 
 from relcore.migrate.evaluate import (
     AUTOMATIC,
+    Pairs,
     choose,
-    folds_of,
     fused_weight,
     imbalance,
     neighbours_of,
@@ -16,7 +16,11 @@ from relcore.represent.similarity import unit_rows
 from tests.relcore.migration.planted import model
 
 M = 300
-IDS = [f"r{row}" for row in range(M)]
+
+
+def paired(new, old):
+    ids = np.array([f"r{row}" for row in range(len(new))], dtype=object)
+    return Pairs(unit_rows(new), unit_rows(old), ids)
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def topics(rng):
 def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
     new = rng.normal(size=(M, 10))
     rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
-    rotated = choose(new, new @ rotation, unit_rows(new @ rotation), IDS)
+    rotated = choose(paired(new, new @ rotation), unit_rows(new @ rotation))
     assert {one.adapter for one in rotated} == set(AUTOMATIC)
     assert rotated[0].partner == pytest.approx(1, abs=0.01)
     assert rotated[0].neighbours > 0.95
@@ -39,7 +43,7 @@ def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
 def test_an_adapter_that_fits_noise_is_not_chosen(rng, topics):
     """With 50 pairs and 40 dimensions least squares without a penalty learns mostly noise."""
     old, new = (unit_rows(model(topics, 0.5, 40, seed)) for seed in (1, 2))
-    found = choose(new[:50], old[:50], old, IDS[:50], adapters=("affine", "whitened"))
+    found = choose(paired(new[:50], old[:50]), old, adapters=("affine", "whitened"))
     assert found[0].adapter == "whitened"
     assert found[0].score > found[1].score + 0.05
 
@@ -48,16 +52,18 @@ def test_unrelated_pairs_score_what_chance_scores(rng):
     new, old = rng.normal(size=(M, 10)), rng.normal(size=(M, 8))
     # Mean of 1 / rank over 300 rows by chance: H(300) / 300 = .021; of the best of seven adapters a little
     # more. Ten of 299 rows are relevant: nDCG is .033 on average.
-    for one in choose(new, old, unit_rows(old), IDS):
+    for one in choose(paired(new, old), unit_rows(old)):
         assert one.partner < 0.06
         assert one.neighbours < 0.07
 
 
 def test_folds_go_by_ids_and_are_of_one_size():
-    folds = folds_of(IDS)
-    assert np.bincount(folds).tolist() == [60] * 5
-    order = np.random.default_rng(0).permutation(M)
-    assert np.array_equal(folds_of([IDS[row] for row in order]), folds[order])
+    pairs = paired(np.ones((M, 2)), np.ones((M, 2)))
+    folds = [set(pairs.ids[held]) for held, _ in pairs.folds(0)]
+    assert [len(fold) for fold in folds] == [60] * 5
+    shuffled = pairs.take(np.random.default_rng(0).permutation(M))
+    assert [set(shuffled.ids[held]) for held, _ in shuffled.folds(0)] == folds
+    assert all(not fold & set(known.ids) for fold, (_, known) in zip(folds, pairs.folds(0), strict=True))
 
 
 def test_imbalance_is_one_by_chance_and_small_for_equal_neighbours(rng, topics):
@@ -84,11 +90,13 @@ def test_unrelated_models_are_alike(rng):
 
 def test_a_good_bridge_counts_and_a_useless_one_does_not(rng, topics):
     old, new = unit_rows(model(topics, 0.3, 24, 1)), unit_rows(model(topics, 0.3, 24, 2))
-    assert fused_weight("procrustes", rng.normal(size=(M, 24)), old, IDS, "both") == pytest.approx(0, abs=0.1)
-    useful = fused_weight("procrustes", new, old, IDS, "both")
+    assert fused_weight("procrustes", paired(rng.normal(size=(M, 24)), old), "both") == pytest.approx(
+        0, abs=0.1
+    )
+    useful = fused_weight("procrustes", paired(new, old), "both")
     assert 0.1 < useful <= 1.5
-    assert fused_weight("procrustes", new, old, IDS, "old") == 0
-    assert fused_weight("procrustes", new, old, IDS, "new") > useful
+    assert fused_weight("procrustes", paired(new, old), "old") == 0
+    assert fused_weight("procrustes", paired(new, old), "new") > useful
 
 
 def test_neighbours_of_one_model_of_the_other_and_of_both(topics):

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from relcore.base import records
+from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.style import COLUMN, Style
 from relcore.migrate.figures import MigrationChart, ThresholdScores
 from relcore.migrate.migration import Migration
-from relcore.migrate.retrieval import ndcg
-from relcore.migrate.thresholds import ThresholdChange, fitted
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.tasks.recipe import recipe_of
 from tests.relcore.migration.planted import migration_spaces
 
@@ -46,14 +46,11 @@ def specs(planted, tmp_path_factory):
     return tuple(found)
 
 
-def test_the_tabs_search_with_the_migrations_own_pairs_and_queries(planted, result, settings):
-    found = fitted(TASK, result.adapter, result.truth, planted[0][:2])
-    assert found.rows.ids[found.trial.own].tolist() == list(result.queries)
-    for option in ("keep", "bridge", "re-embed"):
-        best = np.argsort(-found.scores(option), axis=1)[:, : result.k]
-        np.testing.assert_allclose(
-            ndcg(best, found.trial.relevance, result.k), result.scores[option], atol=1e-5
-        )
+def test_a_known_truth_gives_the_ground_of_the_migration(planted, result):
+    ground, known = (TASK.ground(planted[0][:2], truth) for truth in ("", result.truth))
+    assert known.queries == ground.queries == result.queries
+    assert known.pairs.ids.tolist() == ground.pairs.ids.tolist()
+    assert known.trial.relevance.row.tolist() == ground.trial.relevance.row.tolist()
 
 
 def test_a_threshold_keeps_its_number_of_rows(planted, settings):
@@ -83,3 +80,12 @@ def test_results_come_back_from_the_store_as_they_were(planted, settings):
     outcome = ThresholdChange(**settings).run(planted[0][:2])
     back = records.unpack(type(outcome), *records.pack(outcome))
     assert back.describe() == outcome.describe()
+
+
+def test_rows_without_new_vectors_cannot_be_embedded_again():
+    spaces, judgements = migration_spaces(n=300, n_queries=40, n_new=200)
+    task = Migration(adapter="procrustes", sizes=(), judgements=judgements)
+    with pytest.raises(SpaceError, match="some rows without"):
+        ThresholdChange(migration=task, adapter="procrustes", truth="judgements", system="re-embed").run(
+            spaces
+        )

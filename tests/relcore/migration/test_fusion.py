@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.migrate.evaluate import ScoreMoments, added_scores, reciprocal_ranks, searched_twice
+from relcore.migrate.evaluate import added_scores, covariance, reciprocal_ranks, search_by_both
 from relcore.represent.similarity import unit_rows
 
 
@@ -27,7 +27,7 @@ def test_one_longer_product_is_the_sum_of_z_scores_but_for_a_number_of_each_quer
     found = queries @ corpus.T
     found -= found.mean(axis=1, keepdims=True)
     assert found == pytest.approx(wanted, abs=1e-4)
-    lists = searched_twice(old, new, corpora, 10, weight=weight)
+    lists = search_by_both(old, new, corpora, 10, weight=weight)
     assert np.array_equal(lists, np.argsort(-wanted, axis=1)[:, :10])
 
 
@@ -37,22 +37,20 @@ def test_where_both_search_the_same_vectors_no_second_corpus_is_needed(sides):
     queries, searched = added_scores(old, other, (corpus, corpus), 0.5)
     assert searched is corpus
     assert np.array_equal(
-        searched_twice(old, other, (corpus, corpus), 5),
-        searched_twice(old, other, (corpus, corpus.copy()), 5),
+        search_by_both(old, other, (corpus, corpus), 5),
+        search_by_both(old, other, (corpus, corpus.copy()), 5),
     )
     assert queries.shape == old.shape
 
 
-def test_moments_are_those_of_numpy(sides):
+def test_the_covariance_is_that_of_numpy(sides):
     corpus = sides[1][0]
-    found = ScoreMoments.of(corpus)
-    assert found.mean == pytest.approx(corpus.mean(axis=0), abs=1e-6)
-    assert found.covariance == pytest.approx(np.cov(corpus.T, bias=True), abs=1e-6)
+    assert covariance(corpus) == pytest.approx(np.cov(corpus.T, bias=True), abs=1e-6)
 
 
 def test_a_query_without_direction_leaves_the_other_one_alone(sides):
     (old, new), corpora = sides
-    lists = searched_twice(old, np.zeros_like(new), corpora, 10)
+    lists = search_by_both(old, np.zeros_like(new), corpora, 10)
     assert np.array_equal(lists, np.argsort(-(old @ corpora[0].T), axis=1)[:, :10])
 
 
@@ -70,6 +68,6 @@ def test_reciprocal_ranks_by_hand():
 def test_a_query_does_not_find_its_own_row(sides, fusion):
     _, corpora = sides
     own = np.arange(20)
-    found = searched_twice(corpora[0][:20], corpora[1][:20], corpora, 10, fusion=fusion, own=own)
+    found = search_by_both(corpora[0][:20], corpora[1][:20], corpora, 10, fusion=fusion, own=own)
     assert found.shape == (20, 10)
     assert not (found == own[:, None]).any()

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.access import data_folder
 from relcore.runs.store import Store
-from relcore.studies.migration import METHODS, OPTIONS, cranfield_folder, shares_of
+from relcore.studies.migration import METHODS, TITLES, cranfield_folder, shares_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
 
@@ -71,7 +71,7 @@ def test_the_sentence_and_the_charts_of_made_up_runs():
     assert dict(chart.baselines) == {"keep": pytest.approx(0.4), "re-embed": pytest.approx(0.5)}
     assert list(chart.lines[0].x) == [100, 300]
     found = study.findings(options(pairs=(100, 300)), table)
-    assert len(found) == 2 * (len(OPTIONS) + len(METHODS)) + 6
+    assert len(found) == 2 * (len(TITLES) + len(METHODS)) + 6
     assert study.conclusion(options(), table[:1]) == ""
     assert study.charts(options(), pd.DataFrame()) == {}
 
