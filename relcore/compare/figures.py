@@ -169,8 +169,8 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class Norms(Recipe):
-    """Distribution of vector lengths, one curve per space, or with `panels` one panel per space on common
-    axes.
+    """Distribution of vector lengths, one curve per space. Recipes of version 0.1.0 may ask for `panels`,
+    which this version draws as one chart.
     """
 
     figure: ClassVar[str] = "norms"
@@ -187,7 +187,7 @@ class Norms(Recipe):
     def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
         spaces = result or load_all(self.spaces, self.digests, self.figure)
         norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
-        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms", self.panels)
+        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms")
 
 
 @dataclass(frozen=True)

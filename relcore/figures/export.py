@@ -332,13 +332,9 @@ def histogram_exportable(
     x_title: str,
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
-    panels: bool = False,
 ) -> Exportable:
-    """Distributions in common bins, in one chart or with a panel for each; see `tables.histogram_table`."""
-    screen, paper = "interactive:histogram_figure", "publication:histogram_figure"
-    if panels:
-        screen, paper = "lines:panels_figure", "lines_print:panels_figure"
-    renderers = drawn(screen, paper, values_by_name, x_title)
+    """Distributions in common bins; see `tables.histogram_table`."""
+    renderers = drawn("interactive:histogram_figure", "publication:histogram_figure", values_by_name, x_title)
     return Exportable(name, *renderers, lambda: histogram_table(values_by_name), recipe)
 
 

@@ -21,7 +21,7 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.digits import LOOKS
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
-from relcore.figures.matrices import Margins, Matrices, MatrixPanel
+from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -112,10 +112,10 @@ class AcrossDomains(Study):
         n = len(settings["looks"]) * len(settings["networks"])
         return 5.0 + 0.03 * n**2 * len(settings["methods"])
 
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Margins]:
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         if not len(table):
             return {}
-        return {METHODS[method].title: _margins(table, method) for method in options["methods"]}
+        return {METHODS[method].title: _matrix(table, method) for method in options["methods"]}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         return findings_table(
@@ -141,21 +141,25 @@ class AcrossDomains(Study):
         )
 
 
-def _margins(table: pd.DataFrame, method: str) -> Margins:
+def _matrix(table: pd.DataFrame, method: str) -> Matrices:
     accuracy = np.array(table[method].tolist(), dtype=float).mean(axis=0)
     names = tuple(table.parts.iloc[0])
-    own, n = np.diag(accuracy), len(names)
+    n = len(names)
     stitched = np.where(np.eye(n, dtype=bool), np.nan, accuracy)
-    panel = MatrixPanel("", names, names, accuracy, marked=tuple((i, i) for i in range(n)))
+    rows, columns = (
+        tuple(
+            f"{name} (mean {short(one, 2)})"
+            for name, one in zip(names, _known_mean(stitched, axis), strict=True)
+        )
+        for axis in (1, 0)
+    )
+    panel = MatrixPanel("", rows, columns, accuracy, marked=tuple((i, i) for i in range(n)))
     alt = (
         f"Heat map of accuracy by {METHODS[method].title}, {n} by {n} encoders of domains, mean of"
         f" {len(table)} random states, {table['test rows'].iloc[0]:,} test rows each, chance"
         f" {short(average(table, 'chance'), 2)}."
     )
-    matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
-    titles = ("encoding from, mean", "decoding into, mean", "not stitched")
-    rows, columns = (_known_mean(stitched, axis) for axis in (1, 0))
-    return Margins(matrices, rows, columns, own, own, *titles)
+    return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
 
 
 def by_group(accuracy: np.ndarray, domains: Sequence[str]) -> dict[str, float | None]:

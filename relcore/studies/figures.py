@@ -10,7 +10,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.charts.lines import Lines
 from relcore.figures.export import Exportable, lines_exportable
-from relcore.figures.matrices import Margins, Matrices, margins_exportable, matrices_exportable
+from relcore.figures.matrices import Matrices, matrices_exportable
 from relcore.figures.picture_grid import PictureGrid, grid_exportable
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Chart, StudySpec, study_of
@@ -19,7 +19,6 @@ from relcore.tasks.recipe import Recipe
 _EXPORTABLE = {
     Lines: lines_exportable,
     Matrices: matrices_exportable,
-    Margins: margins_exportable,
     PictureGrid: grid_exportable,
 }
 

@@ -20,13 +20,13 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.lines import Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
-from relcore.figures.matrices import Margins, Matrices
+from relcore.figures.matrices import Matrices
 from relcore.figures.picture_grid import PictureGrid
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
-Chart = Lines | Matrices | Margins | PictureGrid
+Chart = Lines | Matrices | PictureGrid
 
 
 @dataclass(frozen=True)

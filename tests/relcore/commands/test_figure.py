@@ -15,7 +15,7 @@ from relcore.cli import main
 from relcore.compare.figures import Norms, Panes, Scores, Spectrum, exportable
 from relcore.compare.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.figures.export import histogram_exportable
-from relcore.figures.style import DARK, LIGHT, PAPER, Style
+from relcore.figures.style import DARK, Style
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
@@ -197,30 +197,9 @@ def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
     ]
 
 
-def test_norms_of_many_spaces_have_a_panel_each_on_common_axes_and_the_same_numbers(specs):
-    one, panels = Norms((*specs, *specs)).draw(), Norms((*specs, *specs), panels=True).draw()
-    pd.testing.assert_frame_equal(one.table(), panels.table())
-    assert "panels" not in Norms(specs).to_json(), "recipes of one chart stay as they were"
+def test_norms_as_panels_of_version_0_1_0_are_drawn_in_one_chart(specs):
+    assert "panels" not in Norms(specs).to_json()
     assert exportable(Norms(specs, panels=True).to_json()).table().equals(Norms(specs).draw().table())
-    figure = panels.interactive(LIGHT)
-    assert [annotation.text for annotation in figure.layout.annotations[:4]] == [
-        "first (1)",
-        "second (1)",
-        "first (2)",
-        "second (2)",
-    ]
-    assert len({trace.xaxis for trace in figure.data}) == len({trace.yaxis for trace in figure.data}) == 4
-    top = panels.table().percent.max()
-    axes = [axis for name, axis in figure.layout.to_plotly_json().items() if name.startswith("yaxis")]
-    assert {tuple(axis["range"]) for axis in axes} == {(0, 1.06 * top)}
-    printed = panels.publication(PAPER).get_axes()
-    assert [place.get_title(loc="left") for place in printed] == [
-        "first (1)",
-        "second (1)",
-        "first (2)",
-        "second (2)",
-    ]
-    assert len({place.get_xlim() for place in printed}) == len({place.get_ylim() for place in printed}) == 1
 
 
 def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tmp_path):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.runs.store import Store
@@ -90,8 +91,8 @@ def test_networks_are_trained_on_each_domain_from_weights_of_their_own(tmp_path,
     assert table["procrustes, other domain"].min() > table.chance.max() + 0.1
     charts = study.charts(options, table)
     assert list(charts) == ["Procrustes", "relative"]
-    np.testing.assert_allclose(
-        charts["relative"].rows, charts["relative"].matrices.panels[0].values[[0, 1], [1, 0]]
-    )
+    panel = charts["relative"].panels[0]
+    assert panel.rows[0] == f"{parts[0].name} (mean {short(panel.values[0, 1], 2)})"
+    assert panel.columns[0] == f"{parts[0].name} (mean {short(panel.values[1, 0], 2)})"
     assert "by Procrustes" in study.conclusion(options, table)
     assert len(study.findings(options, table)) == 4
