@@ -12,10 +12,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -54,74 +56,126 @@ def find_chromium() -> str | None:
     return path if Path(path).exists() else None
 
 
-@pytest.fixture(scope="module")
-def serve() -> Iterator[Callable[..., str]]:
-    """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the
-    same server.
-
-    With `arguments` it is ``relscope app`` with these, run in `folder`, and `output` the file that gets what
-    it prints.
+class Servers:
+    """The servers of this process of tests. Equal calls give the same one, so that all tests share three: the app
+    on its bundled data, the app on two files, and the demo of the panes. Sessions keep the tests apart.
     """
-    running: dict[tuple, tuple[subprocess.Popen, str]] = {}
 
-    def start(
-        script: str | Path = "",
-        env: dict[str, str] | None = None,
-        arguments: tuple[str, ...] = (),
-        folder: Path = ROOT,
-        output: Path | None = None,
+    def __init__(self) -> None:
+        self.running: dict[tuple, tuple[subprocess.Popen, str]] = {}
+
+    def app(
+        self, store: Path, arguments: tuple[str, ...] = (), folder: Path = ROOT, output: Path | None = None
     ) -> str:
-        call = (str(script), arguments, folder, output, tuple(sorted((env or {}).items())))
-        if call not in running:
-            port = _free_port()
-            options = {
-                "server.port": port,
-                "server.headless": "true",
-                "browser.gatherUsageStats": "false",
-                "server.fileWatcherType": "none",
-            }
-            command = [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                str(script),
-                *(f"--{name}={value}" for name, value in options.items()),
-            ]
-            if arguments:
-                command = [
-                    sys.executable,
-                    "-m",
-                    "relcore",
-                    "app",
-                    *arguments,
-                    "--no-browser",
-                    f"--port={port}",
-                ]
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+        """``relscope app`` with these arguments, run in the folder; `output` gets what it prints."""
+        command = ["-m", "relcore", "app", *arguments, "--no-browser", "--port={port}"]
+        return self.start(command, folder, output, {"RELSCOPE_STORE": str(store), "RELSCOPE_DATA": ""})
+
+    def script(self, script: Path) -> str:
+        """A script of Streamlit."""
+        options = {"port": "{port}", "headless": "true", "fileWatcherType": "none"}
+        settings = [f"--server.{name}={value}" for name, value in options.items()]
+        command = ["-m", "streamlit", "run", str(script), *settings, "--browser.gatherUsageStats=false"]
+        return self.start(command, ROOT, None, {})
+
+    def start(self, command: list[str], folder: Path, output: Path | None, env: dict[str, str]) -> str:
+        call = (*command, folder, output, *sorted(env.items()))
+        if call not in self.running:
+            port = free_port()
+            environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+            filled = [sys.executable, *(one.format(port=port) for one in command)]
             with open(output, "w") if output else nullcontext() as printed:
-                process = subprocess.Popen(command, cwd=folder, env=environment, stdout=printed)
-            running[call] = (process, f"http://localhost:{port}")
-            _wait_until_healthy(process, running[call][1])
-        return running[call][1]
+                process = subprocess.Popen(filled, cwd=folder, env=environment, stdout=printed)
+            self.running[call] = (process, f"http://localhost:{port}")
+            wait_until_healthy(*self.running[call])
+        return self.running[call][1]
 
-    yield start
-    for process, _ in running.values():
-        process.terminate()
-    for process, _ in running.values():
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    def close(self) -> None:
+        for process, _ in self.running.values():
+            process.terminate()
+        for process, _ in self.running.values():
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
-def _free_port() -> int:
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+@pytest.fixture(scope="session")
+def demo(servers) -> str:
+    """The address of the linked panes alone in Streamlit."""
+    return servers.script(Path(__file__).parent / "demo_linked_scatter.py")
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory) -> Path:
+    """The store of `app`: the digits in four encoders, not trained, but turned and noisy pixels in their place."""
+    from relcore.catalog.catalog import encoding_key, put_encoding
+    from relcore.encoders.dataset import DatasetSpec
+    from relcore.encoders.datasets import load_dataset
+    from relcore.encoders.encoder import encoder_to_json
+    from relcore.encoders.small_vision import SmallVision
+    from relcore.runs.store import Store
+    from relcore.spaces.space import LatentSpace
+
+    folder = tmp_path_factory.mktemp("store")
+    store, spec, rng = Store(folder), DatasetSpec("digits"), np.random.default_rng(0)
+    dataset = load_dataset(spec)
+    pixels = (
+        np.array([np.asarray(item, dtype=np.float32).ravel() for item in dataset.items(0, len(dataset))]) / 16
+    )
+    for number, name in enumerate(("mlp", "cnn", "residual", "vit")):
+        encoder = SmallVision(name)
+        turn = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+        rows = pixels @ turn + (0.1 + 0.5 * (number == 3)) * rng.normal(size=pixels.shape)
+        title = f"{encoder.title} · {dataset.name}"
+        space = LatentSpace(rows.astype(np.float32), dataset.ids, name=title, labels=dataset.labels)
+        about = {
+            "dataset_spec": spec.to_json(),
+            "encoder": encoder_to_json(encoder),
+            "output": encoder.outputs[0],
+        }
+        put_encoding(store, encoding_key(dataset.digest, encoder, encoder.outputs[0]), space, about)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def app(servers, store) -> str:
+    """The address of the app, which opens on the bundled words."""
+    return servers.app(store)
+
+
+@pytest.fixture
+def watched(page) -> Iterator:
+    """A page that asks no other host, opens no dialog and logs no error."""
+    hosts, complaints = set(), []
+
+    def send(route):
+        host = urlsplit(route.request.url).hostname
+        hosts.add(host)
+        route.continue_() if host in ("localhost", None) else route.abort()
+
+    page.route("**/*", send)
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    yield page
+    assert hosts <= {"localhost", None}
+    assert complaints == []
+
+
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         return listener.getsockname()[1]
 
 
-def _wait_until_healthy(process: subprocess.Popen, url: str, seconds: float = 120) -> None:
+def wait_until_healthy(process: subprocess.Popen, url: str, seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if process.poll() is not None:

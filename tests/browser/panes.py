@@ -4,11 +4,114 @@ time.
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+from functools import cache
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
 
 from benchmarks.browser_sessions import SETTLED
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.page import script, style
+from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 
 ROOT = ".ls-root"
+CLASSES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
+TITLES = ("Word2Vec · absolute", "FastText · absolute", "Word2Vec · relative", "FastText · relative")
+
+
+def clouds(n: int, classed: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Blobs, a class each; the second absolute space is turned, the relative ones nearly agree.
+
+    The classes (n,), -1 for a share of 1 - `classed`, and the coordinates (n, 2) of four panes.
+    """
+    rng = np.random.default_rng(0)
+    classes = np.where(rng.random(n) < classed, rng.integers(0, len(CLASSES), n), -1)
+    centres = rng.normal(size=(len(CLASSES) + 1, 2)) * 2.2
+    spread = np.where(classes < 0, 2.4, 0.6)[:, None]
+    base = centres[classes] * (classes >= 0)[:, None] + rng.normal(size=(n, 2)) * spread
+    turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
+    bent = np.c_[np.tanh(base[:, 0] / 3), np.tanh(base[:, 1] / 3) + 0.1 * base[:, 0] ** 2 / 9]
+    return classes, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
+
+
+def scene(n=2000, panes=4, anchors=8, classed=1.0, solid=False, **parts) -> Scene:
+    """`clouds` as a scene; every seventh row is an anchor."""
+    classes, coordinates = clouds(n, classed)
+    if solid:
+        coordinates = [np.c_[cloud, cloud.std() * np.sin(np.arange(n))] for cloud in coordinates]
+    ids = np.array([f"word {row}" for row in range(n)], dtype=object)
+    drawn = tuple(Pane(title, cloud, "PCA") for title, cloud in zip(TITLES, coordinates, strict=True))
+    caption = f"{n:,} rows in {panes} panes."
+    stars = np.arange(anchors) * 7 % n
+    usual = {"anchors": stars, "caption": caption, "named": True}
+    return Scene(drawn[:panes], ids, classes, CLASSES, **{**usual, **parts})
+
+
+# A home without a server: `events` holds what the panes report, `files` what they may load.
+HOME = """
+const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+window.events = [];
+window.loads = [];
+const load = async (name) => {
+  window.loads.push(name);
+  if (!(name in window.files)) throw new Error(name);
+  return new Blob([bytes(window.files[name])]);
+};
+const home = { send: (all) => window.events.push(all.at(-1)), load, scroller: () => null, content: () => null };
+window.draw = (content) => {
+  window.scatter = render(host, unpack(bytes(content)), { ...home, background: "Canvas" });
+};
+window.again = (content) => (remove(host), draw(content));
+"""
+
+
+@cache
+def _document() -> str:
+    colours = ":root { color-scheme: light dark; background: Canvas }"
+    body = f"<div id=host></div><script type=module>{script(HOME)}</script>"
+    return f"<!doctype html><meta charset=utf-8><style>{colours}{style()}</style>{body}"
+
+
+def content(scene: Scene, selected=None, sheet=None, files=(), **settings) -> str:
+    """A payload in base64; what Python selects overrides what was selected in the browser."""
+    settings = {"linkZoom": False, "height": 640, "fill": False, "dark": None, "tool": "lasso", **settings}
+    payload = payload_of(
+        scene,
+        version=ids_digest(scene),
+        answered=1 << 50,
+        selected=selected,
+        sheet=sheet,
+        files={name: name for name in files},
+        settings=settings,
+    )
+    return base64.b64encode(payload.to_bytes()).decode()
+
+
+def draw(page, scene: Scene, selected=None, files=None, **settings):
+    """The scene in the renderer alone, without Streamlit; the second time it is the next payload."""
+    if not page.evaluate("Boolean(window.scatter)"):
+        page.set_content(_document())
+        page.wait_for_function("Boolean(window.draw)")
+    files = {name: base64.b64encode(one).decode() for name, one in (files or {}).items()}
+    page.evaluate("files => { window.files = files; }", files)
+    page.evaluate("content => draw(content)", content(scene, selected, files=files, **settings))
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    return page
+
+
+def events(page, count: int) -> list[dict]:
+    """What was reported, at least so many events; the rows of a selection as a list."""
+    page.wait_for_function("count => window.events.length >= count", arg=count)
+    reported = page.evaluate("window.events.map(({ serial, version, ...event }) => event)")
+    n = page.evaluate("scatter.header.n")
+    for event in reported:
+        if "bits" in event:
+            event["rows"] = unpack_rows(base64.b64decode(event.pop("bits")), n).tolist()
+    return reported
 
 
 def settle(page):
@@ -17,7 +120,7 @@ def settle(page):
 
 
 def at_rest(page, selector=ROOT):
-    """Wait until the first of these elements has had the same place and size in thirty drawn frames."""
+    """Wait until the first of these elements has had the same place and size in ten drawn frames."""
     page.wait_for_selector(selector)
     page.evaluate(
         """selector => new Promise(done => {
@@ -26,7 +129,7 @@ def at_rest(page, selector=ROOT):
             const now = JSON.stringify(document.querySelector(selector)?.getBoundingClientRect());
             same = now && now === before ? same + 1 : 0;
             before = now;
-            same < 30 ? requestAnimationFrame(look) : done();
+            same < 10 ? requestAnimationFrame(look) : done();
           };
           look();
         })""",
@@ -38,9 +141,27 @@ def views(page):
     return json.loads(page.get_attribute(ROOT, "data-views"))
 
 
+def wait_for(page, name, value):
+    """Wait until the panes say this of themselves."""
+    page.wait_for_selector(f"{ROOT}[data-{name}='{value}']")
+
+
 def pixels(page, pane):
     """A copy of what the pane shows, as one string."""
     return page.evaluate("pane => document.querySelectorAll('.ls-points')[pane].toDataURL()", pane)
+
+
+def picture(page, selector, pane):
+    """What a canvas of the pane shows, (height, width, 4) of red, green, blue and alpha."""
+    copy = "([selector, pane]) => document.querySelectorAll(selector)[pane].toDataURL()"
+    image = Image.open(BytesIO(base64.b64decode(page.evaluate(copy, [selector, pane]).split(",")[1])))
+    return np.asarray(image.convert("RGBA"))
+
+
+def star(page, pane, number):
+    """The middle of an anchor's star on the page."""
+    box = page.locator(".ls-plot").nth(pane).locator(".ls-star").nth(number - 1).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def drag(page, pane, path):
@@ -54,6 +175,19 @@ def drag(page, pane, path):
     page.mouse.up()
 
 
+def lasso(page, pane=0):
+    """A square in the middle; waits until rows are selected, and gives their number."""
+    drag(page, pane, [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)])
+    page.wait_for_selector(f"{ROOT}:not([data-selected='0'])")
+    return int(page.get_attribute(ROOT, "data-selected"))
+
+
+def polygon(page):
+    """The edge of the last brush, in steps of the pane."""
+    units = page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail")
+    return (np.array(units) + 1) * POSITION_STEPS / 2
+
+
 def zoom(page, pane, clicks):
     """Turn the wheel over the pane: the next click once the panes have followed the one before."""
     box = page.locator(".ls-plot").nth(pane).bounding_box()
@@ -64,3 +198,18 @@ def zoom(page, pane, clicks):
         page.wait_for_function(
             "([root, before]) => document.querySelector(root).dataset.views !== before", arg=[ROOT, before]
         )
+
+
+def hover(page, pane, x, y):
+    """Move the pointer there, away first so that it is a new hover; gives the box of the tip that comes up."""
+    page.mouse.move(2, 2)
+    page.wait_for_selector(".ls-tip", state="hidden")
+    page.mouse.move(x, y)
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    return page.locator(".ls-tip").bounding_box()
+
+
+def chip(page, name):
+    """A class in the legend, and the number of its rows."""
+    entry = page.locator(".ls-chip", has_text=name)
+    return entry, int(re.search(r"(\d+) points", entry.get_attribute("title"))[1])

@@ -1,0 +1,87 @@
+"""The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
+
+import json
+import re
+
+import pytest
+
+from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
+
+CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}')"
+
+
+def heard(page, runs=0, events=0):
+    """What Python heard, after so many runs and events."""
+    condition = f"([runs, events]) => {CODE}.runs >= runs && {CODE}.events.length >= events"
+    page.wait_for_function(condition, arg=[runs, events])
+    return page.evaluate(CODE)
+
+
+def opened(page, demo, query):
+    page.goto(f"{demo}/?{query}")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    return page
+
+
+@pytest.mark.parametrize("callback", ["", "&callback=1"], ids=["returned", "callback"])
+def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo, callback):
+    opened(page, demo, f"n=2000{callback}")
+    n = lasso(page)
+    ((kind, rows),) = heard(page, events=1)["events"]
+    assert (kind, len(rows)) == ("select", n)
+    page.mouse.click(*star(page, 3, 5))
+    assert heard(page, events=2)["events"][1] == ["click", [28]]
+    runs = heard(page)["runs"]
+    page.get_by_text("Run again").click()
+    assert len(heard(page, runs + 1)["events"]) == 2
+    wait_for(page, "selected", n)
+    drawn = page.get_attribute(ROOT, "data-drawn")
+    page.get_by_text("Highlight ten").click()
+    wait_for(page, "selected", 10)
+    page.get_by_text("More anchors").click()
+    wait_for(page, "anchors", 9)
+    assert page.get_attribute(ROOT, "data-drawn") == drawn
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    assert heard(page, events=3)["events"][2] == ["clear", []]
+
+
+def test_large_arrays_are_files_that_load_once_and_new_ones_come_with_the_payload(page, demo):
+    asked = []
+    page.on(
+        "request",
+        lambda request: asked.append(request.url) if re.search(r"/media/\w+\.bin", request.url) else None,
+    )
+    opened(page, demo, "n=20000")
+    first = len(asked)
+    assert first == len(set(asked)) >= 5  # four panes and the ids
+    n = lasso(page)
+    before, drawn = pixels(page, 0), page.get_attribute(ROOT, "data-drawn").split("-")
+    page.get_by_text("Move one pane").click()
+    page.wait_for_function(
+        f"drawn => document.querySelector('{ROOT}').dataset.drawn !== drawn", arg="-".join(drawn)
+    )
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [False, True, True, True]
+    assert pixels(page, 0) != before
+    assert len(asked) == first
+    wait_for(page, "selected", n)
+
+
+def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_they_can(page, demo):
+    page.route("**/media/**", lambda route: route.abort())
+    page.goto(f"{demo}/?n=21000")
+    page.get_by_role("alert").filter(has_text="could not be loaded").wait_for()
+    page.unroute("**/media/**")
+    page.get_by_text("Highlight ten").click()  # another payload: Streamlit does not send the same one again
+    wait_for(page, "selected", 10)
+    assert page.locator(".ls-error").count() == 0
+
+
+def test_a_dark_page_has_dark_panes(page, demo):
+    page.emulate_media(color_scheme="dark")
+    opened(page, demo, "n=300")
+    wait_for(page, "theme", "dark")
+    page.emulate_media(color_scheme="light")
+    wait_for(page, "theme", "light")
+    assert json.loads(page.get_attribute(ROOT, "data-views")) == [[0, 0, 1]] * 4

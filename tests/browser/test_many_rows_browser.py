@@ -1,0 +1,340 @@
+"""Panes of very many rows in a real Chromium: density, points after zooming in, samples while the view moves, and
+selections right to the row at any time.
+"""
+
+import numpy as np
+import pytest
+from matplotlib.path import Path as Polygon
+
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.payload import POSITION_STEPS, quantised
+from tests.browser.panes import (
+    CLASSES,
+    ROOT,
+    at_rest,
+    chip,
+    clouds,
+    content,
+    drag,
+    draw,
+    events,
+    lasso,
+    picture,
+    pixels,
+    polygon,
+    scene,
+    views,
+    wait_for,
+    zoom,
+)
+
+N = 80_000  # just above the number from which panes are drawn as density
+SHARE = 0.8
+
+
+@pytest.fixture(scope="module")
+def many():
+    return scene(N, classed=SHARE)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Classes, and the steps of the rows in the four panes."""
+    classes, coordinates = clouds(N, SHARE)
+    return classes, [quantised(cloud) for cloud in coordinates]
+
+
+@pytest.fixture
+def dense(page, many):
+    draw(page, many)
+    shows(page, "density density density density")
+    return page
+
+
+def shows(page, pictures):
+    wait_for(page, "pictures", pictures)
+
+
+def density(page, pane):
+    return picture(page, ".ls-density", pane)
+
+
+def inside(page, steps):
+    """The rows within the last brush, by Matplotlib."""
+    return np.flatnonzero(Polygon(polygon(page)).contains_points(steps))
+
+
+def test_a_density_shows_where_the_rows_are_in_which_colours_on_light_and_dark_pages(dense, rows, many):
+    page, (_, steps) = dense, rows
+    shown = density(page, 2)
+    height, width, _ = shown.shape
+    x, y = ((steps[2].T / POSITION_STEPS * 2 - 1) / 1.08 + 1) / 2  # the view of a pane has a margin
+    counts, _, _ = np.histogram2d(1 - y, x, bins=(height // 8, width // 8), range=((0, 1), (0, 1)))
+    cut = shown[: height // 8 * 8, : width // 8 * 8, 3]
+    blocks = cut.reshape(height // 8, 8, width // 8, 8).mean(axis=(1, 3))
+    assert np.corrcoef(np.log1p(counts).ravel(), blocks.ravel())[0, 1] > 0.9
+    light = density(page, 0)
+    assert (
+        len(np.unique(light[..., :3].reshape(-1, 3) // 32, axis=0)) > 12
+    )  # mixtures of six colours and grey
+    assert f"{N:,} rows" in page.locator(".ls-density-key").first.inner_text()
+    assert f"{N:,} rows" in page.locator(".ls-pane").first.get_attribute("aria-label")
+    page.emulate_media(color_scheme="dark")
+    draw(page, many)
+    wait_for(page, "theme", "dark")
+    at_rest(page)
+    dark = density(page, 0)
+    strongest = (dark[..., 3] > 250) & (light[..., 3] > 250)
+    assert strongest.sum() > 50  # full bins turn towards the text's colour
+    assert dark[strongest][:, :3].mean() > light[strongest][:, :3].mean() + 30
+
+
+def test_zooming_in_makes_a_new_density_and_then_points_to_the_limit_of_rounding(dense, rows):
+    page, (_, steps) = dense, rows
+    before = density(page, 0)
+    page.locator(ROOT).focus()
+    zoom(page, 0, clicks=1)
+    shows(page, "density density density density")
+    assert not np.array_equal(density(page, 0), before)
+    zoom(page, 0, clicks=10)
+    shows(page, "points density density density")
+    assert page.evaluate("getComputedStyle(document.querySelector('.ls-density')).visibility") == "hidden"
+    x, y, closer = views(page)[0]
+    units = steps[0] / POSITION_STEPS * 2 - 1
+    in_view = (np.abs(units - [x, y]) <= 1.08 / closer).all(axis=1).sum()
+    shown = int(page.locator(".ls-density-key").first.inner_text().split(" ")[0].replace(",", ""))
+    assert in_view <= shown <= 1.5 * in_view + 500  # counted by cells
+    drag(page, 0, [(0.2, 0.2), (0.8, 0.25), (0.6, 0.85)])
+    (event,) = events(page, 1)
+    assert event["rows"] == inside(page, steps[0]).tolist()
+    assert 0 < len(event["rows"]) < 20_000
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    shows(page, "density density density density")
+    wait_for(page, "selected", 0)
+    assert np.array_equal(density(page, 0), before)
+    for _ in range(30):
+        page.keyboard.press("+")
+    page.wait_for_function(
+        "JSON.parse(document.querySelector('.ls-root').dataset.views).every(([, , zoom]) => zoom === 100)"
+    )
+    width = page.locator(".ls-plot").first.bounding_box()["width"]
+    assert 100 * width / 1.08 / POSITION_STEPS / 2 < 0.6  # pixels of half a step
+
+
+def test_brushes_over_a_density_are_right_to_the_row(dense, rows):
+    page, (_, steps) = dense, rows
+    before = [density(page, i) for i in range(4)]
+    for number, pane in enumerate((0, 3), start=1):
+        drag(page, pane, [(0.3, 0.35), (0.62, 0.2), (0.7, 0.8), (0.45, 0.55), (0.28, 0.83)])
+        selected = events(page, number)[-1]["rows"]
+        assert selected == inside(page, steps[pane]).tolist()
+        assert 5_000 < len(selected) < N
+    wait_for(page, "selected", len(selected))
+    assert all(not np.array_equal(density(page, i), before[i]) for i in range(4))
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 1, [(0.2, 0.2), (0.5, 0.6)])
+    first = inside(page, steps[1])
+    page.keyboard.down("Shift")
+    drag(page, 2, [(0.5, 0.3), (0.9, 0.9)])
+    page.keyboard.up("Shift")
+    _, _, box, both = (event["rows"] for event in events(page, 4))
+    assert box == first.tolist()
+    assert both == np.union1d(first, inside(page, steps[2])).tolist()
+
+
+def test_a_hidden_class_is_neither_drawn_nor_selected_and_a_class_alone_becomes_points(dense, rows):
+    page, (classes, steps) = dense, rows
+    before = density(page, 0)
+    animals, n = chip(page, "animals")
+    animals.click()
+    wait_for(page, "hidden", (classes == CLASSES.index("animals")).sum())
+    assert not np.array_equal(density(page, 0), before)
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, [(0.1, 0.1), (0.9, 0.9)])
+    expected = inside(page, steps[0])
+    assert events(page, 2)[1]["rows"] == expected[classes[expected] != CLASSES.index("animals")].tolist()
+    animals.click()
+    events(page, 3)
+    animals.dblclick()
+    shows(page, "points points points points")
+
+
+def test_hover_and_click_find_the_nearest_row_in_a_density(dense, rows):
+    page, (_, steps) = dense, rows
+    plot = page.locator(".ls-plot").nth(3).bounding_box()
+    x, y = plot["width"] * 0.55, plot["height"] * 0.75
+    page.mouse.move(plot["x"] + x, plot["y"] + y)
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    places = ((steps[3] / POSITION_STEPS * 2 - 1) / 1.08 * [1, -1] + 1) / 2 * [plot["width"], plot["height"]]
+    distances = np.hypot(*(places - [x, y]).T)
+    row = int(page.inner_text(".ls-tip strong").removeprefix("word "))
+    assert distances[row] <= distances.min() + 0.6  # the pane is not laid out on whole pixels
+    page.mouse.click(plot["x"] + x, plot["y"] + y)
+    assert events(page, 1) == [{"kind": "click", "row": row}]
+
+
+def test_a_small_selection_is_drawn_as_points_on_the_density(dense, many):
+    page, blank = dense, pixels(dense, 1)
+    draw(page, many, selected=range(10))
+    wait_for(page, "selected", 10)
+    shows(page, "density density density density")
+    assert pixels(page, 1) != blank
+    assert page.locator(".ls-plot").nth(1).locator(".ls-names .ls-ring").count() == 10
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    wait_for(page, "selected", 0)
+    assert pixels(page, 1) == blank
+
+
+# Two panes of points drawn in software: a sample while the view moves, all points at rest.
+
+
+@pytest.fixture
+def shown(page):
+    """``shown(n, dimensions)``: two linked panes of n rows in software; gives their payload."""
+    page.set_viewport_size({"width": 900, "height": 600})
+
+    def open_panes(n, dimensions=2):
+        rng = np.random.default_rng(0)
+        panes = tuple(
+            Pane(name, rng.normal(size=(n, dimensions)).astype(np.float32)) for name in ("first", "second")
+        )
+        ids = np.array([f"r{row}" for row in range(n)], dtype=object)
+        drawn = Scene(panes, ids, rng.integers(-1, 4, n), ("a", "b", "c", "d"), anchors=np.array([3, 5]))
+        draw(page, drawn, linkZoom=True, height=400)
+        shows(page, "points points")
+        page.evaluate("scatter.setTool('lasso')")
+        return content(drawn, linkZoom=True, height=400)
+
+    return open_panes
+
+
+def hold(page):
+    """Let no view come to rest."""
+    page.evaluate("window.usual = setTimeout; window.setTimeout = () => 0")
+
+
+def release(page):
+    page.evaluate(
+        "window.setTimeout = usual; for (const pane of scatter.panes) setTimeout(() => pane.redraw(), 200)"
+    )
+
+
+COVERED = "getComputedStyle(scatter.panes[0].density).visibility"
+
+
+def test_a_sample_moves_over_the_last_picture_and_all_points_come_to_rest(page, shown):
+    payload = shown(9000)
+    hold(page)
+    zoom(page, 0, 3)
+    shows(page, "sampled sampled")
+    assert page.evaluate("scatter.panes.map((pane) => pane.points.few.n)") == [3000, 3000]
+    assert page.evaluate(COVERED) == "visible"
+    release(page)
+    shows(page, "points points")
+    assert page.evaluate(COVERED) == "hidden"
+    rested = [pixels(page, pane) for pane in (0, 1)]
+    view = page.evaluate("scatter.panes[0].view")
+    assert view["zoom"] > 1.5
+    page.evaluate(
+        "([content, view]) => { again(content); for (const pane of scatter.panes) pane.view = view; }",
+        [payload, view],
+    )
+    shows(page, "points points")
+    assert [pixels(page, pane) for pane in (0, 1)] == rested
+    marks = "name => performance.getEntriesByName(`linked_scatter:${name}`).length"
+    assert page.evaluate(marks, "drawn") == 1  # only the latest mark is kept
+
+
+def test_few_rows_are_all_drawn_while_the_view_moves(page, shown):
+    shown(6000)
+    hold(page)
+    zoom(page, 0, 2)
+    assert page.get_attribute(ROOT, "data-pictures") == "points points"
+
+
+def test_a_lasso_takes_rows_that_the_sample_leaves_out(page, shown):
+    shown(9000)
+    hold(page)
+    zoom(page, 0, 2)
+    shows(page, "sampled sampled")
+    lasso(page)
+    edge, units = page.evaluate(
+        "[performance.getEntriesByName('linked_scatter:brushed').at(-1).detail, [...scatter.panes[0].units]]"
+    )
+    (left, low), (right, high) = np.min(edge, axis=0), np.max(edge, axis=0)
+    x, y = np.array(units).reshape(-1, 2).T
+    expected = np.flatnonzero((x >= left) & (x <= right) & (y >= low) & (y <= high))
+    assert len(expected) > 2000  # of which a sample of a third shows some 700
+    assert page.evaluate("[...scatter.rows]") == expected.tolist()
+
+
+def test_of_a_large_solid_a_sample_is_drawn_and_every_row_can_be_selected(page, shown):
+    shown(40_000, 3)
+    assert "30,000 of 40,000 rows" in page.locator(".ls-density-key").first.inner_text()
+    drag(page, 0, [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99)])
+    wait_for(page, "selected", 40_000)
+
+
+# After what was asked for is drawn.
+FRAME = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"
+ZOOM = "for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: pane.view.zoom * 1.2 })"
+PICTURES = "scatter.panes.map((pane) => pane.picture)"
+
+
+def after_two_frames(page, first, second, value):
+    """Do `first`, have it drawn, do `second` in a later frame, have it drawn, and give the value."""
+    return page.evaluate(f"async () => {{ {first}; {FRAME} {second}; {FRAME} return {value}; }}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "scatter.select(Uint32Array.of(1, 2))",
+        "for (const pane of scatter.panes) pane.setPositions(other.slice(), 2)",
+    ],
+)
+def test_no_picture_of_other_positions_or_another_selection_lies_under_a_sample(page, shown, change):
+    shown(9000)
+    hold(page)
+    page.evaluate("window.other = Float32Array.from(scatter.panes[0].units).reverse()")
+    assert after_two_frames(page, ZOOM, ZOOM, PICTURES) == ["sampled", "sampled"]
+    assert after_two_frames(page, ZOOM, f"{ZOOM}; {change}", PICTURES) == ["points", "points"]
+
+
+def test_a_solid_that_turns_after_a_zoom_shows_no_picture_of_another_side(page, shown):
+    shown(30_000, 3)
+    assert not page.locator(".ls-density-key").first.is_visible()  # it is drawn whole
+    hold(page)
+    value = f"[scatter.panes[0].picture, {COVERED}]"
+    assert after_two_frames(page, "", ZOOM, value) == ["sampled", "visible"]
+    turn = "scatter.turned([0, 1, 0, -1, 0, 0, 0, 0, 1])"
+    assert after_two_frames(page, ZOOM, turn, value) == ["sampled", "hidden"]
+
+
+def test_a_density_that_comes_while_the_view_moves_is_seen_at_once(page, shown):
+    shown(30_000)
+    hold(page)
+    dense = (
+        "{ const [pane] = scatter.panes; const places = Uint16Array.from(pane.units, (unit) => 32767 * (1 +"
+        " unit)); pane.setPositions(places, 2); pane.setFlags(pane.flags, scatter.rows); pane.paint(); }"
+    )
+    page.evaluate("for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: 0.9 })")
+    value = f"[scatter.panes[0].dense.asPoints, {COVERED}]"
+    assert after_two_frames(page, ZOOM, dense, value) == [False, "visible"]
+
+
+def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
+    shown(100)
+    width = page.evaluate("scatter.panes[0].canvas.width")
+    session = page.context.new_cdp_session(page)
+    for ratio in (2, 1):
+        # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that
+        # does not draw them.
+        metrics = {"width": 900 + ratio, "height": 600, "deviceScaleFactor": ratio, "mobile": False}
+        page.evaluate("host.style.width = '850px'")
+        session.send("Emulation.setDeviceMetricsOverride", metrics)
+        drawn = "width => scatter.panes.every((pane) => Math.abs(pane.canvas.width - width) <= 2)"
+        width = page.evaluate("scatter.panes[0].canvas.clientWidth")
+        page.wait_for_function(drawn, arg=ratio * width, timeout=10_000)

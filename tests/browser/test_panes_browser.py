@@ -1,0 +1,464 @@
+"""The renderer of the linked panes alone in a real Chromium: brush, click, zoom, legend, names, tip, solids and
+themes; what needs no browser is in `tests/relcore/panes/test_scripts.py`.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.path import Path as Polygon
+from PIL import Image
+
+from app.items import make_sheet
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.payload import joined
+from tests.browser.panes import (
+    CLASSES,
+    ROOT,
+    at_rest,
+    chip,
+    content,
+    drag,
+    draw,
+    events,
+    hover,
+    lasso,
+    picture,
+    pixels,
+    scene,
+    star,
+    views,
+    wait_for,
+    zoom,
+)
+
+ALL = [(0, 0), (0.999, 0.999)]
+CHANGED = """before => [...document.querySelectorAll('.ls-points')].every((canvas, i) =>
+    canvas.toDataURL() !== before[i])"""
+
+
+def within(page):
+    """The rows within the last brush in the first pane, by Matplotlib."""
+    edge = np.array(page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail"))
+    units = np.array(page.evaluate("[...scatter.panes[0].units]")).reshape(-1, 2)
+    return np.flatnonzero(Polygon(edge).contains_points(units)).tolist()
+
+
+def test_a_brush_is_linked_and_reported_once_and_keys_and_clicks_clear_it(page):
+    draw(page, scene())
+    before = [pixels(page, pane) for pane in range(4)]
+    n = lasso(page)
+    (event,) = events(page, 1)
+    assert (event["kind"], event["rows"]) == ("select", within(page))
+    assert 0 < n == len(event["rows"]) < 2000
+    assert all(pixels(page, pane) != before[pane] for pane in range(4))
+    assert page.inner_text(".ls-status") == f"{n:,} of 2,000 selected"
+    page.keyboard.press("Escape")
+    assert events(page, 2)[1] == {"kind": "select", "rows": []}
+    wait_for(page, "selected", 0)
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.ls-points')].every((canvas, i) => canvas.toDataURL() ==="
+        " before[i])",
+        arg=before,
+    )
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 1, [(0, 0), (0.5, 1)])
+    left = events(page, 3)[2]["rows"]
+    page.keyboard.down("Shift")
+    drag(page, 1, [(0.5, 0), (1, 1)])
+    page.keyboard.up("Shift")
+    assert 0 < len(left) < len(events(page, 4)[3]["rows"]) == 2000
+    page.locator(".ls-plot").nth(3).dblclick(position={"x": 5, "y": 5})
+    assert events(page, 5)[4]["rows"] == []
+    page.mouse.click(*star(page, 3, 5))
+    assert events(page, 6)[5] == {"kind": "click", "row": 28}  # every seventh row is an anchor
+    assert page.get_attribute(ROOT, "data-selected") == "0"
+    assert "2,000 rows in 4 panes." in page.get_by_role("figure").get_attribute("aria-label")
+    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-all)").count() == 0
+
+
+def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
+    first = scene()
+    draw(page, first)
+    page.locator(ROOT).focus()
+    page.keyboard.press("p")
+    zoom(page, 0, clicks=4)
+    zoom(page, 3, clicks=2)
+    zoomed = views(page)
+    assert zoomed[0][2] > zoomed[3][2] > zoomed[1][2] == 1
+    page.keyboard.press("l")
+    lasso(page)
+    drawn = page.get_attribute(ROOT, "data-drawn").split("-")
+    moved = replace(first.panes[0], coordinates=first.panes[0].coordinates[::-1])
+    draw(page, replace(first, panes=(moved, *first.panes[1:])))
+    page.wait_for_function(
+        f"drawn => document.querySelector('{ROOT}').dataset.drawn !== drawn", arg="-".join(drawn)
+    )
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [False, True, True, True]
+    assert views(page) == zoomed
+    page.click(f"{ROOT} [data-tool=link]")
+    page.click(f"{ROOT} [data-tool=pan]")
+    before = page.get_attribute(ROOT, "data-views")
+    drag(page, 1, [(0.5, 0.5), (0.6, 0.6)])
+    page.wait_for_function(f"before => document.querySelector('{ROOT}').dataset.views !== before", arg=before)
+    assert len({tuple(view) for view in views(page)}) == 1
+    page.click(f"{ROOT} [data-tool=home]")
+    wait_for(page, "views", "[[0,0,1],[0,0,1],[0,0,1],[0,0,1]]")
+
+
+@pytest.mark.parametrize("points", ["page", "webgl"])
+def test_an_anchor_more_paints_one_star_per_pane_and_no_points(page, points):
+    page.add_init_script(f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];
+        const [card, canvas] = [WebGL2RenderingContext.prototype, CanvasRenderingContext2D.prototype];
+        for (const [kind, name] of [[card, "drawElements"], [canvas, "putImageData"]]) {{
+          const draw = kind[name];
+          kind[name] = function (...given) {{
+            window.drawn[Array.from(document.querySelectorAll(".ls-points")).indexOf(this.canvas)]++;
+            return draw.apply(this, given);
+          }};
+        }}""")
+    page.goto("about:blank")
+    first, more = scene(anchors=3), scene(anchors=4)
+    draw(page, first)
+    at_rest(page)
+    page.evaluate("""() => {
+      [window.drawn, window.moved] = [[0, 0, 0, 0], new Set()];
+      const watch = new MutationObserver((changes) => changes.forEach(({ target }) => window.moved.add(target)));
+      const attributeFilter = ["points", "fill"];
+      document.querySelectorAll(".ls-body").forEach((star) => watch.observe(star, { attributeFilter }));
+    }""")
+    before = [pixels(page, pane) for pane in range(4)]
+    draw(page, more)
+    wait_for(page, "anchors", 4)
+    at_rest(page)
+    assert page.locator(".ls-body").count() == 4 * 4
+    assert page.locator(".ls-plot").nth(2).locator(".ls-number").last.text_content() == "4"
+    assert page.evaluate("[window.drawn, window.moved.size]") == [[0, 0, 0, 0], 0]
+    moved = replace(more.panes[0], coordinates=more.panes[0].coordinates[::-1])
+    draw(page, replace(more, panes=(moved, *more.panes[1:])))
+    page.wait_for_function("window.drawn[0]")
+    at_rest(page)
+    assert page.evaluate("window.drawn.slice(1)") == [0, 0, 0]
+    assert [pixels(page, pane) == before[pane] for pane in range(4)] == [False, True, True, True]
+    assert page.evaluate("window.moved.size") == 3  # those of the pane that moved, that were there before
+
+
+def test_the_legend_hides_isolates_and_selects_classes_by_mouse_and_keys(page):
+    draw(page, scene())
+    before = [pixels(page, pane) for pane in range(4)]
+    animals, n = chip(page, "animals")
+    animals.click()
+    assert events(page, 1) == [{"kind": "hidden", "hidden": [["animals"]]}]
+    wait_for(page, "hidden", n)
+    assert animals.get_attribute("aria-pressed") == "false"
+    page.wait_for_function(CHANGED, arg=before)
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, ALL)
+    assert len(events(page, 2)[1]["rows"]) == 2000 - n
+    page.click(".ls-all")
+    wait_for(page, "hidden", 0)
+    assert events(page, 3)[2] == {"kind": "hidden", "hidden": [[]]}
+    assert page.locator(".ls-all").is_hidden()
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    animals.dblclick()
+    wait_for(page, "hidden", 2000 - n)
+    assert set(events(page, 5)[4]["hidden"][0]) == set(CLASSES) - {"animals"}
+    animals.click(modifiers=["Shift"])
+    assert len(events(page, 6)[5]["rows"]) == n
+    animals.focus()
+    page.keyboard.press("i")
+    wait_for(page, "hidden", 0)
+    emotions, others = chip(page, "emotions")
+    emotions.focus()
+    page.keyboard.press("Shift+Enter")
+    assert len(events(page, 8)[7]["rows"]) == n + others
+    page.keyboard.press("Enter")
+    wait_for(page, "hidden", others)
+    assert page.evaluate("document.activeElement.dataset.class") == emotions.get_attribute("data-class")
+
+
+def test_panes_fill_their_grid_and_the_legend_keeps_its_height(page):
+    draw(page, scene(n=100))
+    for width in (1440, 1280, 900):
+        page.set_viewport_size({"width": width, "height": 900})
+        at_rest(page, ".ls-grid")
+        assert page.locator(".ls-bar").bounding_box()["height"] == 32, width
+    for panes in (3, 2, 1):
+        draw(page, scene(n=100, panes=panes))
+        at_rest(page, ".ls-grid")
+        boxes = [page.locator(".ls-plot").nth(i).bounding_box() for i in range(panes)]
+        assert page.locator(".ls-plot").count() == panes
+        assert len({round(box["x"]) for box in boxes}) == min(panes, 2)
+
+
+def boxes_of(page, pane, selector):
+    return [one.bounding_box() for one in page.locator(".ls-plot").nth(pane).locator(selector).all()]
+
+
+def test_names_come_with_zoom_and_never_touch_each_other(page):
+    draw(page, scene(classed=0.5), linkZoom=True)
+    assert page.locator(".ls-name-row").count() == 0
+    assert page.locator(".ls-plot").first.locator(".ls-name-group").count() > 3
+    counts = []
+    for _ in range(2):
+        zoom(page, 0, clicks=3)  # in lasso mode: the wheel zooms with every tool
+        counts.append(page.locator(".ls-plot").first.locator(".ls-name-row").count())
+    assert 0 < counts[0] < counts[1]
+    boxes = boxes_of(page, 0, ".ls-name")
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            assert apart or abs(one["y"] - other["y"]) > 12
+    page.locator(ROOT).focus()
+    page.keyboard.press("n")
+    page.wait_for_function("document.querySelectorAll('.ls-name-row').length === 0")
+    assert events(page, 1) == [{"kind": "named", "named": False}]
+
+
+def test_the_name_of_a_class_of_one_row_does_not_cover_it(page):
+    cloud = np.array([[-1, -1], [1, 1], [-0.4, 0.3], [0.4, -0.3]])
+    ids = np.array(["p", "q", "r", "s"], dtype=object)
+    draw(page, Scene((Pane("first", cloud),), ids, np.arange(4), ("one", "two", "three", "four"), named=True))
+    plot = page.locator(".ls-plot").bounding_box()
+    for row, name in ((2, "three"), (3, "four")):
+        box = page.locator(".ls-name-group", has_text=name).bounding_box()
+        y = plot["y"] + (1 - cloud[row, 1] / 1.08) / 2 * plot["height"]  # a margin of 8 %
+        assert not box["y"] <= y <= box["y"] + box["height"]
+        assert abs(box["y"] + box["height"] / 2 - y) < 40
+
+
+def test_numbers_of_anchors_at_the_edges_stay_within_their_pane(page):
+    cloud = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
+    cloud[:4] = [[-1, -1], [1, 1], [-1, 1], [1, -1]]
+    ids = np.array([f"row {i}" for i in range(40)], dtype=object)
+    page.set_viewport_size({"width": 390, "height": 844})
+    draw(page, Scene((Pane("first", cloud),), ids, np.full(40, -1), anchors=np.arange(12)))
+    at_rest(page)
+    pane = page.locator(".ls-plot").bounding_box()
+    for box in boxes_of(page, 0, ".ls-number"):
+        assert pane["x"] <= box["x"]
+        assert box["x"] + box["width"] <= pane["x"] + pane["width"]
+        assert pane["y"] - 4 <= box["y"]  # the box of a text has room above its digits
+        assert box["y"] + box["height"] <= pane["y"] + pane["height"] + 4
+
+
+def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
+    draw(page, scene(), selected=[7])
+    wait_for(page, "selected", 1)
+    at_rest(page)
+    for pane in range(4):
+        plot = page.locator(".ls-plot").nth(pane)
+        assert plot.locator(".ls-names .ls-ring").count() == 1
+        assert plot.locator(".ls-name-chosen").text_content() == "word 7"  # the second anchor
+        opacities = plot.locator(".ls-star .ls-body").evaluate_all(
+            "all => all.map(one => Number(getComputedStyle(one).fillOpacity))"
+        )
+        assert opacities[1] == 1
+        assert max(opacities[:1] + opacities[2:]) < 0.5
+    draw(page, scene(), selected=range(10))
+    wait_for(page, "selected", 10)
+    before = page.get_attribute(ROOT, "data-views")
+    page.locator(ROOT).focus()
+    page.keyboard.press("z")
+    page.wait_for_function(f"before => document.querySelector('{ROOT}').dataset.views !== before", arg=before)
+    for pane in range(4):
+        plot, rings = (
+            page.locator(".ls-plot").nth(pane).bounding_box(),
+            boxes_of(page, pane, ".ls-names .ls-ring"),
+        )
+        assert len(rings) == 10
+        assert all(plot["x"] <= ring["x"] <= plot["x"] + plot["width"] - ring["width"] for ring in rings)
+        spans = [max(ring[axis] for ring in rings) - min(ring[axis] for ring in rings) for axis in ("x", "y")]
+        assert spans[0] > 0.5 * plot["width"] or spans[1] > 0.5 * plot["height"]
+    assert events(page, 0) == []
+
+
+def test_anchors_are_hidden_by_a_key_and_sized_by_their_control(page):
+    draw(page, scene())
+    shown = page.locator(".ls-stars").first
+    page.locator(ROOT).focus()
+    page.keyboard.press("a")
+    assert events(page, 1) == [{"kind": "stars", "size": 1, "opacity": 1, "shown": False}]
+    assert not shown.is_visible()
+    page.click(f"{ROOT} [data-tool=stars]")
+    page.get_by_label("Size of the anchors").fill("2")
+    events(page, 2)
+    large = shown.locator(".ls-star").first.bounding_box()["width"]
+    page.get_by_label("Size of the anchors").fill("0.5")
+    assert events(page, 3)[2] == {"kind": "stars", "size": 0.5, "opacity": 1, "shown": True}
+    assert shown.locator(".ls-star").first.bounding_box()["width"] < large / 2
+    # A transform on each of 1,200 stars takes Chromium most of the time of a frame.
+    transforms = (
+        "all => all.filter(one => one.transform.baseVal.length || getComputedStyle(one).transform !=="
+        " 'none').length"
+    )
+    assert page.locator(".ls-star, .ls-star *, .ls-number").evaluate_all(transforms) == 0
+    page.click(f"{ROOT} [data-tool=help]")
+    assert page.get_by_role("group", name="Keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")  # the keys are the panes' again
+    wait_for(page, "tool", "box")
+
+
+def hovers(n, side):
+    """A long sentence and a note per row, and pictures: red is the row by 20, green what is left."""
+    texts = np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
+    notes = np.array([f"{i} times" for i in range(n)], dtype=object)
+    sheet = make_sheet(
+        (Image.new("RGB", (side, side), (row // 20, row % 20 * 12, 128)) for row in range(n)), n
+    )
+    return sheet, {"texts": joined(texts), "notes": joined(notes), "sheet": sheet.content}
+
+
+def test_a_hover_shows_picture_text_note_and_anchor_and_rings_the_row_everywhere(page):
+    sheet, files = hovers(2000, 8)
+    draw(page, scene(panes=2), sheet=sheet, files=files)
+    page.wait_for_function(
+        "scatter.tip.sheet.image.naturalWidth && scatter.tip.texts.texts && scatter.tip.notes.texts"
+    )
+    hover(page, 0, *star(page, 0, 3))
+    assert "This is what word 14 said" in page.inner_text(".ls-tip .ls-text")
+    assert "14 times · anchor 3" in page.inner_text(".ls-words > span")
+    assert page.locator(".ls-text").bounding_box()["height"] < 60  # three lines
+    assert [page.locator(".ls-ring").nth(i).get_attribute("visibility") for i in range(2)] == ["visible"] * 2
+    box = page.locator(".ls-picture").bounding_box()
+    assert page.locator(".ls-picture").get_attribute("aria-label") == "Picture of word 14"
+    assert (box["width"], box["height"]) == (64, 64)
+    shot = page.screenshot(clip={"x": box["x"] + 20, "y": box["y"] + 20, "width": 10, "height": 10})
+    assert set(Image.open(io.BytesIO(shot)).convert("RGB").getdata()) == {(0, 14 * 12, 128)}
+    draw(page, scene(panes=2), sheet=sheet, files=files)
+    hover(page, 1, *star(page, 1, 5))
+    assert page.locator(".ls-picture").get_attribute("aria-label") == "Picture of word 28"
+    assert sorted(page.evaluate("window.loads")) == ["notes", "sheet", "texts"]
+
+
+def test_without_its_files_a_hover_still_has_the_id(page):
+    sheet, files = hovers(2000, 8)
+    draw(page, scene(panes=2))
+    page.evaluate("content => draw(content)", content(scene(panes=2), sheet=sheet, files=files))
+    hover(page, 0, *star(page, 0, 3))
+    assert page.inner_text(".ls-tip strong") == "word 14"
+    assert page.locator(".ls-picture").count() == 0
+
+
+@pytest.mark.parametrize("side", [60, 0], ids=["texts and pictures", "ids"])
+def test_a_tip_leaves_neither_its_pane_nor_the_window(page, side):
+    sheet, files = hovers(400, side) if side else (None, {})
+    drawn = scene(n=400, anchors=40)
+    draw(page, drawn, sheet=sheet, files=files)
+    page.wait_for_function("(!scatter.header.sheet || scatter.tip.sheet.image.naturalWidth) && true")
+    seen = 0
+    for width in (1360, 560):
+        page.set_viewport_size({"width": width, "height": 700})
+        at_rest(page)
+        page.evaluate("scrollTo(0, 100)")
+        for pane in range(4):
+            for number in (1, 17, 33, 40):
+                x, y = star(page, pane, number)
+                if not page.evaluate(
+                    "([x, y]) => !!document.elementFromPoint(x, y)?.closest('.ls-plot')", [x, y]
+                ):
+                    continue  # out of sight
+                tip, plot = hover(page, pane, x, y), page.locator(".ls-plot").nth(pane).bounding_box()
+                seen += 1
+                for start, size, most in (("x", "width", width), ("y", "height", 700)):
+                    low, high = max(plot[start], 0), min(plot[start] + plot[size], most)
+                    if high - low < tip[size] + 8:  # of a pane scrolled half away too little is seen
+                        low, high = 0, most
+                    assert low <= tip[start]
+                    assert tip[start] + tip[size] <= high
+    assert seen > 8
+
+
+def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(page):
+    draw(page, scene(n=500, solid=True))
+    assert page.get_attribute(ROOT, "data-tool") == "turn"
+    before, stars = [pixels(page, pane) for pane in range(4)], [star(page, pane, 2) for pane in range(4)]
+    drag(page, 1, [(0.4, 0.5), (0.6, 0.6)])
+    page.wait_for_function(CHANGED, arg=before)
+    assert all(star(page, pane, 2) != stars[pane] for pane in range(4))
+    hover(page, 2, *star(page, 2, 3))
+    assert "word 14" in page.inner_text(".ls-tip")
+    page.mouse.click(*star(page, 2, 3))
+    turned, clicked = events(page, 2)
+    assert (len(turned["turn"]), clicked) == (9, {"kind": "click", "row": 14})
+    assert abs(turned["turn"][0]) < 1
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 3, [(0.5, 0), (1, 1)])
+    assert 100 < len(events(page, 3)[2]["rows"]) < 400
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    assert events(page, 5)[4] == {"kind": "turn", "turn": [1, 0, 0, 0, 1, 0, 0, 0, 1]}
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.ls-points')].every((canvas, i) => canvas.toDataURL() ==="
+        " before[i])",
+        arg=before,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "selected"),
+    [
+        ({"n": 300, "classed": 0.5}, None),
+        ({"n": 300, "classed": 0.5}, range(10)),
+        ({"n": 5000, "classed": 0.5}, [7]),
+        ({"n": 2000, "solid": True}, None),
+    ],
+    ids=str,
+)
+def test_both_renderers_draw_the_same_picture(page, settings, selected):
+    page.set_viewport_size({"width": 800, "height": 700})
+    shown = {}
+    for points in ("page", "webgl"):
+        page.goto("about:blank")
+        page.evaluate("points => { window.relscopePoints = points; }", points)
+        draw(page, scene(**settings), selected=selected)
+        at_rest(page)
+        shown[points] = [on_white(picture(page, ".ls-points", pane)) for pane in range(4)]
+    for mine, other in zip(*shown.values(), strict=True):
+        assert mine.shape == other.shape
+        differences = np.abs(mine - other).max(axis=-1)
+        assert (other < 250).any(axis=-1).mean() > 0.02, "an empty picture is like any other"
+        assert differences.mean() < 0.5
+        assert np.quantile(differences, 0.999) < 20
+
+
+def on_white(picture):
+    alpha = picture[..., 3:] / 255
+    return np.rint(picture[..., :3] * alpha + 255 * (1 - alpha))
+
+
+def test_without_webgl_the_panes_are_drawn_too_and_a_lost_card_is_reported_until_it_is_back(page):
+    page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
+        HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+          return kind === "webgl2" && !window.relscopePoints ? null : known.call(this, kind, ...rest);
+        };""")
+    page.goto("about:blank")
+    draw(page, scene(n=300))
+    assert all(picture(page, ".ls-points", pane)[..., 3].any() for pane in range(4))
+    assert page.get_by_role("alert").count() == 0
+    page.goto("about:blank")
+    page.evaluate("() => { window.relscopePoints = 'webgl'; }")
+    draw(page, scene(n=300))
+    before = pixels(page, 0)
+    page.evaluate("""() => {
+      window.card = document.querySelector('.ls-points').getContext('webgl2').getExtension('WEBGL_lose_context');
+      card.loseContext();
+    }""")
+    page.get_by_text("The browser has stopped drawing points").first.wait_for()
+    page.evaluate("card.restoreContext()")
+    page.locator(".ls-density-key").first.wait_for(state="hidden")
+    assert pixels(page, 0) == before
+
+
+def test_the_theme_is_that_of_the_page_behind(page):
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        draw(page, scene(n=300))
+        wait_for(page, "theme", theme)

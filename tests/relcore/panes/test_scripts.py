@@ -1,0 +1,346 @@
+"""The logic of the panes' scripts, run in Node: the payload, the grid of rows, bins and colours, legend, names,
+tip and columns of text.
+"""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.path import Path as Polygon
+
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.page import script
+from relcore.panes.payload import POSITION_STEPS, ids_digest, joined, pack_rows, payload_of
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="no Node found: install nodejs")
+TYPES = {"uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array", "float32": "Float32Array"}
+COLORS = [[0, 114, 178], [213, 94, 0]]
+
+
+def run(expression, **values):
+    """The value of an expression, or of its promise, of what the scripts define; arrays keep their type."""
+    names = []
+    for name, value in values.items():
+        kind = TYPES.get(value.dtype.name) if isinstance(value, np.ndarray) else None
+        text = json.dumps(value.tolist() if isinstance(value, np.ndarray) else value)
+        names.append(f"const {name} = {f'{kind}.from({text})' if kind else text};")
+    done = "(value) => process.stdout.write(JSON.stringify(value ?? null))"
+    program = f"{script(chr(10).join(names))}\nPromise.resolve({expression}).then({done});"
+    ran = subprocess.run(
+        [NODE, "--input-type=module", "-"], input=program, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def places(n=20_000, seed=0):
+    """Steps of rows in crowds, on the edges of cells, in the corners, and many in one place."""
+    rng = np.random.default_rng(seed)
+    steps = np.clip(rng.normal(30_000, [9_000, 15_000], size=(n, 2)), 0, POSITION_STEPS).astype(np.uint16)
+    steps[: n // 4] = steps[: n // 4] // 256 * 256
+    steps[:4] = [[0, 0], [0, POSITION_STEPS], [POSITION_STEPS, 0], [POSITION_STEPS, POSITION_STEPS]]
+    steps[-n // 10 :] = [777, 40_000]
+    return steps
+
+
+def test_a_payload_is_unpacked_as_it_was_packed():
+    rng, n = np.random.default_rng(0), 11
+    cloud = rng.normal(size=(n, 2)).astype(np.float32)
+    ids = np.array([f"é {i}" for i in range(n)], dtype=object)
+    scene = Scene((Pane("first", cloud),), ids, np.arange(n) % 3 - 1, ("a", "b"), anchors=np.array([2, 5]))
+    payload = payload_of(scene, version=ids_digest(scene), selected=[1, 8, 10])
+    header, pane, anchors, categories, selected, texts = run(
+        "(({ header, take }) => [header.n, ...['pane0', 'anchors', 'categories0'].map((name) => [...take(name)]),"
+        " [...rowsIn(take('selected'), header.n)],"
+        " ((ids) => Array.from({ length: header.n }, (_, row) => ids.at(row)))(new TextColumn(take('ids')))])"
+        "(unpack(bytes))",
+        bytes=np.frombuffer(payload.to_bytes(), np.uint8),
+    )
+    assert (header, anchors, selected, texts) == (n, [2, 5], [1, 8, 10], ids.tolist())
+    np.testing.assert_array_equal(np.float32(pane), cloud.ravel())
+    assert categories == [0xFFFF, 0, 1] * 3 + [0xFFFF, 0]
+
+
+def test_rows_travel_as_the_bits_that_python_reads():
+    rng, n = np.random.default_rng(1), 20_003
+    first, second = (np.sort(rng.choice(n, size, replace=False)) for size in (500, 9000))
+    bits, both = run(
+        "[[...Uint8Array.from(atob(rowsAsBits(first, n)), (one) => one.charCodeAt(0))],"
+        " [...joined(first, second, n)]]",
+        first=first.tolist(),
+        second=second.tolist(),
+        n=n,
+    )
+    assert bytes(bits) == pack_rows(first, n)
+    np.testing.assert_array_equal(both, np.union1d(first, second))
+
+
+def even_odd(points, polygon):
+    """Rays to the right cross the edges an odd number of times."""
+    inside = np.zeros(len(points), dtype=bool)
+    x, y = points.T
+    for (x0, y0), (x1, y1) in zip(np.roll(polygon, 1, axis=0), polygon, strict=True):
+        crossed = (y1 > y) != (y0 > y)
+        if y0 != y1:
+            inside ^= crossed & (x < (x0 - x1) * (y - y1) / (y0 - y1) + x1)
+    return inside
+
+
+rng = np.random.default_rng(3)
+POLYGONS = {
+    "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
+    "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
+    "within one cell": [[30_000.1, 30_000.2], [30_090.3, 30_010.4], [30_050.5, 30_120.6]],
+    "beyond the picture": [
+        [-30_000.5, -9.5],
+        [40_000.5, -80_000.5],
+        [99_000.5, 45_000.5],
+        [20_000.5, 90_000.5],
+    ],
+    "everything": [[-9.5, -9.5], [70_000.5, -9.5], [70_000.5, 70_000.5], [-9.5, 70_000.5]],
+    "a box along cells": [[2_559.5, 2_559.5], [51_199.5, 2_559.5], [51_199.5, 51_199.5], [2_559.5, 51_199.5]],
+    "a sliver": [[100.5, 100.5], [65_000.5, 65_100.5], [65_000.5, 65_099.5]],
+    "two points": [[100.5, 100.5], [65_000.5, 65_100.5]],
+    "nowhere near": [[-900.5, -900.5], [-100.5, -900.5], [-100.5, -100.5]],
+}
+
+
+def test_a_lasso_has_the_rows_that_matplotlib_finds_within():
+    steps = places()
+    answers = run(
+        "((grid) => polygons.map((polygon) => [...grid.within(polygon, () => true)]"
+        ".map((one) => one.length ? [...one] : one)))(new RowGrid(steps))",
+        steps=steps.ravel(),
+        polygons=list(POLYGONS.values()),
+    )
+    for (name, polygon), (inside, n) in zip(POLYGONS.items(), answers, strict=True):
+        expected = even_odd(steps.astype(float), np.array(polygon))
+        np.testing.assert_array_equal(np.array(inside, dtype=bool), expected, err_msg=name)
+        assert n == expected.sum()
+        if name != "itself crossed":  # Matplotlib fills what is wound around twice
+            np.testing.assert_array_equal(expected, Polygon(polygon).contains_points(steps))
+
+
+def test_a_lasso_leaves_out_rows_that_are_not_to_be_taken():
+    steps = places()
+    _, n = run(
+        "new RowGrid(steps).within(polygon, (row) => row % 3 === 0)",
+        steps=steps.ravel(),
+        polygon=POLYGONS["everything"],
+    )
+    assert n == len(range(0, len(steps), 3))
+
+
+def test_the_nearest_row_is_the_nearest_of_all():
+    steps = places(4000)
+    pointers = np.random.default_rng(5).uniform(-300, POSITION_STEPS + 300, size=(200, 2))
+    nearest = run(
+        "((grid) => pointers.map(([x, y]) => grid.nearest(x, y, 0.01, 0.005, 9, (row) => row % 2 === 1)))"
+        "(new RowGrid(steps))",
+        steps=steps.ravel(),
+        pointers=pointers,
+    )
+    odd = np.arange(1, len(steps), 2)
+    for pointer, row in zip(pointers, nearest, strict=True):
+        distances = np.hypot(*((steps[odd] - pointer) * [0.01, 0.005]).T)
+        if distances.min() > 9:
+            assert row == -1
+        else:
+            assert np.hypot(*((steps[row] - pointer) * [0.01, 0.005])) == pytest.approx(distances.min())
+            assert row % 2 == 1
+    assert len(set(nearest)) > 20
+
+
+AWAY, LIT = 0x8000, 0x4000
+RECTANGLE = [10_000.25, 20_000.25, 50_000.25, 60_000.25]
+
+
+def counted(steps, looks, brushed=False):
+    """Sums (17, 31, layer, count and colours), pixels (17, 31, 4) and the count of the strongest bins."""
+    density = run(
+        """((density) => {
+          const grid = new RowGrid(steps);
+          const looked = looks.map((_, place) => looks[grid.rows[place]]);
+          density.count(grid, rectangle, 31, 17, looked, tintsOf(colors.flat()));
+          const pixels = new Uint8ClampedArray(4 * 31 * 17);
+          density.paint(pixels, [0, 0, 0], brushed);
+          return { sums: [...density.sums], pixels: [...pixels], top: density.top };
+        })(new Density())""",
+        steps=steps.ravel(),
+        looks=looks.astype(np.uint16),
+        rectangle=RECTANGLE,
+        colors=COLORS,
+        brushed=brushed,
+    )
+    sums, pixels = np.array(density["sums"]), np.array(density["pixels"])
+    return sums.reshape(17, 31, 2, 4), pixels.reshape(17, 31, 4), density["top"]
+
+
+def test_bins_count_the_rows_in_view_as_numpy_does():
+    steps = places()
+    rows = np.arange(len(steps))
+    sums, _, _ = counted(steps, np.where(rows % 5 == 0, AWAY, 0) + np.where(rows % 3 == 0, LIT, 0) + rows % 2)
+    left, low, right, high = RECTANGLE
+    for layer, chosen in enumerate((rows % 3 > 0, rows % 3 == 0)):
+        x, y = steps[chosen & (rows % 5 > 0)].T
+        expected, _, _ = np.histogram2d(y, x, bins=(17, 31), range=((low, high), (left, right)))
+        np.testing.assert_array_equal(sums[::-1, :, layer, 0], expected)
+    assert sums[..., 0].sum() > 1000
+
+
+def test_a_bin_has_the_colour_of_its_rows_and_a_mixture_is_between():
+    steps = places()
+    left, _, right, _ = RECTANGLE
+    in_left_third = steps[:, 0] < left + (right - left) / 3
+    sums, pixels, _ = counted(steps, np.where(in_left_third, 0, np.arange(len(steps)) % 2))
+    filled = sums[..., 0, 0] > 0
+    assert (pixels[~filled] == 0).all()
+    assert (pixels[filled, 3] > 60).all()
+    pure = (filled & (sums[..., 0, 0] == 1))[:, :10]
+    np.testing.assert_allclose(pixels[:, :10, :3][pure], np.tile(COLORS[0], (pure.sum(), 1)), atol=4)
+    mixed = filled[:, 11:] & (sums[:, 11:, 0, 0] > 20)
+    reds = pixels[:, 11:, 0][mixed]
+    assert ((reds > COLORS[0][0]) & (reds < COLORS[1][0])).all()
+    assert mixed.sum() > 20
+
+
+def test_a_bin_of_three_million_rows_has_their_colour():
+    assert run("""(() => {
+      const [n, density, pixels] = [3_000_000, new Density(), new Uint8ClampedArray(4 * 9)];
+      const grid = new RowGrid(new Uint16Array(2 * n).fill(30_000));
+      density.count(grid, [0, 0, STEPS, STEPS], 3, 3, new Uint16Array(n), tintsOf([250, 240, 230]));
+      density.paint(pixels, [250, 240, 230], false);
+      return [...pixels].slice(4 * 4, 4 * 5);
+    })()""") == [250, 240, 230, 255]
+
+
+def test_more_rows_are_stronger_and_rows_not_selected_are_pale_beside_selected_ones():
+    steps = places()
+    sums, pixels, top = counted(steps, np.zeros(len(steps)))
+    counts, alphas = sums[..., 0, 0].ravel(), pixels[..., 3].ravel()
+    assert (np.diff(alphas[np.argsort(counts, kind="stable")]) >= 0).all()
+    assert alphas[counts >= top].min() == 255
+    assert (counts[counts > 0] > top).mean() < 0.02
+    _, pale, _ = counted(steps, np.zeros(len(steps)), brushed=True)
+    assert (pale[..., 3].ravel()[counts > 0] < 0.35 * alphas[counts > 0]).all()
+    _, lit, _ = counted(steps, np.full(len(steps), LIT), brushed=True)
+    np.testing.assert_array_equal(lit, pixels)
+
+
+def test_a_sample_keeps_the_selected_rows_and_the_order_of_painting():
+    order = np.r_[
+        np.arange(0, 1000, 2), np.arange(1, 1000, 2)
+    ].tolist()  # odd rows are selected, painted last
+    sampled = "most.map((n) => [...thinned(order, order.map((_, row) => row % 2), n)])"
+    for rows, most in zip(run(sampled, order=order, most=[100, 900, 10]), (100, 900, 10), strict=True):
+        assert len(rows) == len(set(rows)) == most
+        assert rows == sorted(rows, key=order.index)
+        assert sum(row % 2 for row in rows) == (most / 2 if most < 900 else 450)
+
+
+CLASSES = """(() => {
+  const coloring = new Coloring();
+  const labels = ["cat", "dog", "fox", "other"];
+  const told = { title: "", tokens: labels, labels, stepsAClass: 1, colors: [["#aa0000", "#00aa00", "#0000aa"], []] };
+  coloring.set({ ...told, pointSize: 4, otherSize: 2 }, categories, undefined, categories.length);
+  coloring.paint({ neutral: "#777777" }, false);
+  const hidden = () => [...categories.keys()].filter((row) => coloring.hides(row));
+  return ACTS;
+})()"""
+CATEGORIES = np.array([0, 1, 2, 0, 0xFFFF, 1], dtype=np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("acts", "expected"),
+    [
+        ("[[...coloring.counts], coloring.present()]", [[2, 2, 1, 1], [0, 1, 2, 3]]),
+        ("(coloring.toggle(0), [hidden(), coloring.rowsOf(0)])", [[0, 3], [0, 3]]),
+        ("(coloring.toggle(0), coloring.toggle(0), hidden())", []),
+        ("(coloring.isolate(1), hidden())", [0, 2, 3, 4]),
+        ("(coloring.isolate(1), coloring.isolate(1), hidden())", []),
+        (
+            "[0, 4].map((row) => [coloring.colorOf(row), coloring.say(row) ?? null])",
+            [["#aa0000", "cat"], ["#777777", None]],
+        ),
+        ("[...coloring.colors].slice(9, 15)", [170, 0, 0, 119, 119, 119]),
+    ],
+)
+def test_classes_are_counted_hidden_and_coloured(acts, expected):
+    assert run(CLASSES.replace("ACTS", acts), categories=CATEGORIES) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("🙂" * 40, "🙂" * 14 + "…" + "🙂" * 15),  # cut between its signs
+        ("🙂" * 30, "🙂" * 30),
+        ("a " + "🙂" * 40, "a " + "🙂" * 27 + "…"),
+        ("https://example.org/a/long/path/00007.png", "https://exampl…/path/00007.png"),
+    ],
+)
+def test_a_long_name_is_cut(name, expected):
+    assert run("shortened(name)", name=name) == expected
+
+
+def test_a_group_is_named_at_the_row_nearest_to_its_median():
+    points = np.random.default_rng(2).normal(size=(999, 2)).astype(np.float32)
+    groups = np.arange(999) % 4 - 1
+    named = run("middles(points, 2, (row) => groups[row])", points=points.ravel(), groups=groups.tolist())
+    assert sorted(one["group"] for one in named) == [0, 1, 2]
+    for one in named:
+        members = np.flatnonzero(groups == one["group"])
+        middle = np.sort(points[members], axis=0)[len(members) // 2]
+        distances = ((points[members] - middle) ** 2).sum(axis=1)
+        assert (one["count"], one["row"]) == (len(members), members[distances.argmin()])
+
+
+# What a tip is served, one after another; each load waits until the test says what comes of it.
+SERVED = """(() => {
+  const node = () => ({ setAttribute() {}, append() {} });
+  globalThis.document = { createElement: node, createElementNS: node };
+  globalThis.Image = class {};
+  let sheets = 0;
+  URL.createObjectURL = () => `blob:${sheets++}`;
+  const [tip, loads] = [new Tip(), []];
+  const load = (address) => new Promise((come, fail) => loads.push({ address, come: () => come(new Blob()), fail }));
+  const serve = (sheet) => tip.serve({ sheet }, {}, load);
+  const after = async () => { for (let i = 0; i < 9; i++) await null; };
+  return (async () => { ACTS; return [loads.map((one) => one.address), sheets]; })();
+})()"""
+
+
+@pytest.mark.parametrize(
+    ("acts", "expected"),
+    [
+        (
+            "serve('a'); serve('b'); loads[0].come(); loads[1].come(); await after()",
+            [["a", "b"], 1],
+        ),  # a: too late
+        ("serve('a'); serve('a'); loads[0].come(); await after()", [["a"], 1]),
+        ("serve('a'); loads[0].fail(); await after(); serve('a')", [["a", "a"], 0]),  # with the next payload
+    ],
+)
+def test_pictures_are_loaded_once_unless_they_fail(acts, expected):
+    assert run(SERVED.replace("ACTS", acts)) == expected
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1), min_size=20, max_size=40
+    )
+)
+def test_texts_are_read_one_by_one(columns):
+    encoded = [list(joined(np.array(texts, dtype=object))) for texts in columns]
+    read = run(
+        "columns.map((bytes) => new TextColumn(Uint8Array.from(bytes)))"
+        ".map((column, i) => Array.from({ length: lengths[i] + 1 }, (_, row) => column.at(row) ?? null))",
+        columns=encoded,
+        lengths=[len(texts) for texts in columns],
+    )
+    assert read == [[*(text.replace("\x1f", "␟") for text in texts), None] for texts in columns]
