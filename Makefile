@@ -3,12 +3,12 @@ PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
 SHARE ?=
-WORKERS ?= 3
+WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-# Files in their order, so that the long ones, pages and browser, come first, and each in one process.
-PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# tests/conftest.py says which process gets which file. Compiled tests are kept, or each process would rewrite all.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 .PHONY: app test test-slow lint bench clean
 

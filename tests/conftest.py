@@ -1,5 +1,5 @@
-"""What holds for every test: one core for linear algebra, because tests run beside each other; one engine
-and one browser.
+"""What holds for every test: one core for linear algebra, because tests run beside each other; one engine and one
+browser per process.
 """
 
 from __future__ import annotations
@@ -9,13 +9,30 @@ from collections.abc import Iterator
 
 import pytest
 
-for library in (
-    "OMP",
-    "OPENBLAS",
-    "MKL",
-    "NUMBA",
-):  # read when NumPy, Torch and numba are loaded, which is later
+# Read when NumPy, Torch and numba are loaded, which is later.
+for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file at a time, in the order of the folders, so that its fixtures are made once; all browser tests are one
+    file, the first, so that one process alone starts a browser and servers.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "tests/browser" if file.startswith("tests/browser/") else file
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/browser/"))
 
 
 @pytest.fixture(scope="session")

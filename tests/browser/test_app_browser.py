@@ -1,110 +1,71 @@
-"""The app in a real Chromium: what a stranger sees first, picks, undoes, switches to, and takes home."""
+"""The app in a real Chromium, on one server: every page opens, what a lasso, a click and a key do reaches the whole
+page, and a session is found again.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-import time
+import zipfile
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.browser_sessions import IDLE
-from relcore.encoders.words import load_words
+from benchmarks.browser_sessions import PAGES
 from relcore.figures.export import read_recipe
 from relcore.figures.style import DARK, LIGHT
-from tests.browser.panes import ROOT, drag, pixels, settle, views, zoom
-
-MAIN = "app/main.py"
+from tests.browser.panes import ROOT, drag, lasso, pixels, settle, views, wait_for, zoom
 
 
-@pytest.fixture(scope="module")
-def url(serve, tmp_path_factory):
-    """One server for all tests; each test is a session of its own."""
-    return serve(MAIN, env={"RELSCOPE_STORE": str(tmp_path_factory.mktemp("store"))})
+def opened(page, url):
+    """The first screen, at rest."""
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.goto(url)
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(page)
+    return page
 
 
 @pytest.fixture
-def opened(browser, url):
-    """``opened() -> page`` with the first screen at rest; what the consoles and the network saw is judged
-    at the end.
-    """
-    contexts, complaints, hosts = [], [], set()
-
-    def open_app(**options):
-        context = browser.new_context(
-            viewport={"width": 1440, "height": 1000}, accept_downloads=True, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(120_000)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda message: (
-                message.type == "error" and complaints.append(f"{message.text} {message.location}")
-            ),
-        )
-        page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
-        page.goto(url)
-        page.wait_for_selector(f"{ROOT}[data-drawn]")
-        settle(page)
-        return page
-
-    yield open_app
-    for context in contexts:
-        context.close()
-    assert not complaints, complaints
-    assert hosts <= {"localhost", "127.0.0.1", None, ""}, hosts  # None: blob: and data:
-
-
-def n_selected(page):
-    return int(page.get_attribute(ROOT, "data-selected"))
-
-
-def lasso(page, pane=0):
-    drag(page, pane, [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)])
-    page.wait_for_function("root => document.querySelector(root).dataset.selected !== '0'", arg=ROOT)
-
-
-def inspected(page):
-    return page.locator(".relscope-word").inner_text()
+def compare(watched, app):
+    return opened(watched, app)
 
 
 def sidebar(page):
     return page.get_by_test_id("stSidebar")
 
 
+def inspected(page):
+    return page.locator(".relscope-word").inner_text()
+
+
+def wait_until_inspected(page, text):
+    page.wait_for_function("text => document.querySelector('.relscope-word')?.innerText === text", arg=text)
+    settle(page)
+
+
+def wait_until_selected(page, n):
+    page.locator(".relscope-word").filter(has_text=f"{n:,} selected").wait_for()
+
+
 def n_anchors(page, number):
     sidebar(page).get_by_text(f"{number} anchors", exact=True).wait_for()
 
 
-def click_a_point(page, pane=2):
-    """Click where a point is drawn, and give its id."""
-    before = inspected(page)
-    star = page.locator(".ls-plot").nth(pane).locator(".ls-star").first.bounding_box()
-    page.mouse.click(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
-    page.wait_for_function(
-        "before => (document.querySelector('.relscope-word')?.innerText ?? before) !== before", arg=before
-    )
-    return inspected(page)
-
-
-def move(page, verb):
+def press(page, verb):
     """Click undo or redo; Streamlit keeps a hidden copy of buttons with a tooltip."""
     page.locator(f".st-key-history-{verb} button").filter(visible=True).click()
 
 
 def go_to(page, title):
-    """Another page, by the navigation at the top, drawn and at rest."""
+    """Another page, by the navigation at the top, at rest."""
     page.get_by_test_id("stTopNavLink").get_by_text(title, exact=True).click()
+    page.wait_for_function(
+        "title => document.querySelector('h2.relscope-unseen')?.innerText === title", arg=title
+    )
     settle(page)
-    if title != "Spaces":
-        page.wait_for_selector(f"{ROOT}[data-drawn]")
 
 
 def download(page, label):
@@ -116,40 +77,120 @@ def download(page, label):
     return Path(expected.value.path()).read_bytes()
 
 
-def test_the_first_screen_has_four_panes_and_the_scores(opened):
-    page = opened()
+def test_every_page_opens_on_wide_and_narrow_screens(compare):
+    page = compare
+    for title in PAGES:
+        go_to(page, title)
+        assert page.get_by_test_id("stException").count() == 0, title
+        assert page.get_by_test_id("stAlertContentError").count() == 0, title
+        main = page.get_by_test_id("stMain")
+        assert len(main.inner_text().strip()) > 100, title
+        for width in (1280, 640):
+            page.set_viewport_size({"width": width, "height": 900})
+            settle(page)
+            assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), (title, width)
+        page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def test_a_brush_lights_all_panes_and_a_click_inspects_a_point_that_becomes_an_anchor(compare):
+    page = compare
     assert page.locator(".ls-points").count() == 4
-    assert len({pixels(page, pane) for pane in range(4)}) == 4
-    assert page.get_attribute(ROOT, "data-theme") == "light"
-    assert page.locator("table.relscope-scores tbody tr").count() == 4
-    assert page.locator("table.relscope-scores td b").count() == 16
-    n_anchors(page, 300)
-    assert page.get_by_role("figure", name="word2vec-novels").count() >= 1
-
-
-def test_a_brush_in_one_pane_lights_all_four_and_fills_the_inspector(opened):
-    page = opened()
     before = [pixels(page, pane) for pane in range(4)]
-    lasso(page)
-    page.get_by_text(f"{n_selected(page):,} selected", exact=True).wait_for()
+    assert len(set(before)) == 4
+    assert page.locator("table.relscope-scores tbody tr").count() == 4
+    n_anchors(page, 300)
+    wait_until_selected(page, lasso(page))
     assert all(pixels(page, pane) != before[pane] for pane in range(4))
     page.click(f"{ROOT} [data-tool=box]")
     drag(page, 3, [(0.0, 0.0), (0.5, 0.99)])
-    page.get_by_text(f"{n_selected(page):,} selected", exact=True).wait_for()
+    wait_until_selected(page, int(page.get_attribute(ROOT, "data-selected")))
     page.locator(ROOT).focus()
     page.keyboard.press("Escape")
-    page.wait_for_selector(f"{ROOT}[data-selected='0']")
-    page.get_by_text("Click a point to inspect it.").wait_for()
+    wait_for(page, "selected", 0)
     settle(page)
     assert [pixels(page, pane) for pane in range(4)] == before
-
-
-def test_zoom_and_brush_outlive_a_change_of_settings(opened):
-    page = opened()
-    lasso(page, pane=1)
+    star = page.locator(".ls-plot").nth(2).locator(".ls-star").first.bounding_box()
+    default = inspected(page)
+    page.mouse.click(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
+    page.wait_for_function(
+        "text => document.querySelector('.relscope-word')?.innerText !== text", arg=default
+    )
+    identifier, neighbours = inspected(page), page.locator(".relscope-neighbours ol")
+    assert [one.locator("li").count() for one in neighbours.all()] == [10, 10]
+    assert identifier not in neighbours.first.inner_text().split("\n")
+    for mark in (".relscope-neighbours li.shared", "table.relscope-scores td i"):
+        colour = page.locator(mark).first.evaluate("element => getComputedStyle(element).backgroundColor")
+        assert colour != "rgba(0, 0, 0, 0)", mark
+    page.get_by_test_id("stMain").get_by_role("button", name="Remove anchor").click()  # a star is an anchor
+    n_anchors(page, 299)
+    page.get_by_role("button", name="Add as anchor").click()
+    n_anchors(page, 300)
     settle(page)
-    count = n_selected(page)
-    page.click(f"{ROOT} [data-tool=pan]")
+    page.keyboard.press("Control+z")
+    n_anchors(page, 299)
+    press(page, "undo")
+    n_anchors(page, 300)
+    press(page, "redo")
+    n_anchors(page, 299)
+    settle(page)
+    page.keyboard.press("Control+y")
+    n_anchors(page, 300)
+    assert inspected(page) == identifier
+
+
+def search(page, text):
+    """Type, and wait for the matches of just this text."""
+    box = page.locator(".st-key-inspector-search input")
+    box.fill(text)
+    page.locator(".st-key-inspector-search li", has_text=re.compile(f"^{text}")).first.wait_for()
+    settle(page)
+    return box
+
+
+def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
+    page = compare
+    box = search(page, "mount")
+    page.locator(".st-key-inspector-search li", has_text=re.compile("^mountain$")).click()
+    wait_until_inspected(page, "mountain")
+    assert box.get_attribute("aria-expanded") == "false"
+    undo = page.locator(".st-key-history-undo button").first
+    assert undo.is_disabled()  # a selection is no step
+    page.locator(".st-key-inspector-anchor button").first.click()
+    n_anchors(page, 301)
+    settle(page)
+    undo.click()
+    n_anchors(page, 300)
+    settle(page)
+    assert inspected(page) == "mountain"
+    assert undo.is_disabled()
+    neighbour = page.locator(".relscope-neighbours ol").first.locator("li").first
+    identifier = neighbour.locator("b").inner_text()
+    neighbour.click()
+    wait_until_inspected(page, identifier)
+    neighbour = page.locator(".relscope-neighbours ol").first.locator("li").first
+    identifier = neighbour.locator("b").inner_text()
+    neighbour.focus()
+    page.keyboard.press("Enter")
+    wait_until_inspected(page, identifier)
+    box = search(page, "mount")
+    entries = page.locator(".st-key-inspector-search li b").all_inner_texts()
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        box.press(key)
+    wait_until_inspected(page, entries[1])
+
+
+def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(compare):
+    page = compare
+    k = page.locator(".st-key-scores-k input")
+    sidebar(page).get_by_text("Scores", exact=True).click()
+    k.fill("7")
+    k.press("Enter")
+    page.get_by_text("k = 7").first.wait_for()
+    n = lasso(page, pane=1)
+    wait_until_selected(page, n)
+    page.get_by_role("button", name="Use only these as anchors").click()
+    n_anchors(page, n)
+    settle(page)
     zoom(page, 0, clicks=4)
     zoom(page, 3, clicks=2)
     zoomed = views(page)
@@ -158,105 +199,41 @@ def test_zoom_and_brush_outlive_a_change_of_settings(opened):
     sidebar(page).get_by_text("Projection", exact=True).click()
     sidebar(page).get_by_text("Centre first").click()
     page.wait_for_function(
-        "drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn)
+        f"drawn => document.querySelector('{ROOT}').dataset.drawn !== drawn", arg="-".join(drawn)
     )
     settle(page)
     now = page.get_attribute(ROOT, "data-drawn").split("-")
-    assert [a == b for a, b in zip(drawn, now, strict=True)] == [
-        True,
-        True,
-        False,
-        False,
-    ]  # absolute is as it was
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [True, True, False, False]
     assert views(page) == zoomed
-    assert n_selected(page) == count
-
-
-def test_a_click_inspects_a_point_and_makes_it_an_anchor_and_undo_takes_it_back(opened):
-    page = opened()
-    lasso(page)
-    settle(page)
-    page.get_by_role("button", name="Clear", exact=True).click()
-    page.wait_for_selector(f"{ROOT}[data-selected='0']")
-    settle(page)
-    identifier = click_a_point(page)
-    neighbours = page.locator(".relscope-neighbours ol")
-    assert neighbours.count() == 2
-    assert neighbours.first.locator("li").count() == 10
-    assert identifier not in neighbours.first.inner_text().split("\n")
-    button = page.get_by_test_id("stMain").get_by_role("button", name="Remove anchor")  # a star is an anchor
-    button.click()
-    n_anchors(page, 299)
-    page.get_by_role("button", name="Add as anchor").click()
-    n_anchors(page, 300)
-    settle(page)
-    page.keyboard.press("Control+z")
-    n_anchors(page, 299)
-    move(page, "undo")
-    n_anchors(page, 300)
-    move(page, "redo")
-    n_anchors(page, 299)
-    settle(
-        page
-    )  # once, on a machine of other people's load, a key pressed in the middle of the run before it was lost
-    page.keyboard.press("Control+y")
-    n_anchors(page, 300)
-    assert inspected(page) == identifier
-
-
-def test_anchors_brush_and_settings_outlive_a_page_switch(opened):
-    page = opened()
-    sidebar(page).get_by_text("Scores", exact=True).click()
-    k = page.locator(".st-key-scores-k input")
-    k.fill("7")
-    k.press("Enter")
-    page.get_by_text("Jaccard and MRR: k = 7").first.wait_for()
-    lasso(page)
-    said = page.get_by_text(f"{n_selected(page):,} selected", exact=True)
-    said.wait_for()
-    page.get_by_role("button", name="Use only these as anchors").click()
-    anchors = n_selected(page)
-    n_anchors(page, anchors)
+    wait_for(page, "selected", n)
     for title in ("Anchors", "Spaces", "Compare"):
         go_to(page, title)
-        n_anchors(page, anchors)
-        if title != "Spaces":
-            said.wait_for()
-            assert n_selected(page) == anchors
+        n_anchors(page, n)
+        if title == "Anchors":
+            wait_until_selected(page, n)
+            field = page.get_by_placeholder("river, mountain, sea")
+            field.fill("wolves, qzxqzx")
+            field.press("Enter")
+            n += 1
+            wait_for(page, "anchors", n)
+            settle(page)
+            assert field.evaluate("field => field === document.activeElement"), "the next word could be typed"
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
     assert k.input_value() == "7"
-    page.get_by_text("Jaccard and MRR: k = 7").first.wait_for()
-
-
-def test_an_anchor_is_added_by_name(opened):
-    page = opened()
-    go_to(page, "Anchors")
-    search = page.get_by_placeholder("river, mountain, sea")
-    search.fill("wolves, qzxqzx")
-    search.press("Enter")
-    n_anchors(page, 301)
-    page.wait_for_function("root => document.querySelector(root).dataset.anchors === '301'", arg=ROOT)
+    page.reload()
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    n_anchors(page, n)
     settle(page)
-    assert search.evaluate("field => field === document.activeElement"), (
-        "the next word could not be typed at once"
-    )
+    press(page, "undo")
+    n_anchors(page, n - 1)
 
 
-def test_figures_go_home_as_files_with_their_recipe(opened):
-    page = opened()
-    files = {label: download(page, label) for label in ("PDF", "Recipe", "CSV")}
-    assert files["PDF"].startswith(b"%PDF")
-    recipe = read_recipe(files["PDF"])
-    assert recipe == read_recipe(files["Recipe"])
-    assert len(recipe["anchors"]) == 300
-    assert set(recipe["anchors"]) <= set(load_words("word2vec-novels").ids)
-    assert files["CSV"].count(b"\n") > 500
-
-
-def test_the_choosers_under_more_keep_their_values_when_they_are_opened_late(opened):
-    page = opened()
+def test_all_rows_are_drawn_and_choosers_that_are_opened_late_keep_their_values(compare):
+    page = compare
     page.get_by_role("radio", name="All", exact=True).click()
     page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
     settle(page)
+    assert 0 < lasso(page) < 20_000
     page.get_by_role("button", name="More").first.click()
     chooser = page.get_by_test_id("stPopoverBody")
     assert chooser.get_by_label("Neighbours of each pivot").input_value() == "200"
@@ -267,108 +244,83 @@ def test_the_choosers_under_more_keep_their_values_when_they_are_opened_late(ope
     assert page.get_by_role("alert").count() == 0
 
 
-def test_what_both_spaces_share_is_shaded_and_the_bars_have_a_colour(opened):
-    page = opened()
-    for mark in (".relscope-neighbours li.shared", "table.relscope-scores td i"):
-        color = page.locator(mark).first.evaluate("element => getComputedStyle(element).backgroundColor")
-        assert color != "rgba(0, 0, 0, 0)", mark
-
-
-def test_dark_is_dark(opened):
-    light, dark = opened(), opened(color_scheme="dark")
-    dark.wait_for_selector(f"{ROOT}[data-theme=dark]")
+def test_two_sessions_are_apart_one_of_them_dark_and_figures_are_files_with_a_recipe(browser, compare, app):
+    light = compare
+    context = browser.new_context(color_scheme="dark", accept_downloads=True)
+    dark = opened(context.new_page(), app)
+    wait_for(dark, "theme", "dark")
     assert light.get_attribute(ROOT, "data-theme") == "light"
     brightness = [
         np.asarray(Image.open(BytesIO(page.screenshot())).convert("L")).mean() for page in (light, dark)
     ]
     assert brightness[0] > 200
     assert brightness[1] < 60
+    n = lasso(light)
     for page, theme in ((light, LIGHT), (dark, DARK)):
         exported = re.search(r"body \{ background: (#\w+)", download(page, "HTML").decode())
         assert exported[1] == theme.surface
+    light.get_by_role("button", name="Use only these as anchors").click()
+    n_anchors(light, n)
+    dark.get_by_role("button", name="Add as anchor").click()
+    n_anchors(dark, 301)
+    wait_for(dark, "selected", 0)
+    settle(light)
+    files = {label: download(light, label) for label in ("PDF", "Recipe", "CSV")}
+    assert files["PDF"].startswith(b"%PDF")
+    recipe = read_recipe(files["PDF"])
+    assert recipe == read_recipe(files["Recipe"])
+    assert len(recipe["anchors"]) == n
+    assert files["CSV"].count(b"\n") > 500
+    context.close()
 
 
-def test_two_browsers_do_not_see_each_other(opened):
-    one, other = opened(), opened()
-    lasso(one)
-    one.get_by_role("button", name="Use only these as anchors").click()
-    n_anchors(one, n_selected(one))
-    other.get_by_role("button", name="Add as anchor").click()
-    n_anchors(other, 301)
-    assert n_selected(other) == 0
-    one.reload()
-    one.wait_for_selector(f"{ROOT}[data-drawn]")
-    n_anchors(one, 300)  # a reload is a session of its own: what should last goes into a session file
-
-
-CLOCK = """([start, drawn]) => new Promise((done, fail) => {
-  const times = {};
-  let began, rested;
-  const look = () => {
-    const now = performance.now();
-    const shown = document.querySelector('.ls-root')?.dataset ?? {};
-    const said = document.querySelector('.relscope-word')?.innerText ?? '';
-    if ((shown.selected ?? '0') !== '0') times.linked ??= now - began;
-    if (/ selected$/.test(said)) times.python ??= now - began;
-    if (shown.drawn && shown.drawn !== drawn) times.panes ??= now - began;
-    if (!(IDLE)) rested = null;
-    else rested ??= now;
-    const ready = start === 'pointerup' ? times.linked && times.python : times.panes;
-    if (ready && rested && now - rested > 250) done({ ...times, all: rested - began });
-    else if (now - began > 60000) fail(new Error(`still not done after a minute: ${JSON.stringify(times)}`));
-    else requestAnimationFrame(look);
-  };
-  document.addEventListener(start, () => { began = performance.now(); look(); }, { once: true, capture: true });
-})""".replace("IDLE", IDLE)
-
-
-def timed(page, event, act):
-    """Milliseconds from this event of an act until: linked in the panes, known to Python, panes drawn
-    anew, all at rest.
-    """
-    drawn = page.get_attribute(ROOT, "data-drawn")
-    page.evaluate(f"started => {{ window.timing = ({CLOCK})(started) }}", [event, drawn])
-    act()
-    return page.evaluate("window.timing")
-
-
-@pytest.mark.slow  # it starts the app twice, to tell how long that takes
-def test_how_long_it_takes(browser, serve, opened, tmp_path, capsys):
-    said = []
-    for start in ("first", "second"):
-        context = browser.new_context(viewport={"width": 1440, "height": 1000})
-        page = context.new_page()
-        started = time.monotonic()
-        url = serve(MAIN, env={"RELSCOPE_STORE": str(tmp_path), "RELSCOPE_START": start})
-        up = time.monotonic() - started
-        page.goto(url)
-        page.wait_for_selector(f"{ROOT}[data-drawn]", timeout=120_000)
-        drawn = time.monotonic() - started
-        settle(page)
-        said.append(
-            f"{start} start: server {up:.1f} s, four panes {drawn:.1f} s, all"
-            f" {time.monotonic() - started - 0.25:.1f} s"
-        )
-        context.close()
-    page = opened()
-    page.get_by_role("radio", name="All", exact=True).click()
-    page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
+def test_a_brush_on_the_original_selects_in_the_recovered(page, app):
+    page.goto(f"{app}/invert")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
     settle(page)
-    times = timed(page, "pointerup", lambda: drag(page, 0, [(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)]))
-    said.append(
-        f"lasso over 20,000 points: linked {times['linked']:.0f} ms, in the inspector"
-        f" {times['python']:.0f} ms"
-    )
-    assert n_selected(page) > 0
-    go_to(page, "Anchors")
-    search = page.get_by_placeholder("river, mountain, sea")
-    for name in ("wolves", "harbour", "violin"):
-        search.fill(name)
-        times = timed(page, "keydown", lambda: search.press("Enter"))
-        said.append(
-            f"anchor “{name}” at 20,000 words: panes {times['panes']:.0f} ms, scores and all"
-            f" {times['all']:.0f} ms"
-        )
-    n_anchors(page, 303)
-    with capsys.disabled():
-        print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", *said, sep="\n  ")
+    before = [pixels(page, pane) for pane in range(2)]
+    n = lasso(page)
+    wait_until_selected(page, n)
+    assert 0 < n < 20_000
+    assert [pixels(page, pane) == before[pane] for pane in range(2)] == [False, False]
+
+
+def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp_path):
+    charts = ".js-plotly-plot .scatterlayer"
+    page.goto(f"{app}/migrate")
+    page.locator(charts).first.wait_for()
+    assert page.get_by_role("progressbar").count() == 0
+    page.get_by_role("tab", name="Thresholds").click()
+    page.locator(charts).nth(1).wait_for()
+    page.get_by_role("tab", name="Export adapter").click()
+    button = page.get_by_role("button", name="Download the adapter")
+    button.wait_for()
+    with page.expect_download() as started:
+        button.click()
+    started.value.save_as(tmp_path / "adapter.zip")
+    with zipfile.ZipFile(tmp_path / "adapter.zip") as files:
+        assert {"adapter.safetensors", "apply.py"} <= set(files.namelist())
+
+
+def test_a_click_on_a_cell_of_a_stitching_shows_its_confusion_matrix(page, app):
+    page.goto(f"{app}/stitch")
+    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name=re.compile("Train them here")).click()
+    page.get_by_text("stitched pairs").wait_for()
+    cells = page.locator(".js-plotly-plot").first.locator(".heatmaplayer image")
+    cells.nth(2).wait_for()
+    settle(page)
+    cells.first.scroll_into_view_if_needed()
+    for row, column, encoder, head in (
+        (3, 0, "ViT", "MLP"),
+        (1, 2, "CNN", "Residual CNN"),
+        (3, 0, "ViT", "MLP"),
+    ):
+        box = cells.nth(2).bounding_box()
+        x, y = box["x"] + box["width"] * (column + 0.5) / 4, box["y"] + box["height"] * (row + 0.5) / 4
+        page.mouse.click(x, y)
+        page.get_by_text(f"{encoder} → head of {head}", exact=True).wait_for()
+        settle(page)
+    assert page.get_by_role("combobox", name=re.compile("^Method")).input_value() == "relative, whitened"
+    assert page.get_by_role("combobox", name=re.compile("^Encoder$|^Encoder ")).input_value() == "ViT"
+    assert page.locator(".js-plotly-plot").nth(1).locator(".heatmaplayer image").count() == 2

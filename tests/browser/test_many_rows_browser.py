@@ -146,7 +146,7 @@ def test_brushes_over_a_density_are_right_to_the_row(dense, rows):
 def test_a_hidden_class_is_neither_drawn_nor_selected_and_a_class_alone_becomes_points(dense, rows):
     page, (classes, steps) = dense, rows
     before = density(page, 0)
-    animals, n = chip(page, "animals")
+    animals, _ = chip(page, "animals")
     animals.click()
     wait_for(page, "hidden", (classes == CLASSES.index("animals")).sum())
     assert not np.array_equal(density(page, 0), before)
@@ -327,13 +327,12 @@ def test_a_density_that_comes_while_the_view_moves_is_seen_at_once(page, shown):
 
 def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
     shown(100)
-    width = page.evaluate("scatter.panes[0].canvas.width")
+    page.evaluate("host.style.width = '850px'")
     session = page.context.new_cdp_session(page)
     for ratio in (2, 1):
         # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that
         # does not draw them.
         metrics = {"width": 900 + ratio, "height": 600, "deviceScaleFactor": ratio, "mobile": False}
-        page.evaluate("host.style.width = '850px'")
         session.send("Emulation.setDeviceMetricsOverride", metrics)
         drawn = "width => scatter.panes.every((pane) => Math.abs(pane.canvas.width - width) <= 2)"
         width = page.evaluate("scatter.panes[0].canvas.clientWidth")

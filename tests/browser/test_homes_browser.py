@@ -1,0 +1,363 @@
+"""The other two homes of the linked panes in a real Chromium: a file opened from the disk, which asks no server for
+anything, and the notebook's widget, with a model of our own in Jupyter's place; `tests/installed` has the real one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relcore.charts.scene import Pane, Scene
+from relcore.figures.style import DARK
+from relcore.panes.page import scene_exportable
+from relcore.panes.widget import PanesWidget
+from tests.browser.panes import ROOT, at_rest, drag, hover, pixels, star, views, wait_for, zoom
+
+N = 400
+ALL = [(0.002, 0.002), (0.998, 0.998)]
+
+
+def two_panes():
+    """Two panes of the same rows, the second one turned; texts, notes, two classes and rows of none."""
+    rng = np.random.default_rng(0)
+    cloud = rng.uniform(-1, 1, size=(N, 2))
+    cloud[np.abs(cloud) < 0.02] = 0.02  # none where the edge of a box may be a pixel off
+    cloud[:4] = [[-1, -1], [1, 1], [-1, 1], [1, -1]]  # so that the middle of the pane is 0
+    ids, texts, notes = (
+        np.array([form.format(i) for i in range(N)], dtype=object)
+        for form in ("row {} <b>é</b>", "The text of row {}.", "{} times")
+    )
+    panes, classes = (Pane("first", cloud), Pane("second", cloud[:, ::-1])), np.arange(N) % 3 - 1
+    about = {"texts": texts, "notes": notes, "caption": "Four hundred."}
+    return Scene(panes, ids, classes, ("even", "odd"), anchors=np.array([7, 9]), **about)
+
+
+@pytest.fixture
+def opened(page, tmp_path):
+    """``opened(scene, theme=…) -> page`` once it is drawn; whatever it asks for but itself fails the test."""
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    def open_page(scene, **settings):
+        path = tmp_path / "panes.html"
+        path.write_bytes(scene_exportable(scene).bytes("html", **settings))
+        page.goto(path.as_uri())
+        page.wait_for_selector(f"{ROOT}[data-drawn]")
+        return page
+
+    yield open_page
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_a_file_selects_lists_and_describes_rows(opened):
+    scene = two_panes()
+    page = opened(scene)
+    before = [pixels(page, pane) for pane in range(2)]
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, [(0.002, 0.002), (0.5, 0.998)])
+    expected = np.flatnonzero(scene.panes[0].coordinates[:, 0] < 0)
+    wait_for(page, "selected", len(expected))
+    assert page.locator(".ls-entry").all_inner_texts() == [str(scene.ids[row]) for row in expected]
+    assert all(pixels(page, pane) != before[pane] for pane in range(2))
+    page.keyboard.down("Shift")
+    drag(page, 1, ALL)
+    page.keyboard.up("Shift")
+    wait_for(page, "selected", N)
+    assert "and 100 more" in page.inner_text(".ls-inspector")
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    wait_for(page, "selected", 0)
+    page.mouse.click(*star(page, 1, 1))
+    wait_for(page, "selected", 1)
+    described = page.inner_text(".ls-inspector")
+    assert "row 7 <b>é</b>" in described
+    assert re.search(r"The text of row 7\.\s+Colour\s+even\s+Note\s+7 times\s+Anchor\s+1", described)
+    hover(page, 1, *star(page, 1, 1))
+    assert "The text of row 7." in page.inner_text(".ls-tip")
+    page.locator(".ls-chip", has_text="odd").click()
+    wait_for(page, "hidden", 133)
+    drag(page, 0, ALL)
+    wait_for(page, "selected", N - 133)
+    page.locator(".ls-entry").nth(1).press("Enter")
+    wait_for(page, "selected", 1)
+    assert page.evaluate("document.activeElement.textContent") == "1 row selected"
+    assert page.get_attribute(ROOT, "data-hidden") == "133"
+    page.click(f"{ROOT} [data-tool=link]")
+    zoom(page, 0, clicks=3)
+    assert views(page)[0] == views(page)[1] != [0, 0, 1]
+
+
+def test_a_file_fits_windows_of_every_size_and_is_dark_where_its_theme_is(opened):
+    page = opened(two_panes(), theme=DARK)
+    assert page.get_attribute(ROOT, "data-theme") == "dark"
+    surface = tuple(int(DARK.surface[i : i + 2], 16) for i in (1, 3, 5))
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{surface}"
+    at_rest(page)
+    assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(ROOT).focus()
+    page.locator(".ls-legend [data-class]").first.click(modifiers=["Shift"])
+    page.wait_for_function("document.querySelector('.ls-status').textContent.endsWith('selected')")
+    at_rest(page)
+    tools = ".ls-toolbar > .ls-button, .ls-segments .ls-button, .ls-status"
+    boxes = [box for one in page.locator(tools).all() if (box := one.bounding_box())]
+    assert len(boxes) == 11
+    assert min(box["x"] for box in boxes) >= 0
+    assert max(box["x"] + box["width"] for box in boxes) <= 390
+    before = page.locator(".ls-grid").bounding_box()["height"]
+    page.evaluate("scrollTo(0, 200)")
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    at_rest(page)
+    assert page.locator(".ls-grid").bounding_box()["height"] == before
+
+
+def test_a_file_that_cannot_be_drawn_or_was_cut_short_says_what_to_do(page, tmp_path):
+    content = scene_exportable(two_panes()).bytes("html").decode()
+    start = content.index('id="relscope-panes">') + len('id="relscope-panes">')
+    path = tmp_path / "panes.html"
+    path.write_text(content[: start + 400] + content[content.index("</script>", start) :], encoding="utf-8")
+    page.goto(path.as_uri())
+    page.get_by_role("alert").filter(has_text="Export the page again").wait_for()
+    path.write_text(content, encoding="utf-8")
+    page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
+    page.goto(path.as_uri())
+    page.get_by_role("alert").filter(has_text="use another browser").wait_for()
+
+
+# A model holds the traits, as bytes where Python has bytes, and tells who listens that one has changed.
+MODEL = """
+([script, state]) => {
+  const bytes = text => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
+  const value = (one) => (typeof one === "string" ? bytes(one) : one);
+  const traits = Object.fromEntries(Object.entries(state).map(([name, one]) => [name, value(one)]));
+  const listening = new Set();
+  let changed = false; // a model sends what is not what it has
+  window.saved = [];
+  const model = {
+    get: (name) => traits[name],
+    set: (name, value) => { changed = traits[name] !== value; traits[name] = value; },
+    save_changes: () => changed && window.saved.push(structuredClone(traits._events)),
+    on: (name, act) => listening.add(act),
+    off: (name, act) => listening.delete(act),
+  };
+  window.change = (changed) => {
+    for (const [name, one] of Object.entries(changed)) traits[name] = value(one);
+    listening.forEach((act) => act());
+  };
+  window.listeners = () => listening.size;
+  return import(URL.createObjectURL(new Blob([script], { type: "text/javascript" }))).then(({ default: widget }) => {
+    window.close_ = widget.render({ model, el: window.output ?? document.body });
+  });
+}
+"""
+ROWS = 200
+
+
+def drawing(name="row", titles=("absolute", "relative")):
+    """Draws two panes of rows with these names; the second depends on the anchors."""
+
+    def draw(anchors):
+        rng, cloud = np.random.default_rng(len(anchors)), np.random.default_rng(0).normal(size=(ROWS, 2))
+        panes = Pane(titles[0], cloud), Pane(titles[1], rng.normal(size=(ROWS, 2)))
+        ids = np.array([f"{name} {i}" for i in range(ROWS)], dtype=object)
+        classes = ("even", "odd") if name == "row" else ("first", "second")
+        return Scene(panes, ids, np.arange(ROWS) % 2, classes, anchors=np.arange(len(anchors))), np.arange(
+            ROWS
+        )
+
+    return draw
+
+
+def new_widget(anchors=2, name="row", **settings):
+    ids = np.array([f"{name} {i}" for i in range(ROWS)], dtype=object)
+    return PanesWidget(ids, drawing(name, **settings), anchors=[f"{name} {i}" for i in range(anchors)])
+
+
+@pytest.fixture
+def widget():
+    return new_widget()
+
+
+def state(widget):
+    """What Python syncs, bytes as base64."""
+    names = [name for name in set(widget.keys) if name.startswith(("_array", "_header"))]
+    traits = {name: getattr(widget, name) for name in names}
+    return {
+        name: base64.b64encode(one).decode() if isinstance(one, bytes) else one
+        for name, one in traits.items()
+    }
+
+
+def change(page, widget):
+    page.evaluate("changed => window.change(changed)", state(widget))
+
+
+def shown(page, widget, style="", drawn=True):
+    page.goto("about:blank")
+    page.add_style_tag(content=f"{style}\n{widget._css}")
+    page.evaluate(MODEL, [widget._esm, state(widget)])
+    if drawn:
+        page.wait_for_selector(f"{ROOT}[data-drawn]")
+    return page
+
+
+def test_a_brush_reaches_python_and_its_answer_the_panes(page, widget):
+    shown(page, widget)
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, ALL)
+    wait_for(page, "selected", ROWS)
+    widget._events = page.evaluate("window.saved.at(-1)")
+    assert widget.selected_rows == tuple(range(ROWS))
+    widget.selection = ["row 3", "row 5"]
+    change(page, widget)
+    wait_for(page, "selected", 2)
+
+
+def test_new_anchors_keep_the_zoom_and_another_picture_that_of_the_linked_panes(page, widget):
+    shown(page, widget)
+    page.click(f"{ROOT} [data-tool=link]")
+    zoom(page, 1, clicks=2)
+    zoomed, drawn = views(page), page.get_attribute(ROOT, "data-drawn").split("-")
+    widget.anchors = ["row 0", "row 1", "row 2"]
+    change(page, widget)
+    wait_for(page, "anchors", 3)
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [True, False]
+    assert views(page) == zoomed
+    for anchors, titles in ((4, ("absolute", "whitened")), (5, ("whitened", "relative"))):
+        change(page, new_widget(anchors, titles=titles))
+        wait_for(page, "anchors", anchors)
+        assert page.get_by_text("whitened", exact=True).count() == 1
+        assert views(page) == (zoomed if titles[0] == "absolute" else [[0, 0, 1]] * 2)
+
+
+# Browsers compute colours in the notation of their source: marimo's are color(srgb …).
+@pytest.mark.parametrize(
+    "background", ["color(srgb 1 1 1)", "color(srgb 0.07 0.07 0.07)", "oklch(0.98 0 0)", "#111"]
+)
+def test_the_theme_follows_the_page_in_any_notation_of_its_colour(page, widget, background):
+    style = f"html {{ background: {background} }} body {{ background: color(srgb .5 .5 .5 / 0) }}"
+    shown(page, widget, style)
+    wait_for(page, "theme", "dark" if "0.07" in background or "#" in background else "light")
+
+
+# VS Code names the kind of its theme on `body` and puts the colours on `html`; other homes leave all to the browser.
+THEMES = {
+    ".night { background: #111 }": "document.documentElement.classList.add('night')",
+    "[data-theme=night] body { background: #111 }": "document.documentElement.dataset.theme = 'night'",
+    "[data-vscode-theme-kind=vscode-dark] { background: #111 }": "document.body.dataset.vscodeThemeKind = 'vscode-dark'",
+    "html {}": "document.documentElement.style.setProperty('--vscode-editor-background', '#111')",
+    "html { color-scheme: light dark }": None,
+}
+
+
+@pytest.mark.parametrize("style", THEMES)
+def test_the_theme_follows_a_change_wherever_the_home_has_it(page, widget, style):
+    page.emulate_media(color_scheme="light")
+    shown(page, widget, style)
+    wait_for(page, "theme", "light")
+    if THEMES[style]:
+        page.evaluate(THEMES[style])
+    else:
+        page.emulate_media(color_scheme="dark")
+    wait_for(page, "theme", "dark")
+
+
+# Counts who listens to the media queries of the page.
+COUNTED = """window.queries = 0;
+  for (const [name, step] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+    const usual = MediaQueryList.prototype[name];
+    MediaQueryList.prototype[name] = function (...given) { window.queries += step; return usual.apply(this, given); };
+  }"""
+
+
+def test_a_closed_widget_leaves_nothing_behind_and_one_never_shown_stops_waiting(page, widget):
+    page.add_init_script(COUNTED)
+    shown(page, widget)
+    assert page.evaluate("window.queries") > 0
+    page.evaluate("window.close_()")
+    assert page.locator(ROOT).count() == 0
+    assert page.evaluate("[window.listeners(), window.queries]") == [0, 0]
+    page.evaluate("() => { window.output = document.createElement('div'); }")
+    page.evaluate(MODEL, [widget._esm, state(widget)])
+    page.evaluate("window.close_()")
+    asked = """async () => {
+      const frame = requestAnimationFrame;
+      await new Promise(frame);
+      await new Promise(frame);
+      let asked = 0;
+      window.requestAnimationFrame = (act) => (asked++, frame(act));
+      await new Promise(frame);
+      await new Promise(frame);
+      return asked;
+    }"""
+    assert page.evaluate(asked) == 0
+
+
+def test_clicks_that_python_has_not_answered_are_sent_together(page, widget):
+    shown(page, widget)
+    for number in (1, 2):
+        page.mouse.click(*star(page, 0, number))
+        page.wait_for_function("n => window.saved.at(-1)?.length === n", arg=number)
+    assert [event["row"] for event in page.evaluate("window.saved.at(-1)")] == [0, 1]
+
+
+# Keeps the waits for a second click until the test ends them.
+HELD = """() => {
+  const [set, clear, held] = [setTimeout, clearTimeout, new Map()];
+  window.setTimeout = (act, wait, ...rest) => {
+    const number = set(wait === 220 || wait === 240 ? () => {} : act, wait, ...rest);
+    if (wait === 220 || wait === 240) held.set(number, act);
+    return number;
+  };
+  window.clearTimeout = (number) => { held.delete(number); clear(number); };
+  window.held = held;
+}"""
+
+
+def test_a_click_or_a_hover_on_a_row_means_nothing_among_other_rows(page, widget):
+    shown(page, widget)
+    page.evaluate(HELD)
+    page.mouse.click(*star(page, 0, 2))
+    assert page.evaluate("window.held.size") == 1
+    hover(page, 0, *star(page, 0, 1))
+    click = "chip => chip.dispatchEvent(new MouseEvent('click', { detail: 1 }))"
+    page.locator(".ls-chip").nth(0).evaluate(click)
+    assert page.evaluate("window.held.size") == 2
+    change(page, new_widget(name="other"))
+    page.get_by_text("first", exact=True).first.wait_for()
+    assert page.locator(".ls-tip").is_hidden()
+    page.evaluate("window.held.forEach((act) => act())")
+    assert page.evaluate("window.saved") == []
+
+
+def test_a_cell_that_cannot_draw_or_has_no_data_says_so_until_it_can(page, widget):
+    page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
+        window.allowed = false;
+        HTMLCanvasElement.prototype.getContext = function (...given) {
+          return window.allowed ? known.apply(this, given) : null;
+        };""")
+    shown(page, widget, drawn=False)
+    page.get_by_role("alert").wait_for()
+    assert page.locator(ROOT).count() == 0
+    page.evaluate("window.allowed = true")
+    change(page, widget)
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    assert page.get_by_role("alert").count() == 0
+    page.goto("about:blank")
+    rest = {name: one for name, one in state(widget).items() if name != "_array_pane1"}
+    page.evaluate("window.allowed = true")
+    page.evaluate(MODEL, [widget._esm, rest])
+    page.get_by_role("alert").filter(has_text="run this cell again").wait_for()
+
+
+def test_long_ids_without_spaces_are_named_by_both_ends(opened):
+    ids = np.array([f"https://example.org/a/long/path/{i:05}.png" for i in range(N)], dtype=object)
+    page = opened(replace(two_panes(), ids=ids))
+    page.mouse.click(*star(page, 0, 1))
+    wait_for(page, "selected", 1)
+    page.locator(".ls-name", has_text="https://exampl…/path/00007.png").first.wait_for()

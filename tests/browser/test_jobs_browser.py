@@ -1,0 +1,130 @@
+"""A job in a real Chromium: begun, left, found again after a reload, stopped, and its space chosen in the sidebar; and
+a session file whose stitched pairs answer while one types.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.workspace import Workspace, to_session_file
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.parallel import load_parallel
+from relcore.encoders.sentences import TfidfSvd
+from relcore.runs.store import Store
+from tests.browser.panes import settle
+
+NETWORK = "MLP 64, state 0 · digits"
+
+
+@pytest.fixture
+def encode_tab(page, app):
+    """The Spaces page with 300 digits and one small network chosen."""
+    page.goto(f"{app}/spaces")
+    page.get_by_role("tab", name="Encode", exact=True).click()
+    # All digits in the usual networks come with Relscope.
+    page.get_by_role("button", name="Add to the session").wait_for()
+    settle(page)
+    fill(page, "Maximum number of items", 300)
+    page.get_by_text("300 pictures").wait_for()
+    page.get_by_role("button", name="Clear all").click()
+    page.get_by_text("Choose one encoder or more.").wait_for()
+    page.get_by_role("combobox", name="Architectures").fill("MLP")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")  # while its list is open, the rest is hidden from readers
+    page.get_by_text(re.compile("MLP 64, state 0: about")).wait_for()
+    return page
+
+
+def fill(page, name, number):
+    page.get_by_role("spinbutton", name=name).fill(str(number))
+    page.keyboard.press("Enter")
+    settle(page)
+
+
+def epoch(page):
+    """The epoch that the bar shows, once it shows one."""
+    bar = page.get_by_text(re.compile(rf"{NETWORK}: epoch \d+ of"))
+    bar.wait_for()
+    return int(re.search(r"epoch (\d+) of", bar.inner_text())[1])
+
+
+def stop(page):
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # not Streamlit's, in the header
+    page.get_by_text(f"{NETWORK}: stopped").wait_for()
+    settle(page)
+
+
+def test_a_job_is_found_again_stopped_repeated_and_its_space_joins_the_session(encode_tab):
+    page = encode_tab
+    fill(page, "Epochs", 1000)
+    page.get_by_role("button", name="Encode", exact=True).click()
+    first = epoch(page)
+    page.locator(".st-key-encode-live .js-plotly-plot").first.wait_for()
+    page.get_by_role("link", name="Compare").click()
+    page.get_by_role("tab", name="Encode", exact=True).wait_for(state="detached")
+    page.get_by_role("link", name="Spaces").click()  # the tab opens by itself
+    assert epoch(page) >= first
+    page.reload()
+    assert epoch(page) >= first
+    stop(page)
+    page.get_by_role("button", name="Again", exact=True).click()
+    epoch(page)
+    stop(page)
+    page.get_by_role("button", name="Dismiss").click()
+    page.get_by_text(f"{NETWORK}: stopped").wait_for(state="detached")
+    fill(page, "Epochs", 20)
+    page.get_by_role("button", name="Encode", exact=True).click()
+    joined = page.get_by_test_id("stAlertContentSuccess").get_by_text(f"{NETWORK} joined the session.")
+    joined.wait_for()
+    page.locator(".st-key-encode-training .js-plotly-plot").wait_for()
+    page.get_by_role("combobox", name=re.compile("Source")).click()
+    page.get_by_role("option", name=NETWORK).click()
+    settle(page)
+    assert page.get_by_role("combobox", name=re.compile("Source")).input_value() == NETWORK
+
+
+LEAD = re.compile(r"\d of 2 stitched pairs say")
+
+
+@pytest.fixture
+def session_file(store, tmp_path):
+    """A session with two tiny encoders of labelled sentences."""
+    lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
+    (tmp_path / "said.tsv").write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
+    dataset, specs, digests = DatasetSpec("file", str(tmp_path / "said.tsv")), [], {}
+    for encoder in (TfidfSvd(20), TfidfSvd(30)):
+        [space] = encode(dataset, encoder, Store(store))
+        key = encoding_key(load_dataset(dataset).digest, encoder)
+        specs.append(encoding_spec(dataset, encoder, "", key, space.name))
+        digests[specs[-1]] = space.digest
+    file = tmp_path / "session.json"
+    file.write_text(to_session_file(Workspace(tuple(specs), *specs), digests), encoding="utf-8")
+    return file
+
+
+def test_a_session_file_is_opened_and_every_stitched_pair_answers_while_one_types(page, app, session_file):
+    page.goto(app)
+    settle(page)
+    page.get_by_text("Session", exact=True).click()
+    page.locator("[data-testid=stSidebar] input[type=file]").set_input_files(session_file)
+    page.get_by_role("button", name="Open the session").click()
+    settle(page)
+    page.get_by_role("link", name="Stitch").click()
+    page.get_by_role("tab", name="Try it").click()
+    page.get_by_text(LEAD).wait_for()
+    settle(page)
+    page.locator(".st-key-stitch-try-map table").wait_for()
+    field = page.get_by_role("textbox", name="A sentence")
+    field.fill("")
+    page.get_by_text(LEAD).wait_for(state="detached")
+    field.fill("Where is the station?")
+    page.get_by_text(LEAD).wait_for()
+    settle(page)
+    answers = page.locator(".st-key-stitch-try-map td b")
+    assert answers.count() == 4
+    assert all(re.match("(told|question)", text) for text in answers.all_text_contents())

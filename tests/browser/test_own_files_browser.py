@@ -1,0 +1,98 @@
+"""`relscope app a.npz b.parquet --print-selection` in another folder: the two files in four panes, which are in sight
+on every screen, and each selection printed as a line.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from relcore import load_space, read_selections
+from relcore.figures.style import LIGHT
+from tests.browser.panes import ROOT, at_rest, drag, settle
+from tests.waiting import until
+
+N = 300
+FILES = ("a.npz", "b.parquet")
+ABOVE = {"": (".st-key-headline", ".st-key-view-choosers"), "anchors": (".st-key-anchor-pickers",)}
+SIZES = [(1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844)]
+
+
+@pytest.fixture(scope="module")
+def own(servers, tmp_path_factory):
+    """The address, the folder and what is printed: 300 rows in ten classes, and the same rotated."""
+    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
+    labels = np.array([f"class {row % 10}" for row in range(N)])
+    vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
+    ids = [f"r{row}" for row in range(N)]
+    np.savez(folder / FILES[0], vectors=vectors.astype(np.float32), ids=ids, labels=labels)
+    rotated = (vectors @ np.linalg.qr(rng.normal(size=(6, 6)))[0]).astype(np.float32)
+    columns = {
+        "id": ids,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(rotated.ravel()), 6),
+        "label": labels,
+    }
+    parquet.write_table(pa.table(columns), folder / FILES[1])
+    out = folder / "lines.jsonl"
+    return servers.app(folder / "store", (*FILES, "--print-selection"), folder, out), folder, out
+
+
+def opened(page, url):
+    page.goto(url)
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(page)
+
+
+def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
+    url, folder, out = own
+    opened(page, url)
+    assert out.read_text() == ""  # the server prints its address elsewhere
+    titles = page.locator(ROOT).inner_text()
+    assert {"a · absolute", "b · absolute", "a · relative", "b · relative"} <= set(titles.splitlines())
+    sidebar = page.get_by_test_id("stSidebar")
+    assert "300 rows in both" in sidebar.inner_text()
+    colour = sidebar.evaluate("element => getComputedStyle(element).backgroundColor")
+    assert (
+        colour == f"rgb{tuple(bytes.fromhex(LIGHT.page[1:]))}"
+    )  # the theme is that of the app in any folder
+    drag(page, 0, [(0.5, 0.02), (0.98, 0.02), (0.98, 0.98), (0.5, 0.98)])
+    until(lambda: out.read_text().endswith("\n"))
+    settle(page)
+    (selection,) = read_selections(out.read_text().splitlines())
+    assert 0 < len(selection.ids) < N
+    assert page.locator(".relscope-word").inner_text() == f"{len(selection.ids)} selected"
+    for name, chosen in zip(FILES, selection.spaces, strict=True):
+        space = load_space(folder / name)
+        assert (chosen.name, chosen.digest) == (space.name, space.digest)
+        assert list(chosen.rows) == selection.rows_in(space).tolist()
+    page.locator(".st-key-inspector-clear button").click()
+    until(lambda: out.read_text().count("\n") == 2)
+    cleared = json.loads(out.read_text().splitlines()[1])
+    assert (cleared["n"], cleared["session"]) == (0, selection.session)
+
+
+@pytest.mark.parametrize("path", ABOVE)
+def test_all_panes_the_headline_and_the_controls_are_in_sight(page, own, path):
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    opened(page, f"{own[0]}/{path}")
+    heights = {}
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        settle(page)
+        at_rest(page, ".ls-grid")
+        panes = [pane.bounding_box() for pane in page.locator(".ls-pane").all()]
+        assert len(panes) == 4
+        controls = [page.locator(selector).first.bounding_box() for selector in (*ABOVE[path], ".ls-toolbar")]
+        for box in [*controls, *panes]:
+            assert box["x"] >= 0, (width, height)
+            assert box["x"] + box["width"] <= width, (width, height)
+            assert box["y"] + box["height"] <= height, (width, height)
+        assert all(min(pane["width"], pane["height"]) >= 150 for pane in panes)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+        choosers = [one.bounding_box() for one in page.locator(f"{ABOVE[path][-1]} > *").all()]
+        if 1000 < width < 1900:  # one row of controls
+            assert len({round(box["y"] + box["height"]) for box in choosers if box}) == 1
+        heights[height] = page.locator(".ls-grid").bounding_box()["height"]
+    assert heights[1000] == heights[900] + 100  # the panes take the height of a window that grows
