@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -93,9 +94,11 @@ def sources_with(*suffixes):
     return sorted(found)
 
 
-TREES = {
-    module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sources_with(".py")
-}
+@cache
+def trees():
+    """The syntax tree of each module; no collection of tests waits for them."""
+    files = sources_with(".py")
+    return {module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}
 
 
 def within(module, packages):
@@ -117,7 +120,7 @@ def imported(tree, module=""):
             )
             for alias in node.names:
                 full = f"{origin}.{alias.name}"
-                yield full if full in TREES else origin
+                yield full if full in trees() else origin
 
 
 def imported_at_once(tree):
@@ -128,14 +131,16 @@ def imported_at_once(tree):
             yield from imported(node)
 
 
-IMPORTS = {module: sorted(set(imported(tree, module))) for module, tree in TREES.items()}
+@cache
+def imports():
+    return {module: sorted(set(imported(tree, module))) for module, tree in trees().items()}
 
 
 def imports_where(broken):
     """``"module imports name"`` of each import that breaks the rule ``broken(module, name)``."""
     return [
         f"{module} imports {name}"
-        for module, names in IMPORTS.items()
+        for module, names in imports().items()
         for name in names
         if broken(module, name)
     ]
@@ -148,7 +153,7 @@ def test_the_rules_see_the_project():
         "pages.compare",
         "relcore.spaces.space",
         "relcore.scores.cka",
-    } <= set(TREES)
+    } <= set(trees())
     sample = ast.parse(
         "import a.b\nfrom relcore.scores import cka\nfrom relcore.base.errors import SpaceError\nfrom .cka"
         " import x\n"
@@ -177,7 +182,7 @@ def floor_of(module):
 
 def test_each_folder_of_the_core_imports_only_from_those_below():
     assert {path.name for path in (ROOT / "relcore").iterdir() if any(path.glob("*.py"))} == set(FLOORS)
-    core = [module for module in TREES if within(module, ["relcore"])]
+    core = [module for module in trees() if within(module, ["relcore"])]
     upward = imports_where(
         lambda module, name: (
             module in core
@@ -200,13 +205,13 @@ def test_each_library_is_known_to_its_part_alone():
 def test_what_takes_long_to_import_waits_for_the_function_that_needs_it():
     heavy = {
         module: [name for name in imported_at_once(tree) if within(name, HEAVY)]
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
     }
     assert {module: names for module, names in heavy.items() if names} == {}
 
 
 def test_importing_the_core_loads_nothing_heavy():
-    modules = sorted(name for name in TREES if within(name, ["relcore"]) and not name.endswith("__main__"))
+    modules = sorted(name for name in trees() if within(name, ["relcore"]) and not name.endswith("__main__"))
     modules = [name for name in modules if not within(name, ["relcore.figures", "relcore.panes.widget"])]
     names = [*HEAVY, "streamlit", "plotly", "matplotlib", "anywidget"]
     script = (
@@ -223,7 +228,7 @@ def test_paths_of_users_go_through_access():
     """
     found = {
         module
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if getattr(node, "attr", "") == "expanduser"
     }
@@ -255,7 +260,7 @@ def unpickled(tree):
 
 def test_nothing_is_ever_unpickled():
     """But the points of Qdrant's embedded mode, of which two names become records that do nothing."""
-    found = {module for module, tree in TREES.items() if any(unpickled(tree))}
+    found = {module for module, tree in trees().items() if any(unpickled(tree))}
     assert found == {"relcore.stores.qdrant_folder"}
 
 

@@ -1,4 +1,6 @@
-"""The panes of `tests.browser.panes.scene` in Streamlit, ``?n=2000&callback=1``, with what Python heard beneath."""
+"""The panes of `tests.browser.panes.scene` in Streamlit, ``?n=2000&callback=1``, with what Python heard beneath;
+or ``?captions=[…]``, texts as captions.
+"""
 
 import json
 
@@ -9,6 +11,10 @@ from app.components.linked_scatter import linked_scatter
 from tests.browser.panes import scene
 
 st.set_page_config(layout="wide")
+if "captions" in st.query_params:
+    for text in json.loads(st.query_params["captions"]):
+        st.caption(text)
+    st.stop()
 state = st.session_state
 log = state.setdefault("log", [])
 state.runs = state.get("runs", 0) + 1

@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from tests.browser.conftest import ROOT, _free_port, _wait_until_healthy
+from tests.browser.conftest import ROOT, free_port, wait_until_healthy
 from tests.browser.panes import settle
 
 
 @pytest.fixture
 def server(tmp_path):
     """``server() -> url``: the app, started or killed and started again, on the same port and store."""
-    port, running = _free_port(), []
+    port, running = free_port(), []
 
     def start() -> str:
         for process in running:
@@ -25,7 +25,7 @@ def server(tmp_path):
         command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(tmp_path / "store")}
         running[:] = [subprocess.Popen(command, cwd=tmp_path, env=environment)]
-        _wait_until_healthy(running[0], f"http://localhost:{port}")
+        wait_until_healthy(running[0], f"http://localhost:{port}")
         return f"http://localhost:{port}"
 
     yield start

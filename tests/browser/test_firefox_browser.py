@@ -9,7 +9,6 @@ import json
 import pytest
 
 from benchmarks.browser_sessions import PAGES, SETTLED
-from tests.browser.conftest import ROOT
 from tests.browser.firefox import Firefox, find_firefox, without_screen
 
 
@@ -26,10 +25,8 @@ def firefox(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_walk_through_all_pages(firefox, serve, tmp_path):
-    firefox.open(
-        serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""})
-    )
+def test_a_walk_through_all_pages(firefox, app):
+    firefox.open(app)
     firefox.wait_for("document.querySelector('.ls-root[data-drawn]')")
     firefox.evaluate(f"({SETTLED})()")
     box = firefox.evaluate("JSON.stringify(document.querySelector('.ls-plot').getBoundingClientRect())")

@@ -4,9 +4,10 @@ of it is rendered.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
@@ -61,35 +62,15 @@ TEXTS = [
 ]
 
 
-@pytest.fixture
-def watched(page):
-    """A page whose requests and dialogs are recorded; a request to another host is not sent."""
-    hosts, dialogs = set(), []
-
-    def send(route):
-        hosts.add(urlsplit(route.request.url).hostname)
-        route.continue_() if urlsplit(route.request.url).hostname in ("localhost", None) else route.abort()
-
-    page.route("**/*", send)
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    yield page
-    assert hosts <= {"localhost", None}
-    assert dialogs == []
-
-
 @pytest.mark.slow
-def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve, monkeypatch, tmp_path):
+def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, servers, monkeypatch, tmp_path):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     workspace = hostile_workspace(tmp_path)
     workspace = replace(workspace, spaces=workspace.spaces[:-1])  # a session whose file is gone is not opened
     (tmp_path / "session.json").write_text(to_session_file(workspace, {}), encoding="utf-8")
     page, sidebar = watched, watched.locator("[data-testid=stSidebar]")
-    page.goto(
-        serve(
-            ROOT / "app" / "serve.py",
-            env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": str(tmp_path)},
-        )
-    )
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    page.goto(servers.script(ROOT / "app" / "serve.py"))
     page.wait_for_selector(".ls-root[data-drawn]")
     sidebar.get_by_text("Session", exact=True).click()
     sidebar.locator("input[type=file]").set_input_files(tmp_path / "session.json")
@@ -110,12 +91,10 @@ def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve
             assert page.locator("[data-testid=stException]").count() == 0, (name, tab)
 
 
-def test_the_app_lets_the_browser_ask_no_other_host(page, serve, tmp_path):
+def test_the_app_lets_the_browser_ask_no_other_host(page, app):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    page.goto(
-        serve(ROOT / "app" / "serve.py", env={"RELSCOPE_STORE": str(tmp_path / "store"), "RELSCOPE_DATA": ""})
-    )
+    page.goto(app)
     page.wait_for_selector(".ls-root[data-drawn]")
     settle(page)
     assert complaints == []  # what the app itself loads is allowed
@@ -124,39 +103,35 @@ def test_the_app_lets_the_browser_ask_no_other_host(page, serve, tmp_path):
     assert [one for one in complaints if "Content Security Policy" in one]
 
 
-def test_a_browser_shows_a_plain_text_as_it_is(watched, serve, tmp_path):
-    script = tmp_path / "texts.py"
-    script.write_text(
-        f"import streamlit as st\nfor text in {[plain(text) for text in TEXTS]!r}:\n    st.caption(text)\n"
-    )
-    watched.goto(serve(script))
+def test_a_browser_shows_a_plain_text_as_it_is(watched, demo):
+    watched.goto(f"{demo}/?{urlencode({'captions': json.dumps([plain(text) for text in TEXTS])})}")
     captions = watched.locator("[data-testid=stCaptionContainer]")
     captions.nth(len(TEXTS) - 1).wait_for()
     settle(watched)
     assert [one.replace("\u2060", "").strip() for one in captions.all_inner_texts()] == [
         visible(one).strip() for one in TEXTS
     ]
-    made = watched.locator("[data-testid=stMain]").locator(
+    rendered = watched.locator("[data-testid=stMain]").locator(
         "img, a, code, em, strong, del, li, h1, blockquote, table, hr, .katex"
     )
-    assert made.count() == 0
+    assert rendered.count() == 0
 
 
 @pytest.mark.parametrize(
     ("name", "drawn"), [("panes", ".ls-root[data-drawn]"), ("lines", ".js-plotly-plot .legend .traces")]
 )
-def test_an_exported_page_is_drawn_under_its_own_policy(watched, tmp_path, name, drawn):
+def test_an_exported_page_is_drawn_under_its_own_policy(page, tmp_path, name, drawn):
     complaints = []
-    watched.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
     (tmp_path / "page.html").write_bytes(FIGURES[name]().bytes("html"))
-    watched.goto((tmp_path / "page.html").as_uri())
-    watched.wait_for_selector(drawn)
-    assert watched.locator(".no-webgl").count() == 0  # Plotly's words for a policy that forbids its code
-    assert watched.locator("img").count() == 0
-    watched.evaluate(
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_selector(drawn)
+    assert page.locator(".no-webgl").count() == 0  # Plotly's words for a policy that forbids its code
+    assert page.locator("img").count() == 0
+    page.evaluate(
         "document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png onerror=alert(3)>')"
     )
-    watched.wait_for_function(
+    page.wait_for_function(
         "document.querySelector('img').complete"
     )  # a policy's picture is complete at once, without size
     assert [one for one in complaints if "Content Security Policy" not in one] == []

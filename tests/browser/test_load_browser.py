@@ -13,13 +13,12 @@ from tests.waiting import run_apart
 
 
 @pytest.mark.slow  # benchmarks/load.md has eight sessions for five minutes
-def test_three_sessions_side_by_side(serve, tmp_path, monkeypatch):
+def test_three_sessions_side_by_side(app, monkeypatch):
     pytest.importorskip("playwright.async_api")
     path = find_chromium()
     if path is None:
         pytest.skip("no Chromium found")
     monkeypatch.setenv("RELSCOPE_CHROMIUM", path)
-    url = serve("app/main.py", env={"RELSCOPE_STORE": str(tmp_path)})
-    measured = run_apart(phase(url, os.getpid(), lambda *given: many_sessions(*given, 3, 15)))
+    measured = run_apart(phase(app, os.getpid(), lambda *given: many_sessions(*given, 3, 15)))
     assert measured.faults == []
     assert {"lasso", "anchor", "page Compare"} <= measured.seconds.keys()
