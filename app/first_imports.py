@@ -7,24 +7,20 @@ packages with circular imports from different ends may see them half initialised
 
 from __future__ import annotations
 
-import ast
 import gc
 import importlib
 import inspect
 import os
 import sys
 import threading
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-NEEDED_BY_ALL = (
-    "pandas",
-    "scipy.special",
-    "scipy.linalg",
-    "relcore.figures.interactive",
-    "relcore.compare.scene",
+# With these every module of the first page is there.
+MODULES = (
+    *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive"),
+    *("app.saving", "app.sidebar", "app.spaces.shards", "app.spaces.unpaired"),
+    *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
+    "app.compare.layers",
 )
-SCRIPTS = (ROOT / "app" / "main.py", ROOT / "pages" / "compare.py")  # of the first page
 _PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
 _LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
 
@@ -72,10 +68,8 @@ def spare_collector() -> None:
 
 def _import() -> None:
     try:
-        for name in NEEDED_BY_ALL:
+        for name in MODULES:
             importlib.import_module(name)
-        for script in SCRIPTS:
-            _import_as(script)
         _load_first_spaces()
         # Streamlit looks for a console before its first element: now its look-up of all modules is cached
         inspect.stack()
@@ -84,13 +78,6 @@ def _import() -> None:
     if _visited.wait(_PATIENCE):
         _first_page_drawn.wait(_LONGEST)
     _load_machine_code()
-
-
-def _import_as(script: Path) -> None:
-    """What a script imports at its top. The script itself would draw its page."""
-    tree = ast.parse(script.read_text(encoding="utf-8"))
-    tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
-    exec(compile(tree, script, "exec"), {})
 
 
 def _load_first_spaces() -> None:

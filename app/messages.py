@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.plain_text import in_page_words, plain
+from app.plain_text import plain
 
 
 def error(text: object, icon: str = ":material/error:") -> None:
     """What went wrong, mostly a SpaceError."""
-    st.error(plain(in_page_words(text)), icon=icon)
+    st.error(plain(text), icon=icon)
 
 
 def warning(text: object, icon: str = ":material/warning:") -> None:
     """What the user should know before trusting what is shown."""
-    st.warning(plain(in_page_words(text)), icon=icon)
+    st.warning(plain(text), icon=icon)
 
 
 def info(text: object, icon: str) -> None:

@@ -20,7 +20,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.finished import FinishedEntry
 from relcore.runs.jobs import Job
-from relcore.runs.pace import expect, presently
+from relcore.runs.pace import expect
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Task, inputs_of, task_job
 
@@ -60,7 +60,7 @@ def computed(
         _offer_here(
             made,
             key,
-            encoders.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces)))),
+            encoders.in_words(expect(engine().store, task.kind, slower * task.seconds(spaces)).likely),
         )
         return result
     job = engine().job(key)
@@ -77,7 +77,7 @@ def computed(
             return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in st.session_state.get(_ASKED, ()):
-        cost, told = encoders.in_words(presently(likely)), encoders.learned([likely])
+        cost, told = encoders.in_words(likely.likely), encoders.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
         st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")

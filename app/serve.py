@@ -18,8 +18,7 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
 from app import first_imports  # noqa: E402
-from app.sharing import Recognised  # noqa: E402
-from app.uncompressed import UncompressedHere  # noqa: E402
+from app.sharing import Recognised, UncompressedHere  # noqa: E402
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"

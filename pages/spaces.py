@@ -93,13 +93,6 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
     return loaded
 
 
-def offset(space: LatentSpace) -> float:
-    """Length of the mean row over the mean length of the rows."""
-    return float(
-        np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64)
-    )
-
-
 def unpairable(workspace: Workspace) -> bool:
     """Whether both chosen spaces are there and share no id."""
     try:
@@ -171,7 +164,7 @@ st.subheader("In this session", anchor=False)
 loaded = show_loaded(workspace)
 sample_line.draw_sample_line(workspace)
 folder = data_folder()
-if jobs.awaited() or jobs.others():
+if jobs.awaited():
     st.session_state.setdefault("spaces.tab", "Encode")  # open after a reload, if jobs are in progress
 elif unpairable(workspace):
     st.session_state.setdefault("spaces.tab", "What matches")  # how to pair them is the next step

@@ -180,7 +180,6 @@ def test_it_encodes_by_command_and_is_in_the_recipe_of_a_figure(toy, store, tmp_
 
 def test_it_is_on_the_spaces_page_with_a_form_and_its_cost(toy, store, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    monkeypatch.setattr("relcore.runs.pace.machine", lambda: 1.0)
     session = Session()
     session.at.session_state["spaces.tab"] = "Encode"
     session.open("spaces")

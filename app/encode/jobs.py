@@ -1,8 +1,7 @@
 """Encoding jobs: submit them, find them again, and add their spaces to the session.
 
 The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key,
-and their spaces join it when they are done. A reloaded page is a new session, which awaits nothing: it shows
-the jobs in progress and can await them, too.
+and their spaces join it when they are done, also after a reload, since the session is restored.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from relcore.runs.jobs import Job
 from relcore.runs.pace import Expected
 
 _JOINED = "relscope.encodings-joined"
-_SEEN = "relscope.encodings-seen"  # of others, while they were under way
 
 
 def submit(
@@ -58,7 +56,6 @@ def await_jobs(wanted: Iterable[Job]) -> None:
 
 def forget(job: Job) -> None:
     """Show a job no longer: it failed, was stopped, or its spaces have joined."""
-    st.session_state.get(_SEEN, set()).discard(job.key)
     session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
 
 
@@ -66,22 +63,6 @@ def awaited() -> list[Job]:
     """This session's encodings that have not joined it yet: waiting, running, failed or stopped."""
     known = {job.key: job for job in jobs.engine().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
-
-
-def others() -> list[Job]:
-    """Encodings that this session did not start, perhaps because it was reloaded: in progress, or done
-    since then.
-    """
-    mine, seen = session.awaited_jobs(), st.session_state.setdefault(_SEEN, set())
-    found = []
-    for job in jobs.engine().jobs():
-        if job.function is not encode_job or job.key in mine:
-            continue
-        state = job.status().state
-        if state in ("queued", "running") or (state == "done" and job.key in seen):
-            seen.add(job.key)
-            found.append(job)
-    return found
 
 
 def collect() -> bool:

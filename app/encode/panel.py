@@ -12,7 +12,7 @@ from app.encode import encoders
 from app.encode import jobs as encoding_jobs
 from app.encode.datasets import Preview, choose_dataset, show_preview
 from app.encode.encoders import choose_encoders
-from app.plain_text import plain, plain_name
+from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
@@ -22,7 +22,7 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.figures.training import training_exportable
 from relcore.runs.jobs import Job
-from relcore.runs.pace import Expected, presently
+from relcore.runs.pace import Expected
 
 _STYLE = Path(__file__).resolve().parents[2] / "assets" / "encode.css"
 _COMPARE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"
@@ -92,7 +92,7 @@ def _outputs(encoder: Encoder) -> str:
 
 
 def _told(cost: Expected | float | None) -> str:
-    return "already in the store" if cost == 0 else encoders.in_words(presently(cost) if cost else None)
+    return "already in the store" if cost == 0 else encoders.in_words(cost.likely if cost else None)
 
 
 def _in_all(missing: Sequence[Expected | None]) -> str:
@@ -102,7 +102,7 @@ def _in_all(missing: Sequence[Expected | None]) -> str:
 def _durations(missing: Sequence[Expected | None]) -> str:
     if not missing:
         return "Nothing to compute."
-    known = [presently(cost) for cost in missing if cost is not None]
+    known = [cost.likely for cost in missing if cost is not None]
     at_once = jobs.engine().n_workers
     duration = encoders.in_words(encoders.together(known, at_once)) if known else ""
     if len(known) < len(missing):
@@ -120,25 +120,11 @@ def _durations(missing: Sequence[Expected | None]) -> str:
 
 def _follow() -> None:
     """Progress bars, and the curves of trainings."""
-    mine, others = encoding_jobs.awaited(), encoding_jobs.others()
-    if mine:
-        st.markdown(
-            "#### In progress" if any(not job.status().ended for job in mine) else "#### Not finished"
-        )
-        jobs.follow(mine, below=_live_curves, dismiss=encoding_jobs.forget)
-    if others:
-        st.markdown("#### Started in another window, or before this page was reloaded")
-        done = [job.title for job in others if job.status().ended]
-        if done:
-            st.markdown(f"Done: {plain(', '.join(done))}.")
-        jobs.follow(others, below=None if mine else _live_curves)
-        st.button(
-            "Add to this session" if len(done) == len(others) else "Add to this session when done",
-            icon=":material/add:",
-            key="encode.await",
-            on_click=encoding_jobs.await_jobs,
-            args=(others,),
-        )
+    awaited = encoding_jobs.awaited()
+    if awaited:
+        running = any(not job.status().ended for job in awaited)
+        st.markdown("#### In progress" if running else "#### Not finished")
+        jobs.follow(awaited, below=_live_curves, dismiss=encoding_jobs.forget)
 
 
 def _live_curves(followed: list[Job]) -> None:

@@ -4,12 +4,14 @@ moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypeVar
 
 import streamlit as st
 
+from app.compute import cached
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
@@ -20,6 +22,7 @@ from relcore.files.columns import NO_CHOICES, Choices, Columns
 from relcore.files.metadata import SUFFIXES
 from relcore.files.series import series_around, series_of
 
+Result = TypeVar("Result")
 _MOST_TABLES = 50  # in one folder
 _FEW = 8  # number columns that could still be ids
 
@@ -46,45 +49,43 @@ def columns_of(spec: SpaceSpec) -> list[str]:
     return [column.name for column in found.columns if column.role not in roles]
 
 
-def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """What each column of a table of metadata is read as; looked at again when the file has changed."""
+def _read(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
+    """What a function reads of a file that this session may open; read again when the file has changed."""
     path = access.regular_file(access.allowed(path))
     about = path.stat()
-    return _metadata_columns(str(path), (about.st_mtime_ns, about.st_size), choices)
+    return _kept(read, path, (about.st_mtime_ns, about.st_size), *settings)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _metadata_columns(path: str, stamp: tuple[int, int], choices: Choices) -> Columns:
-    return metadata.metadata_columns(Path(path), choices)
+@cached(128)
+def _kept(read: Callable[..., Result], path: Path, stamp: tuple[int, int], *settings: Any) -> Result:
+    return read(path, *settings)
+
+
+def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """What each column of a table of metadata is read as."""
+    return _read(metadata.metadata_columns, path, choices)
+
+
+def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """What each column of a table is read as."""
+    return _read(tables.column_roles, path, choices)
 
 
 def first_cells(path: Path) -> dict[str, list[str]]:
     """The first cells of each column of a table as short texts; of wide tables only the first columns."""
-    path = access.regular_file(access.allowed(path))
-    about = path.stat()
-    return _first_cells(str(path), (about.st_mtime_ns, about.st_size))
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _first_cells(path: str, stamp: tuple[int, int]) -> dict[str, list[str]]:
-    return metadata.first_cells(Path(path))
+    return _read(metadata.first_cells, path)
 
 
 def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
     """The matrices of a file by name, and the one that is read where none is chosen; ({}, None) where it
     has no names.
     """
-    path = access.allowed(path)
-    if not path.is_file():
-        return {}, None
-    about = path.stat()
-    return _matrices(str(path), (about.st_mtime_ns, about.st_size))
+    return _read(_matrices, path) if access.allowed(path).is_file() else ({}, None)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _matrices(path: str, stamp: tuple[int, int]) -> tuple[dict[str, tuple[int, int]], str | None]:
-    found = reading.matrices_of(Path(path))
-    return found, reading.usual_of(Path(path), found)
+def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
+    shapes = reading.matrices_of(path)
+    return shapes, reading.usual_of(path, shapes)
 
 
 def tables_beside(path: Path) -> list[Path]:
@@ -116,26 +117,15 @@ def together(paths: Sequence[Path]) -> list[tuple[Path, Path | None]]:
     """Which files are spaces, each with the table of metadata that belongs to it; see `belonging.joined`."""
     paths = [access.regular_file(access.allowed(path)) for path in paths]
     stamps = [(about.st_mtime_ns, about.st_size) for path in paths if (about := path.stat())]
-    return _together(tuple(map(str, paths)), tuple(stamps))
+    return _together(tuple(paths), tuple(stamps))
 
 
-@st.cache_data(max_entries=32, show_spinner="Looking at the files …")
-def _together(paths: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> list[tuple[Path, Path | None]]:
-    tables = {path for path in paths if belonging.is_metadata(Path(path))}
-    specs = [SpaceSpec("file", path) for path in sorted(paths, key=lambda path: path in tables)]
-    found = belonging.joined(specs, in_order=False)
+@cached(32, "Looking at the files …")
+def _together(paths: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> list[tuple[Path, Path | None]]:
+    described = {path for path in paths if belonging.is_metadata(path)}
+    specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=lambda path: path in described)]
+    joined = belonging.joined(specs, in_order=False)
     return [
-        (Path(one.name), Path(one.option("metadata")) if one.option("metadata") else None) for one in found
+        (Path(spec.name), Path(spec.option("metadata")) if spec.option("metadata") else None)
+        for spec in joined
     ]
-
-
-def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """What each column of a table is read as; looked at again when the file has changed."""
-    path = access.regular_file(access.allowed(path))
-    about = path.stat()
-    return _column_roles(str(path), (about.st_mtime_ns, about.st_size), choices)
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _column_roles(path: str, stamp: tuple[int, int], choices: Choices) -> Columns:
-    return tables.column_roles(Path(path), choices)

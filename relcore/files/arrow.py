@@ -102,7 +102,7 @@ def check_account(
         raise SpaceError(
             f"{path.name}: expected batches that fit into memory, got one of"
             f" {readable(file.metadata.largest)}, more than max_bytes = {readable(max_bytes)}; write it in"
-            " smaller batches, or pass a larger max_bytes if you trust the file"
+            " smaller batches, or allow more memory (max_bytes) if you trust the file"
         )
     texts = [
         columns.columns[place].name
@@ -116,8 +116,8 @@ def check_account(
         if 3 * size > max_bytes:  # unpacked, in Arrow's form and as Python's strings
             raise SpaceError(
                 f"{path.name}: ids and labels of more than {readable(size)} take {readable(3 * size)}, more"
-                f" than max_bytes = {readable(max_bytes)}; pass limit=… to read fewer rows, or a larger"
-                " max_bytes if you trust the file"
+                f" than max_bytes = {readable(max_bytes)}; read fewer rows (limit), or allow more"
+                " memory (max_bytes) if you trust the file"
             )
         if rows >= n:
             break

@@ -219,7 +219,7 @@ def check_stored(
     if 3 * texts > max_bytes:  # unpacked, in Arrow's form and as Python's strings
         raise SpaceError(
             f"{path.name}: ids and labels of {readable(texts)} take {readable(3 * texts)}, more than"
-            f" max_bytes = {readable(max_bytes)}; pass limit=… to read fewer rows, or a larger max_bytes if"
-            " you trust the file"
+            f" max_bytes = {readable(max_bytes)}; read fewer rows (limit), or allow more memory (max_bytes)"
+            " if you trust the file"
         )
     return width

@@ -163,7 +163,7 @@ def load_space(
         rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit=limit)
     except MemoryError as error:
         raise SpaceError(
-            f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer"
+            f"{path.name}: expected vectors that fit into memory, got more; read fewer rows (limit)"
         ) from error
     except PermissionError as error:
         raise SpaceError(

@@ -85,7 +85,7 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
         told = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
         raise SpaceError(
             f"{path.name}: {n:,} × {d:,} values take {told}, more than max_bytes = {readable(max_bytes)}"
-            "; pass limit=… to read fewer rows, or a larger max_bytes if you trust the file"
+            "; read fewer rows (limit), or allow more memory (max_bytes) if you trust the file"
         )
 
 

@@ -108,8 +108,6 @@ class Job:
     ) -> None:
         self.key, self.title, self.function, self.arguments = key, title, function, arguments or {}
         self.priority, self.expected, self.here = priority, expected, here
-        # Seconds that were expected when it was submitted, with all else that the machine does.
-        self._promised = pace.presently(expected) if expected else None
         self._engine, self._lock, self._ended = engine, threading.Lock(), threading.Event()
         self._status = JobStatus(state, message="waiting for a worker" if state == "queued" else "")
         self._curve: dict[str, list[float]] = {}
@@ -174,7 +172,7 @@ class Job:
                 state = "running" if self._status.state == "queued" else self._status.state
                 self._status = replace(self._status, state=state, lost="", message=message, done=0, total=0)
                 self._started = self._started or time.monotonic()
-                self._left = TimeLeft(self._promised)
+                self._left = TimeLeft(self.expected.likely if self.expected else None)
                 self._left.begin(time.monotonic())
                 self._curve = {}  # it trains from the beginning again
             elif self._status.state == "running":

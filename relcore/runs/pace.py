@@ -1,8 +1,5 @@
 """Pace: measured over estimated time of work on this machine, to improve the next estimate.
 
-Before any work of a kind was measured, a probe says how fast the machine is at present, beside all else that
-it does.
-
 The store's folder keeps one small file, ``pace.json``: for each kind of work the last few ratios of measured
 to estimated seconds, and nothing else. Every estimate is multiplied by their median.
 """
@@ -11,7 +8,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,9 +21,6 @@ LAST = 9  # ratios kept of a kind: their median follows a change of machine afte
 _KINDS = 200
 _LEAST_SECONDS = 1.0  # shorter work says more of the clock and of the processes' start than of its pace
 _FURTHEST = 100.0
-_PROBED_SECONDS = 0.026  # of the probe on an idle core of the machine on which the formulas were measured
-_PROBE_HOLDS = 60.0  # seconds
-_SLOWEST = 20.0
 
 
 @dataclass(frozen=True)
@@ -65,38 +58,6 @@ def expect(store: Store, kind: str, seconds: float) -> Expected:
     """The estimate, with what this store has learned of the kind."""
     known = _read(store).get(kind, ())
     return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
-
-
-def presently(expected: Expected) -> float:
-    """Seconds to promise before a click: as the last runs took, else by the formula and what `machine`
-    measures.
-    """
-    return expected.likely if expected.learned else expected.likely * machine()
-
-
-def machine() -> float:
-    """How many times as long as on an idle machine of 2026 work takes here at present; measured in .03 s,
-    once a minute.
-    """
-    if not _probed or time.monotonic() - _probed[0] > _PROBE_HOLDS:
-        _probed[:] = time.monotonic(), min(max(_probe() / _PROBED_SECONDS, 1 / _SLOWEST), _SLOWEST)
-    return _probed[1]
-
-
-_probed: list[float] = []  # when, and the ratio
-
-
-def _probe() -> float:
-    """Seconds of a small piece of work like that of the jobs: products and passes over arrays, and Python
-    between them.
-    """
-    import numpy as np
-
-    began, rows = time.perf_counter(), np.linspace(-1, 1, 200 * 200, dtype=np.float32).reshape(200, 200)
-    for _ in range(120):
-        rows = np.tanh(rows @ rows)
-        sum(range(2000))
-    return time.perf_counter() - began
 
 
 def note(store: Store, kind: str, seconds: float, measured: float) -> None:

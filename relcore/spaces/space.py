@@ -113,7 +113,8 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
     twice = index[index.duplicated()].unique()
     raise SpaceError(
         f"{name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
-        "make them distinct, or load the file with duplicates='first' (in a command FILE#duplicates=first)"
+        "make them distinct, or keep only the first of duplicate ids (duplicates='first', in a command"
+        " FILE#duplicates=first)"
     )
 
 
@@ -290,8 +291,8 @@ class LatentSpace:
         if len(bad):
             raise SpaceError(
                 f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first"
-                f" {quote(self.ids[bad[:3]])}; drop these rows, or load the file with invalid='drop' (in a"
-                " command FILE#invalid=drop); float32 holds numbers up to 3.4e38"
+                f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
+                " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
             )
 
     @property

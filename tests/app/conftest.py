@@ -45,12 +45,6 @@ def own_store(monkeypatch, tmp_path):
     monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
 
 
-@pytest.fixture(autouse=True)
-def idle_machine(monkeypatch):
-    """The time on a button depends on nothing else that the machine does."""
-    monkeypatch.setattr("relcore.runs.pace.machine", lambda: 1.0)
-
-
 @pytest.fixture
 def ran_in_place(monkeypatch):
     """Jobs run where they are submitted, in the page's own run; the list of their titles."""

@@ -301,27 +301,3 @@ def test_an_entry_that_a_script_made_of_its_own_dataset_has_no_spec(engine):
     assert summary.metadata["encoder"] == encoder_to_json(MLP)
     assert stored_encoding_spec(summary) is None
     assert jobs.engine() is engine
-
-
-def test_a_new_session_finds_what_is_under_way_and_can_ask_for_it(tab, engine, make_session):
-    first = tab()
-    first.change("number_input", "encode.small-vision.epochs", 500).change(
-        "multiselect", "encode.small-vision.architecture", ["vit"]
-    )
-    first.click("encode.start")
-    job = engine.jobs()[0]
-    second = make_session().open("spaces")  # as after a reload: the tab opens by itself
-    assert "Started in another window, or before this page was reloaded" in text(second)
-    assert [one.key for one in second.at.button if (one.key or "").startswith("stop-")] == [f"stop-{job.key}"]
-    second.click("encode.await")
-    assert "Started in another window" not in text(second)
-    second.click(f"stop-{job.key}")
-    assert job.status().state == "cancelled"
-    status = job.status()
-    reading = status.message.endswith("reading the pictures")  # its progress counts rows then, not epochs
-    assert reading or status.done < 250, "it was stopped long before its 500 epochs"
-    first.run()
-    assert "ViT 64, state 0 · digits: stopped" in text(first)
-    first.click(f"dismiss-{job.key}")
-    assert "stopped" not in text(first)
-    assert len(first.workspace.spaces) == 2

@@ -22,16 +22,28 @@ def printed(code: str) -> str:
     return done.stdout.strip()
 
 
+IMPORTS = """
+import ast, sys
+from app import first_imports
+first_imports.visited()
+thread = first_imports.begin()
+first_imports.wait()
+before = set(sys.modules)
+from relcore.encoders.words import read_bundled
+print(set(first_imports.MODULES) <= before, read_bundled.cache_info().misses)
+for script in ("app/main.py", "pages/compare.py"):
+    tree = ast.parse(open(script).read())
+    tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
+    exec(compile(tree, script, "exec"), {})
+print(len(set(sys.modules) - before))
+first_imports.page_drawn()
+thread.join()
+print("numba" in sys.modules)
+"""
+
+
 def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded():
-    code = (
-        "import sys\nfrom app import first_imports\nfirst_imports.visited()\nthread ="
-        " first_imports.begin()\nfirst_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.encoders.words"
-        " import read_bundled\nprint(all(name in before for name in first_imports.NEEDED_BY_ALL),"
-        " read_bundled.cache_info().misses)\nfor script in first_imports.SCRIPTS:\n   "
-        " first_imports._import_as(script)\nprint({'app.saving', 'app.panes'} <= before, len(set(sys.modules)"
-        " - before))\nfirst_imports.page_drawn()\nthread.join()\nprint('numba' in sys.modules)"
-    )
-    assert printed(code).split() == ["True", "2", "True", "0", "True"]
+    assert printed(IMPORTS).split() == ["True", "2", "0", "True"]
 
 
 @pytest.mark.parametrize(("opened", "loaded"), [("[]", 2), ('[{"source": "file"}]', 0)])
@@ -44,7 +56,7 @@ def test_the_bundled_words_are_loaded_where_the_app_was_given_no_files(monkeypat
 
 
 def test_an_import_that_fails_keeps_no_page_waiting(monkeypatch):
-    monkeypatch.setattr(first_imports, "NEEDED_BY_ALL", ("relcore", "no_such_module_at_all"))
+    monkeypatch.setattr(first_imports, "MODULES", ("relcore", "no_such_module_at_all"))
     monkeypatch.setattr(first_imports.threading, "excepthook", lambda error: None)
     first_imports.begin().join()
     first_imports.wait()
@@ -120,8 +132,7 @@ class _Noted:
 @pytest.mark.parametrize(("is_there", "expected"), [(True, ["page drawn", "loaded"]), (False, ["loaded"])])
 def test_the_rest_waits_for_the_page_of_a_visitor_who_is_there(monkeypatch, is_there, expected):
     order, seen = [], threading.Event()
-    monkeypatch.setattr(first_imports, "NEEDED_BY_ALL", ())
-    monkeypatch.setattr(first_imports, "SCRIPTS", ())
+    monkeypatch.setattr(first_imports, "MODULES", ())
     monkeypatch.setattr(first_imports, "_PATIENCE", 0.0)
     monkeypatch.setattr(first_imports, "_visited", seen)
     monkeypatch.setattr(first_imports, "_first_page_drawn", _Noted(order))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.uncompressed import UncompressedHere
+from app.sharing import UncompressedHere
 
 
 def answer(_):

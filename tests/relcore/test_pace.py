@@ -41,25 +41,6 @@ def test_without_a_past_an_estimate_is_what_the_formula_says(store):
     assert (found.likely, found.learned) == (30.0, False)
 
 
-def test_a_promise_without_a_past_follows_the_machine_and_one_with_a_past_does_not(store, monkeypatch):
-    monkeypatch.setattr(pace, "machine", lambda: 3.5)
-    assert pace.presently(expect(store, "stitch", 30.0)) == pytest.approx(105.0)
-    note(store, "stitch", 30.0, 60.0)
-    assert pace.presently(expect(store, "stitch", 30.0)) == pytest.approx(60.0)
-
-
-def test_the_machine_is_probed_once_in_a_while_and_within_bounds(monkeypatch):
-    probes, now = [], SimpleNamespace(monotonic=lambda: clock[0])
-    clock = [1000.0]
-    monkeypatch.setattr(pace, "time", now)
-    monkeypatch.setattr(pace, "_probed", [])
-    monkeypatch.setattr(pace, "_probe", lambda: probes.append(1) or 2 * pace._PROBED_SECONDS)
-    assert [pace.machine(), pace.machine(), len(probes)] == [2, 2, 1]
-    clock[0] += 61
-    monkeypatch.setattr(pace, "_probe", lambda: 1e6)
-    assert pace.machine() == 20
-
-
 def test_an_estimate_follows_the_last_run_of_its_kind_and_no_other(store):
     note(store, "stitch", 30.0, 420.0)
     found = expect(store, "stitch", 10.0)
