@@ -9,13 +9,13 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stdout
 from importlib import import_module
 from typing import Any, TextIO
 
 from relcore import __version__
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError
 from relcore.base.text import harmless, visible
 
 COMMANDS = {
@@ -41,13 +41,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
     told in one line on stderr, 130 after Ctrl-C."""
     arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
-    options = _parser(arguments).parse_args(arguments)
-    from relcore.runs.store import in_use
-
+    environment = {name: os.environ.get(name) for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE")}
     try:
-        # The app alone is confined when it is shared.
-        reach = nullcontext() if arguments[0] == "app" else unconfined()
-        with _own_store(options.store), reach, in_use(), _plain_warnings(), _plain_terminal(), extra():
+        options = _parser(arguments).parse_args(arguments)
+        from relcore.base.libraries import extra
+        from relcore.runs.store import in_use
+
+        if options.store:  # in the environment, so that every process opens the same one
+            from relcore.base.access import expanded
+
+            os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(options.store))
+        if (
+            arguments[0] != "app"
+        ):  # the app alone is confined when it is shared: a command serves who types it
+            os.environ.pop("RELSCOPE_SHARE", None)
+        with ExitStack() as around, warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _fail(str(message))
+            around.enter_context(extra())
+            around.enter_context(in_use())
+            if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
+                around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             code = options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # a reader such as `head` has read enough
@@ -55,74 +68,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:
-        return _fail(
-            f"{str(error.filename)[:200]}: {error.strerror}; check the path" if error.filename else str(error)
-        )
+        place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
+        return _fail(place if error.filename else str(error))
     except _mendable() as error:
         return _fail(str(error))
+    finally:
+        for name, value in environment.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
     return code or 0
 
 
 def _mendable() -> tuple[type[Exception], ...]:
     """The errors that a user can fix; their modules are imported by the time that one is raised."""
-    from relcore.base.errors import SpaceError
-    from relcore.runs.digest import StoreError
-    from relcore.runs.jobs import EngineError
-
-    return SpaceError, StoreError, EngineError
+    modules = ("relcore.runs.digest", "StoreError"), ("relcore.runs.jobs", "EngineError")
+    known = [getattr(sys.modules[module], name) for module, name in modules if module in sys.modules]
+    return SpaceError, *known
 
 
 def _fail(message: str, code: int = 2) -> int:
     print(f"relscope: {visible(message).strip()}", file=sys.stderr)
     return code
-
-
-@contextmanager
-def _own_store(folder: str | None) -> Iterator[None]:
-    """Set the store's folder in the environment, so that every process opens the same one."""
-    before = os.environ.get("RELSCOPE_STORE")
-    if folder:
-        from relcore.base.access import expanded
-
-        os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(folder))
-    try:
-        yield
-    finally:
-        if folder:
-            os.environ.pop("RELSCOPE_STORE")
-            if before is not None:
-                os.environ["RELSCOPE_STORE"] = before
-
-
-@contextmanager
-def unconfined() -> Iterator[None]:
-    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every
-    process.
-    """
-    before = os.environ.pop("RELSCOPE_SHARE", None)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ["RELSCOPE_SHARE"] = before
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Print a warning as one line, without the place in the code that it comes from."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _fail(str(message))
-        yield
-
-
-@contextmanager
-def _plain_terminal() -> Iterator[None]:
-    """Let no name or id steer the terminal; a file or a pipe gets every character."""
-    if not sys.stdout.isatty():
-        yield
-        return
-    with redirect_stdout(_Harmless(sys.stdout)):
-        yield
 
 
 class _Harmless:
@@ -151,20 +118,22 @@ class _Help(argparse.HelpFormatter):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)
 
-    def _get_help_string(self, action: argparse.Action) -> str:
-        """With the default of an option that has one, unless the text tells it."""
-        told = action.nargs == 0 or action.default in (None, "", []) or "default" in action.help
-        return action.help if told else f"{action.help}; default: %(default)s"
-
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example:"):
             return "\n".join(indent + line for line in text.splitlines())
         return super()._fill_text(text, width, indent)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as all others are."""
+
+    def error(self, message: str) -> None:
+        raise SpaceError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands with one line each, and the arguments of the one that is called."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="relscope",
         description="Relscope on the command line: the same spaces, settings and numbers as in the app.",
         epilog="Help for one command: relscope compare --help",
@@ -180,15 +149,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             module.add_arguments(command)
             if hasattr(module, "add_settings"):  # options that depend on what else is given
                 module.add_settings(command, arguments)
+            store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
+            command.add_argument("--store", metavar="FOLDER", help=store)
+            command.add_argument("--quiet", action="store_true", help="do not show progress")
             command.set_defaults(run=module.run)
-            _add_common(command)
     return parser
-
-
-def _add_common(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--store",
-        metavar="FOLDER",
-        help="folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)",
-    )
-    command.add_argument("--quiet", action="store_true", help="do not show progress")

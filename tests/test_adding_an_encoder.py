@@ -16,7 +16,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, load
 from relcore.catalog.encoding import encode
 from relcore.cli import main
-from relcore.commands.options import encoders_of
+from relcore.commands.encode import encoders_of
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_class, encoder_from_json, encoder_to_json
@@ -112,7 +112,7 @@ def test_it_is_on_the_command_line_with_its_settings_as_options(toy):
         toy("rows", 2, 0.5),
     ]
     assert encoders_of(Namespace(encoder=["toy"], inverted="true"), dataset) == [toy(inverted=True)]
-    with pytest.raises(SpaceError, match="--bands: expected a number, got 'two'"):
+    with pytest.raises(SpaceError, match="--bands: expected a whole number from 1 to 8, got 'two'"):
         encoders_of(Namespace(encoder=["toy"], bands="two"), dataset)
 
 

@@ -13,7 +13,8 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
@@ -218,3 +219,16 @@ def regular_file(path: Path) -> Path:
             f"expected a file, got {kind}: {str(path)!r:.200}; copy its content to a file and load that"
         )
     return path
+
+
+@contextmanager
+def unconfined() -> Iterator[None]:
+    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every
+    process.
+    """
+    before = os.environ.pop(ENVIRONMENT, None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[ENVIRONMENT] = before

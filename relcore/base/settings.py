@@ -5,6 +5,7 @@ recipes and checks of a task or an encoder all come from its fields.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
@@ -13,6 +14,8 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 from relcore.base.errors import SpaceError, need_one_of
 
 UNSET: Any = ...
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # within 64 bits
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Facts(Protocol):
@@ -156,19 +159,28 @@ class Setting:
         return noun if self.low is None else f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
-        """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none."""
+        """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none. Numbers
+        are in plain ASCII digits: Python alone would take "１２" and "1_000".
+        """
         text = str(text).strip()
-        if self.kind is bool and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if self.is_tuple and get_args(self.kind)[0] is str:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-        try:
-            if self.is_tuple:
-                return tuple(int(part) for part in text.replace(",", " ").split())
-            return self.number(text) if self.number else text
-        except ValueError as error:
-            wanted = "whole numbers such as 4, 8, 12" if self.is_tuple else "a number"
-            raise SpaceError(f"{self.name}: expected {wanted}, got {text!r}") from error
+        if self.is_tuple:
+            if get_args(self.kind)[0] is str:
+                return tuple(part.strip() for part in text.split(",") if part.strip())
+            parts = text.replace(",", " ").split()
+            if not all(_WHOLE.fullmatch(part) for part in parts):
+                raise SpaceError(f"{self.name}: expected whole numbers such as 4, 8, 12, got {text!r:.60}")
+            return tuple(map(int, parts))
+        if self.number is int:
+            readable = bool(_WHOLE.fullmatch(text))
+        elif self.number is float:
+            readable = bool(_FLOAT.fullmatch(text)) and math.isfinite(float(text))
+        elif self.kind is bool:
+            return {"true": True, "false": False}.get(text.lower(), text)
+        else:
+            return text
+        if not readable:
+            raise SpaceError(f"{self.name}: expected {self.wanted}, got {text!r:.60}")
+        return self.number(text)
 
 
 def setting(default: Any = UNSET, **shown: Any) -> Any:
@@ -183,7 +195,7 @@ def settings_of(kind: type) -> dict[str, Setting]:
     """
     kinds = get_type_hints(kind)
     return {
-        one.name: _described(one.metadata.get("setting", Setting()), one.name, kinds[one.name], one.default)
+        one.name: complete(one.metadata.get("setting", Setting()), one.name, kinds[one.name], one.default)
         for one in fields(kind)
     }
 
@@ -194,7 +206,8 @@ def check(settings: Any) -> None:
         one.check(getattr(settings, name))
 
 
-def _described(given: Setting, name: str, kind: Any, default: Any) -> Setting:
+def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
+    """The setting with what its field says."""
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
     return replace(
         given,

@@ -7,14 +7,21 @@ import json
 import os
 import socket
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from relcore.commands.naming import whole
-
-if TYPE_CHECKING:
-    from relcore.catalog.catalog import SpaceSpec
+from relcore.base import access, records
+from relcore.base.access import unconfined
+from relcore.base.errors import SpaceError
+from relcore.base.libraries import missing_library
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.tables_beside import joined
+from relcore.commands.naming import SPACE_HELP, space_specs
+from relcore.commands.options import option
+from relcore.commands.shards import sampled_in_app
+from relcore.spaces.selections import LINES
+from relcore.tasks.recipe import load_again
 
 SHARED = (
     "This app is shared, and has no login: everybody who can reach this port can use it, and its computing"
@@ -23,8 +30,6 @@ SHARED = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import SPACE_HELP, add_samples
-
     parser.description += (
         " The first two become source and target. A table without vectors and with as many rows as the file"
         " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
@@ -32,45 +37,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    parser.add_argument(
-        "--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port"
+    option(
+        parser,
+        "port",
+        int | None,
+        low=0,
+        high=65535,
+        help="Where the app listens; default 8501, or the next free port.",
     )
-    parser.add_argument(
-        "--share",
-        action="store_true",
+    option(
+        parser,
+        "share",
+        bool,
+        False,
         help=(
-            "let other machines use the app, too; there is no login, and the app then reads only"
-            " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1)"
+            "Let other machines use the app, too; there is no login, and the app then reads only"
+            " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1)."
         ),
     )
-    parser.add_argument(
-        "--no-browser", action="store_true", help="do not open a browser; the terminal shows the address"
-    )
-    parser.add_argument(
-        "--print-selection",
-        action="store_true",
+    option(parser, "no_browser", bool, False, help="Do not open a browser; the terminal shows the address.")
+    option(
+        parser,
+        "print_selection",
+        bool,
+        False,
         help=(
-            "print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces;"
+            "Print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces;"
             " a selection of more than 10,000 rows is written to a file that the line names. Everything else"
-            " is then printed on stderr"
+            " is then printed on stderr."
         ),
     )
-    add_samples(parser)
-    parser.epilog = (
-        "example:\n  relscope app first.npy second.parquet\n  relscope app first.npy metadata.csv"
-        " second.parquet"
+    option(
+        parser,
+        "shards",
+        bool,
+        False,
+        help="Open each folder as one space of shards, also where it has fewer rows.",
     )
-    parser.epilog += "\n  relscope app first.npy second.npy --print-selection | python my_script.py"
+    option(
+        parser,
+        "sample",
+        int,
+        200_000,
+        low=1,
+        help=(
+            "Rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the"
+            " same rows."
+        ),
+    )
+    parser.epilog = (
+        "example:\n"
+        "  relscope app first.npy second.parquet\n"
+        "  relscope app first.npy metadata.csv second.parquet\n"
+        "  relscope app first.npy second.npy --print-selection | python my_script.py"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.base import access
-    from relcore.base import records as record
-    from relcore.base.errors import SpaceError
-    from relcore.base.libraries import missing_library
-    from relcore.cli import unconfined
-    from relcore.spaces.selections import LINES
-
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.shared()
@@ -80,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
             " select is theirs; share without --print-selection, and let them save session files"
         )
     with unconfined():  # whoever types the command opens these files to all who use the app
-        specs = [record.to_json(one) for one in opened(options.spaces, options)]
+        specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
     environment = {**os.environ, access.OPENED: json.dumps(specs)}
@@ -90,15 +113,8 @@ def run(options: argparse.Namespace) -> None:
         print(what_sharing_means(options.port), flush=True)
     if options.print_selection:
         environment[LINES] = str(lines_stream())
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "streamlit",
-        "run",
-        str(main_script().with_name("serve.py")),
-        *settings,
-    ]
+    script = str(main_script().with_name("serve.py"))
+    command = [sys.executable, "-P", "-m", "streamlit", "run", script, *settings]
     os.execve(sys.executable, command, environment)
 
 
@@ -134,38 +150,31 @@ def own_address() -> str:
             return socket.gethostname()
 
 
-def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
-    """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear
-    here.
+def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
+    """The spec of each name, with the full path of files; all are loaded once, so that errors appear here.
 
     A table without vectors is the metadata of the file before it, see `relcore.catalog.tables_beside.joined`.
-    With `options`, folders that are too large are samples, see `app_samples.sampled`.
+    With `options`, folders that are too large are samples, see `sampled_in_app`.
 
     Raises
     ------
     SpaceError
         A space that cannot be loaded.
     """
-    from relcore.catalog.tables_beside import joined
-    from relcore.commands.naming import sampled, space_specs
-    from relcore.tasks.recipe import load_again
-
-    specs = joined(
-        [spec for name in names for spec in (options and sampled(options, name)) or space_specs(name)]
-    )
+    named = [(options and sampled_in_app(options, name)) or space_specs(name) for name in names]
+    specs = joined([spec for several in named for spec in several])
     for spec in specs:
         load_again(spec)
-    return [with_full_paths(spec) for spec in specs]
+    return [_with_full_paths(spec) for spec in specs]
 
 
-def with_full_paths(spec: SpaceSpec) -> SpaceSpec:
+def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     """The spec of a file or an index that leads to the same place from any folder."""
-    from dataclasses import replace
-
     if spec.source not in ("file", "index"):
         return spec
     options = dict(spec.options)
-    options |= {"metadata": str(Path(options["metadata"]).resolve())} if "metadata" in options else {}
+    if "metadata" in options:
+        options["metadata"] = str(Path(options["metadata"]).resolve())
     return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options.items()))
 
 

@@ -6,10 +6,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from relcore.catalog.catalog import SpaceSpec
+from relcore.base.access import regular_file
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, available, ignored_columns
+from relcore.commands.naming import space_specs
+from relcore.commands.options import option
+from relcore.commands.output import aligned
+from relcore.files.columns import Choices, overview, what_loads
+from relcore.files.reading import shape_of
+from relcore.files.series import parts_of
+from relcore.files.tables import TABLES, column_roles
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
@@ -24,11 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " columns is read as"
         ),
     )
-    parser.add_argument(
-        "--data",
-        type=Path,
+    option(
+        parser,
+        "data",
+        Path,
         metavar="FOLDER",
-        help="also list the vector files in this folder (default: $RELSCOPE_DATA)",
+        help="Also list the vector files in this folder (default: $RELSCOPE_DATA).",
     )
     parser.description += (
         " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
@@ -45,9 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.base.errors import SpaceError
-    from relcore.catalog.catalog import available
-
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
     if options.file is not None:
@@ -77,13 +82,6 @@ def show_file(text: str) -> None:
     """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as
     headers tell them.
     """
-    from relcore.base.errors import SpaceError
-    from relcore.commands.naming import space_specs
-    from relcore.commands.output import aligned
-    from relcore.files.reading import shape_of
-    from relcore.files.series import parts_of
-    from relcore.files.tables import TABLES
-
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
         raise SpaceError(
@@ -94,21 +92,17 @@ def show_file(text: str) -> None:
     if len(specs) == 1 and table.suffix.lower() in TABLES:
         show_columns(table, specs[0])
         return
-    found = [(spec.name, shape_of(Path(spec.name)) or (None, None)) for spec in specs]
-    told = [(name, *("unknown" if one is None else f"{one:,}" for one in shape)) for name, shape in found]
-    print(aligned([("space", "rows", "dimensions"), *told]))
+    rows = [("space", "rows", "dimensions")]
+    for spec in specs:
+        shape = shape_of(Path(spec.name)) or (None, None)
+        rows.append((spec.name, *("unknown" if size is None else f"{size:,}" for size in shape)))
+    print(aligned(rows))
 
 
 def show_columns(path: Path, spec: SpaceSpec) -> None:
     """What each column of a table is read as, and why; then the error, if one is unclear."""
-    from relcore.base.access import regular_file
-    from relcore.catalog.catalog import ignored_columns
-    from relcore.commands.output import aligned
-    from relcore.files.columns import Choices, overview, what_loads
-    from relcore.files.tables import column_roles
-
     chosen = {option: value for option, value in spec.options if option.endswith("_column")}
-    found = column_roles(regular_file(path), Choices(**chosen, ignore=ignored_columns(spec)))
-    print(aligned([("column", "read as", "why"), *overview(found)]))
-    found.check(path.name)
-    print(what_loads(found.n, found.dimension))
+    roles = column_roles(regular_file(path), Choices(**chosen, ignore=ignored_columns(spec)))
+    print(aligned([("column", "read as", "why"), *overview(roles)]))
+    roles.check(path.name)
+    print(what_loads(roles.n, roles.dimension))

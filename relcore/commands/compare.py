@@ -3,90 +3,73 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
-from relcore.base.names import METRICS, SEARCHES
-from relcore.base.numbers import counted
-from relcore.commands.naming import finite, is_number, whole
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from relcore.base.errors import SpaceError
+from relcore.base.names import METRICS
+from relcore.base.numbers import band, counted, short
+from relcore.commands import options as generated
+from relcore.commands.naming import (
+    add_anchors,
+    add_pair,
+    add_random_state,
+    anchors_of,
+    comparison_recipe,
+    pair_of,
+)
+from relcore.commands.options import is_number, option, values_of
+from relcore.commands.output import Lines, add_results, show
+from relcore.commands.running import Bar
+from relcore.commands.shards import add_shards, by_shard
+from relcore.compare.exact import ExactScores
+from relcore.scores.comparison import (
+    LIVE_QUERIES,
+    REPRESENTATIONS,
+    cautions,
+    class_labels,
+    neighbour_facts,
+    rows_scored,
+    score_notes,
+    score_table,
+)
+from relcore.scores.neighbours import need_k
+from relcore.scores.score import Score
+from relcore.scores.scoring import score_forms
+from relcore.spaces.space import distinct_names
 
-    from relcore.catalog.catalog import SpaceSpec
-    from relcore.scores.comparison import ProjectionSpec
-    from relcore.scores.score import Score
-    from relcore.spaces.space import Match
+Scores = Mapping[str, Mapping[str, Score]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import add_anchors, add_pair, add_projection, add_random_state, add_shards
-    from relcore.commands.output import add_format, add_recipe
-
     titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
     parser.description += f" The scores are those of the Compare page: {', '.join(titles)}."
     add_pair(parser)
-    add_anchors(parser, "the rows that both spaces have", least="; 0: absolute only")
-    add_projection(parser)
-    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours")
-    parser.add_argument(
-        "--convention",
-        default="paper",
-        help="paper: both neighbourhoods are rows of the target; mutual: each is of its own space",
-    )
-    parser.add_argument(
-        "--queries",
-        default="",
+    add_anchors(parser, "the rows that both spaces have (0: absolute only)")
+    generated.add(parser, ExactScores)
+    option(
+        parser,
+        "queries",
+        str,
+        str(LIVE_QUERIES),
         metavar="N|all",
-        help=(
-            "number of random held-out rows whose neighbours are searched, or all of them (default: 300, as"
-            " on the page); all run in blocks, and a stopped command resumes"
-        ),
+        help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
     )
-    parser.add_argument("--exact", action="store_true", help="the same as --queries all")
-    parser.add_argument(
-        "--neighbours",
-        default="exact",
-        metavar="SEARCH",
-        help=(
-            f"how the neighbours of all queries are searched: {', '.join(SEARCHES)}; ivf and hnsw are"
-            " approximate and tell their measured recall"
-        ),
-    )
-    parser.add_argument(
-        "--recall",
-        type=finite,
-        default=0.95,
-        metavar="SHARE",
-        help="recall that the setting of ivf or hnsw is chosen for",
-    )
+    option(parser, "exact", bool, False, help="The same as --queries all.")
     add_random_state(parser)
     add_shards(parser)
-    add_recipe(parser)
-    add_format(parser)
+    add_results(parser)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.base.errors import SpaceError, need_one_of
-    from relcore.commands.naming import anchors_of, by_shard, comparison_recipe, pair_of, projection_of
-    from relcore.commands.output import show, write_recipe
-    from relcore.commands.running import bar
-    from relcore.compare.figures import Scores
-    from relcore.scores.comparison import REPRESENTATIONS, cautions, class_labels, score_notes, score_table
-    from relcore.scores.neighbours import CONVENTIONS, need_k
-    from relcore.scores.scoring import score_forms
-    from relcore.spaces.space import distinct_names
-
-    projection = projection_of(options)
-    need_one_of("--convention", options.convention, CONVENTIONS)
-    if options.k < 1:
-        raise SpaceError(f"-k: expected 1 neighbour or more, got {options.k}")
     n_queries = _n_queries(options)
     if by_shard(options, options.source, options.target):
-        _by_shard(options)
+        _by_shard(options, n_queries)
         return
+    settings = values_of(options, ExactScores)
     specs, pair = pair_of(options)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
@@ -94,168 +77,129 @@ def run(options: argparse.Namespace) -> None:
             "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or"
             " leave --recipe out"
         )
-    settings = {"k": options.k, "convention": options.convention, "n_queries": n_queries}
+    which = f" of {pair.source.name!r} and {pair.target.name!r}"
     for n in (len(pair), len(pair) - len(anchors)):
         if n:  # too many anchors have an error of their own
-            need_k(
-                options.k,
-                n,
-                n - (options.convention == "mutual"),
-                f" of {pair.source.name!r} and {pair.target.name!r}",
-            )
-    labels = class_labels(pair)
-    forms = REPRESENTATIONS if anchors else ("absolute",)
+            need_k(options.k, n, n - (options.convention == "mutual"), which)
+    forms, of = REPRESENTATIONS if anchors else ("absolute",), (specs, pair, anchors)
     if n_queries is None:
-        scores = _scores_of_every_row(options, forms, specs, pair, anchors, projection)
+        scores = _scores_of_every_row(options, forms, *of, settings)
     else:
-        with bar(options) as line:
-            done = partial(line.show, text="blocks of rows")
-            scores = score_forms(pair, forms, anchors, projection, labels=labels, done=done, **settings)
+        given = {"k": options.k, "convention": options.convention, "n_queries": n_queries}
+        with Bar(options) as bar:
+            given["done"] = partial(bar.show, text="blocks of rows")
+            scores = score_forms(
+                pair, forms, anchors, settings["projection"], labels=class_labels(pair), **given
+            )
     if options.recipe:
-        settings |= {
-            "class_agreement": labels is not None,
-            "neighbours": options.neighbours,
-            "target_recall": options.recall,
-        }
-        write_recipe(
-            options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores)
-        )
-    table, names = score_table(scores), distinct_names((pair.source, pair.target))
+        _write_recipe(options, *of, settings, n_queries, scores)
+    names = distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
     if pair.n_source_only or pair.n_target_only:
         alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} in one only"
         head += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
-    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
-    told = score_notes(scores) + cautions(pair, anchors)
-    notes = [line for note in told for line in ("", f"Note: {note}")]
-    show(options, table, [head, "", printed(table), "", circumstances(scores), *notes], **facts, notes=told)
+    notes = score_notes(scores) + cautions(pair, anchors)
+    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors, "notes": notes}
+    show(options, score_table(scores), _lines(head, scores, notes), **facts)
 
 
 def _n_queries(options: argparse.Namespace) -> int | None:
     """Of --queries and --exact: the number of queries, None for all."""
-    from relcore.base.errors import SpaceError, need_one_of
-    from relcore.scores.comparison import LIVE_QUERIES
-
-    need_one_of("--neighbours", options.neighbours, SEARCHES)
-    text = "all" if options.exact else options.queries
-    if text == "all":
+    if options.exact or options.queries == "all":
         return None
     if options.neighbours != "exact":
         raise SpaceError(
             f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
         )
-    if text and (not is_number("--queries", text) or not int(text)):
-        raise SpaceError(f"--queries: expected a number above 0, or all, got {text!r}")
-    return int(text) if text else LIVE_QUERIES
+    if not is_number("--queries", options.queries) or not int(options.queries):
+        raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r}")
+    return int(options.queries)
 
 
-def _scores_of_every_row(
-    options: argparse.Namespace,
-    forms: Sequence[str],
-    specs: Sequence[SpaceSpec],
-    pair: Match,
-    anchors: Sequence[str],
-    projection: ProjectionSpec,
-) -> dict[str, dict[str, Score]]:
+def _scores_of_every_row(options, forms, specs, pair, anchors, settings) -> Scores:
     from relcore.commands.running import all_computed
-    from relcore.compare.exact import ExactScores
 
-    settings = {"search": options.neighbours, "target_recall": options.recall}
+    search = {"search": settings["search"], "target_recall": settings["target_recall"]}
     tasks = [
-        ExactScores.on(form, anchors, projection, options.k, options.convention, **settings) for form in forms
+        ExactScores.on(form, anchors, settings["projection"], options.k, options.convention, **search)
+        for form in forms
     ]
-    found = all_computed(tasks, specs, (pair.source, pair.target), options)
-    return {form: one.scores for form, one in zip(forms, found, strict=True)}
+    results = all_computed(tasks, specs, (pair.source, pair.target), options)
+    return {form: result.scores for form, result in zip(forms, results, strict=True)}
 
 
-def _by_shard(options: argparse.Namespace) -> None:
-    from relcore.base.errors import SpaceError
-    from relcore.commands import naming as by_shard
-    from relcore.commands.naming import anchors_by_shard, projection_of
-    from relcore.commands.output import show
-    from relcore.scores.comparison import score_notes, score_table
+def _write_recipe(options, specs, pair, anchors, settings, n_queries, scores: Scores) -> None:
+    from relcore.commands.output import write_recipe
+    from relcore.compare.figures import Scores as ScoresRecipe
+
+    recipe = ScoresRecipe.of(
+        comparison_recipe(specs, pair, anchors, projection=settings["projection"]),
+        k=options.k,
+        convention=options.convention,
+        n_queries=n_queries,
+        class_agreement=class_labels(pair) is not None,
+        neighbours=settings["search"],
+        target_recall=settings["target_recall"],
+    )
+    write_recipe(options, recipe.draw(scores))
+
+
+def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
+    from relcore.commands.shards import anchors_by_shard, need_loadable, runner
     from relcore.sharded.compare import compare_shards
-    from relcore.spaces.space import distinct_names
+    from relcore.sharded.space import ShardedSpace
 
-    by_shard.need_loadable(options, ["by shard"])
-    source, target = by_shard.opened(options.source), by_shard.opened(options.target)
-    settings = {"k": options.k, "convention": options.convention, "random_state": options.random_state}
+    need_loadable(options)
     if options.neighbours != "exact":
         raise SpaceError(
             f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
         )
-    settings["n_queries"] = _n_queries(options) or source.n
-    with by_shard.runner(options, len(source.shards)) as run:
-        found = compare_shards(
-            source, target, anchors_by_shard(options, source.n), run, projection_of(options), **settings
+    source, target = ShardedSpace.open(options.source), ShardedSpace.open(options.target)
+    settings = {"k": options.k, "convention": options.convention, "random_state": options.random_state}
+    settings["n_queries"] = n_queries or source.n
+    projection = values_of(options, ExactScores)["projection"]
+    with runner(options, len(source.shards)) as run:
+        result = compare_shards(
+            source, target, anchors_by_shard(options, source.n), run, projection, **settings
         )
-    table, names = score_table(found.scores), distinct_names((source, target))
-    n_anchors, notes = len(found.anchors), score_notes(found.scores)
-    head = (
-        f"{names[0]} and {names[1]}, {counted(n_anchors, 'anchor')}, {counted(len(source.shards), 'shard')}"
-        " each"
-    )
-    lines = [line for note in notes for line in ("", f"Note: {note}")]
-    facts = {
-        "source": names[0],
-        "target": names[1],
-        "n": found.n,
-        "anchors": source.ids_of(found.anchors),
-        "notes": notes,
-    }
-    facts |= {"passes": run.told(), "worker_mb": run.peaks}
-    show(
-        options,
-        table,
-        [head, "", printed(table), "", circumstances(found.scores), *lines, *by_shard.told(run)],
-        **facts,
-    )
+    names, shards = distinct_names((source, target)), counted(len(source.shards), "shard")
+    head = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}, {shards} each"
+    notes = score_notes(result.scores)
+    facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
+    facts |= {"notes": notes, "passes": run.told(), "worker_mb": run.peaks}
+    lines = [*_lines(head, result.scores, notes), "", *run.told()]
+    show(options, score_table(result.scores), lines, **facts)
 
 
-def printed(table: pd.DataFrame) -> list[list[str]]:
+def _lines(head: str, scores: Scores, notes: list[str]) -> Lines:
     """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band,
-    and the recall of approximate neighbours."""
-    from relcore.base.numbers import short
-
+    and the recall of approximate neighbours; n, k, and what the chance level is; the notes.
+    """
+    table = score_table(scores)
     approximate = "recall" in table
-    rows = [
-        ["representation", "metric", "score", "±", "chance level", "its 95 %"]
-        + approximate * ["recall, its 95 %, queries"]
-    ]
+    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
+    rows[0] += ["recall, its 95 %, queries"] * approximate
     for row in table.itertuples():
-        reach = (
-            "" if row.low != row.low else short((row.high - row.low) / 2)
-        )  # NaN where all rows are queries
-        none = row.chance != row.chance
-        band = "" if none else f"{short(row.null_low)} … {short(row.null_high)}"
-        cells = [
-            row.form,
-            row.metric.split(",")[0],
-            short(row.score),
-            reach,
-            "" if none else short(row.chance),
-            band,
-        ]
+        cells = [row.form, row.metric.split(",")[0], short(row.score)]
+        cells.append(_or_empty(row.low, short((row.high - row.low) / 2)))  # NaN where all rows are queries
+        cells += [_or_empty(row.chance, short(row.chance)), _or_empty(row.chance, _range(row, "null"))]
         if approximate:
-            here = row.recall == row.recall
-            interval = f"{short(row.recall_low)} … {short(row.recall_high)}" if here else ""
-            cells.append(f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}" if here else "")
+            reached = f"{short(row.recall)}, {_range(row, 'recall')}, {row.recall_queries:.0f}"
+            cells.append(_or_empty(row.recall, reached))
         rows.append(cells)
-    return rows
-
-
-def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """n, k, and what the chance level is."""
-    from relcore.scores.comparison import neighbour_facts, rows_scored
-
-    every = [score for by_metric in scores.values() for score in by_metric.values()]
-    lists = next((score for score in every if score.k), None)
-    told = [rows_scored(scores)]
+    lists = next((score for by_metric in scores.values() for score in by_metric.values() if score.k), None)
+    circumstances = [rows_scored(scores)]
     if lists is not None:  # a score of 0 counts, too
-        sampled = (
-            f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)"
-            if lists.interval
-            else ""
-        )
-        told.append(f"{neighbour_facts(scores)}{sampled}")
-    return "; ".join([*told, "chance level: rows of one space permuted"])
+        sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)"
+        circumstances.append(f"{neighbour_facts(scores)}{sampled if lists.interval else ''}")
+    circumstances.append("chance level: rows of one space permuted")
+    noted = [line for note in notes for line in ("", f"Note: {note}")]
+    return [head, "", rows, "", "; ".join(circumstances), *noted]
+
+
+def _or_empty(value: float, text: str) -> str:
+    return "" if value != value else text
+
+
+def _range(row: pd.Series, name: str) -> str:
+    return band(getattr(row, f"{name}_low"), getattr(row, f"{name}_high"))

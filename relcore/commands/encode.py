@@ -3,41 +3,71 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise, product
+from types import SimpleNamespace
+from typing import Any
 
-if TYPE_CHECKING:
-    from relcore.catalog.catalog import SpaceSpec
-    from relcore.encoders.dataset import Dataset, DatasetSpec
-    from relcore.encoders.encoder import Encoder
-    from relcore.runs.store import Store
+import pandas as pd
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import ENCODERS
+from relcore.base.settings import UNSET, Setting, settings_of
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
+from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.commands.naming import did_you_mean, read_json
+from relcore.commands.options import described, flag, option
+from relcore.commands.output import add_results, need_suffix, show, write_recipe, write_space
+from relcore.commands.running import add_scheduler, engine, follow
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import available_datasets, downloaded, load_dataset
+from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
+from relcore.encoders.wikipedia import TASK
+from relcore.runs.store import Store
+
+DATASET_HELP = (
+    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English),"
+    " a table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a"
+    " dataset that the app lists, or a .json file with the spec of a dataset"
+)
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.options import add_dataset, add_encoders
-    from relcore.commands.output import add_format, add_recipe
-    from relcore.commands.running import add_scheduler
-
     parser.description += (
         " Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
         " Spaces, Store."
     )
-    add_dataset(parser)
-    add_encoders(parser)
+    parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
+    option(
+        parser,
+        "limit",
+        int | None,
+        help="Use at most N items: the first ones, or equally many of each class.",
+    )
+    option(parser, "split", str, "", help="The split to use, such as train or test, if there are several.")
+    option(parser, "config", str, "", help="The configuration of a Hugging Face dataset, if it has several.")
+    option(parser, "column", str, "", help="The column of a table to encode; default: found automatically.")
+    option(parser, "label_column", str, "", help="The column of its labels; default: found automatically.")
+    named = ", ".join(f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
     parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
+        "--encoder",
+        metavar="NAMES",
+        action="append",
+        required=True,
         help=(
-            "also write the space (.npz, .safetensors or .parquet); several spaces are written to file-1.npz,"
-            " file-2.npz, …"
+            f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder."
+            " For the settings of an encoder: --encoder NAME --help"
         ),
     )
-    add_recipe(parser)
+    add_results(
+        parser, "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
+    )
     add_scheduler(parser)
-    add_format(parser)
     parser.epilog = (
         "example:\n"
         "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
@@ -46,37 +76,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    from relcore.commands import options as encoders
-
-    encoders.add_settings(parser, arguments)
+    """An option for each setting of an encoder; for --help of the encoders named only, and of none without
+    importing them.
+    """
+    helping = bool({"-h", "--help"} & set(arguments))
+    named = [name for flag, value in pairwise(arguments) if flag == "--encoder" for name in value.split(",")]
+    if helping and not named:
+        return
+    registered = set()
+    for name, kind in product(named if helping else (), ("images", "texts")):
+        with suppress(SpaceError):
+            registered.add(_named(name, kind)[0])
+    group = parser.add_argument_group("settings of encoders")
+    for dest, owners in _settings(registered).items():
+        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
+        group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
-    import pandas as pd
-
-    from relcore.catalog.catalog import load
-    from relcore.commands.options import dataset_spec, encoders_of
-    from relcore.commands.output import need_space_file, show, write_space
-    from relcore.encoders.datasets import load_dataset
-    from relcore.runs.store import Store
-
-    need_space_file(options.output)
+    need_suffix(options.output)
     store, spec = Store(), dataset_spec(options)
     dataset = load_dataset(spec, store)
-    encoders = encoders_of(options, dataset)
-    specs = encoded(options, store, spec, dataset, encoders)
+    specs = encoded(options, store, spec, dataset, encoders_of(options, dataset))
     rows = []
-    for number, one in enumerate(specs, start=1):
-        space = load(one, store)
-        row = {"key": one.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
-        if options.output:
-            path = (
-                options.output
-                if len(specs) == 1
-                else options.output.with_stem(f"{options.output.stem}-{number}")
-            )
-            write_space(space, path)
-            row["file"] = str(path)
+    for number, encoding in enumerate(specs, start=1):
+        space = load(encoding, store)
+        row = {"key": encoding.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
+        if goal := options.output:
+            goal = goal if len(specs) == 1 else goal.with_stem(f"{goal.stem}-{number}")
+            write_space(space, goal)
+            row["file"] = str(goal)
         rows.append(row)
     if options.recipe:
         _write_training(options, specs)
@@ -89,15 +118,11 @@ def encoded(
     options: argparse.Namespace, store: Store, spec: DatasetSpec, dataset: Dataset, encoders: list[Encoder]
 ) -> list[SpaceSpec]:
     """The spec of each output of each encoder, all of them in the store."""
-    from relcore.catalog.catalog import encoding_specs
-    from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
-    from relcore.commands.running import engine, follow
-
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
-        with engine(options, len(missing)) as made:
+        with engine(options, len(missing)) as cluster:
             jobs = [
-                made.submit(
+                cluster.submit(
                     encoding_job_key(dataset.digest, encoder),
                     encode_job,
                     title=f"{encoder.title} · {dataset.name}",
@@ -106,21 +131,124 @@ def encoded(
                 )
                 for encoder in missing
             ]
-            follow(made, jobs, options)
-    found = [(encoder, stored_encodings(store, dataset.digest, encoder) or {}) for encoder in encoders]
-    return [one for encoder, keys in found for one in encoding_specs(store, spec, encoder, keys)]
+            follow(cluster, jobs, options)
+    keys = {encoder: stored_encodings(store, dataset.digest, encoder) or {} for encoder in encoders}
+    return [one for encoder in encoders for one in encoding_specs(store, spec, encoder, keys[encoder])]
 
 
 def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
-    from relcore.base.errors import SpaceError
-    from relcore.commands.output import write_recipe
     from relcore.compare.figures import Training, training_of
 
-    curves = {one: training_of(one) for one in specs}
-    trained = [one for one, curve in curves.items() if curve]
-    if not trained:
+    curves = {spec: curve for spec in specs if (curve := training_of(spec))}
+    if not curves:
         raise SpaceError(
             "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got"
             " none; omit --recipe"
         )
-    write_recipe(options, Training(tuple(trained)).draw({one.name: curves[one] for one in trained}))
+    figure = Training(tuple(curves)).draw({spec.name: curve for spec, curve in curves.items()})
+    write_recipe(options, figure)
+
+
+def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
+    """The encoders that --encoder names, each once.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name, an option that none of them takes, settings that cannot be.
+    """
+    names = [name.strip() for text in options.encoder for name in text.split(",") if name.strip()]
+    if not names:
+        raise SpaceError("--encoder: expected the name of an encoder, got none")
+    given = {name: value for name in _settings() if (value := getattr(options, name, None)) is not None}
+    taken: set[str] = set()
+    encoders = [_encoder(name, given, dataset, taken) for name in names]
+    if unused := [flag(name) for name in given if name not in taken]:
+        raise SpaceError(
+            f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that"
+            " they belong to"
+        )
+    return list(dict.fromkeys(encoders))
+
+
+def _encoder(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
+    path = expanded(name)
+    if path.suffix.lower() == ".json":
+        return encoder_from_json(read_json(path, "an encoder"))
+    kind, values = _named(name, dataset.kind)
+    data = SimpleNamespace(n=len(dataset), classes=(), sizes=())
+    for one in settings_of(encoder_class(kind)).values():
+        if one.option in given and one.name not in values:
+            values[one.name] = replace(one, name=flag(one.option)).read(given[one.option])
+            taken.add(one.option)
+        elif one.usual is not UNSET and not one.several:
+            values.setdefault(one.name, one.start(data))
+    return encoder_from_json({"encoder": kind, **values})
+
+
+def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
+    """The registered name that the user means, and the setting that the name tells: its first one."""
+    classes = {registered: entry.load() for registered, entry in ENCODERS.items()}
+    firsts = {registered: next(iter(settings_of(one).values())) for registered, one in classes.items()}
+    known: dict[str, tuple[str, dict]] = {registered: (registered, {}) for registered in classes}
+    known |= {one.short: (registered, {}) for registered, one in classes.items() if one.short}
+    for registered, first in firsts.items():
+        if first.several:
+            known = {choice: (registered, {first.name: choice}) for choice in first.choices} | known
+    head, _, value = name.partition(":")
+    if name in known:
+        return known[name]
+    if value and head in known:
+        return known[head][0], {firsts[known[head][0]].name: value}
+    if "/" in name or expanded(name).is_dir():
+        for registered, one in classes.items():
+            if one.kind == kind and firsts[registered].default is UNSET:
+                return registered, {firsts[registered].name: name}
+    raise SpaceError(
+        f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file,"
+        f" got {name!r}{did_you_mean(name, known)}"
+    )
+
+
+def _settings(names: Collection[str] = ()) -> dict[str, dict[str, Setting]]:
+    """Option → the encoders that have it, each with its setting; of these encoders, or of all."""
+    options: dict[str, dict[str, Setting]] = {}
+    for name in (name for name in ENCODERS if not names or name in names):
+        for one in settings_of(ENCODERS[name].load()).values():
+            options.setdefault(one.option, {})[name] = one
+    return options
+
+
+def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
+    """The spec of the dataset that a user names.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name, with similar ones.
+    """
+    given = {name: getattr(options, name) for name in ("split", "column", "label_column", "limit")}
+    spec = _dataset_named(options.dataset, (("config", options.config),) if options.config else ())
+    return replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
+
+
+def _dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpec:
+    listed = {entry.name: entry.spec for entry in available_datasets()}
+    head, _, tail = text.partition(":")
+    path = expanded(text)
+    if text in listed and not path.exists():
+        return listed[text]
+    if head == "wikipedia" and tail.isdecimal():
+        return DatasetSpec("wikipedia", options=tuple((dict(TASK.options) | {"articles": int(tail)}).items()))
+    if head == "parallel":
+        return DatasetSpec("parallel", tail)
+    if path.suffix.lower() == ".json":
+        return DatasetSpec.from_json(read_json(path, "a dataset's spec"))
+    if path.is_file():
+        return DatasetSpec("file", str(path))
+    if path.is_dir():
+        saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+        return DatasetSpec("huggingface" if saved else "folder", str(path), options=options if saved else ())
+    if _HUB_NAME.fullmatch(text) or downloaded(text):
+        return DatasetSpec("huggingface", text, options=options)
+    raise SpaceError(f"{text!r}: expected {DATASET_HELP}; nothing matches{did_you_mean(text, listed)}")

@@ -4,67 +4,67 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.commands.options import option
+from relcore.spaces.space import LatentSpace
+
 if TYPE_CHECKING:
-    import pandas as pd
-
     from relcore.figures.export import Exportable
-    from relcore.spaces.space import LatentSpace
 
+Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the first row its head
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
+FORMATS = ("table", "json", "csv")
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """--json or --csv."""
-    one = parser.add_mutually_exclusive_group()
-    one.add_argument(
-        "--json", action="store_true", help="print the result as one JSON object, with all digits"
-    )
-    one.add_argument("--csv", action="store_true", help="print the table as CSV, with all digits")
-
-
-def add_recipe(parser: argparse.ArgumentParser) -> None:
-    """--recipe, which `figure` reads."""
-    parser.add_argument(
-        "--recipe",
-        type=Path,
-        metavar="FILE",
-        help="also write the recipe (.json), from which relscope figure draws the same numbers",
-    )
-    add_full_paths(parser)
+def add_results(
+    parser: argparse.ArgumentParser, output: str = "", formats: Sequence[str] = FORMATS, recipe: bool = True
+) -> None:
+    """--output where there is something to write, --recipe, and the format of what is printed."""
+    if output:
+        option(parser, "output", Path, short="o", metavar="FILE", help=output)
+    if recipe:
+        option(
+            parser,
+            "recipe",
+            Path,
+            metavar="FILE",
+            help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
+        )
+        add_full_paths(parser)
+    option(parser, "format", str, "table", choices=formats, help="What is printed.")
+    for name, text in (("json", "one JSON object, with all digits"), ("csv", "CSV, with all digits")):
+        parser.add_argument(
+            f"--{name}", dest="format", action="store_const", const=name, help=f"print {text}"
+        )
 
 
 def add_full_paths(parser: argparse.ArgumentParser) -> None:
     """--full-paths."""
-    parser.add_argument(
-        "--full-paths",
-        action="store_true",
-        help="name data files with their folders in the recipe; else by their names only",
+    option(
+        parser,
+        "full_paths",
+        bool,
+        False,
+        help="Name data files with their folders in the recipe; else by their names only.",
     )
 
 
 def show(
-    options: argparse.Namespace,
-    table: pd.DataFrame,
-    lines: Iterable[str | Sequence[Sequence[str]]],
-    **facts: Any,
+    options: argparse.Namespace, table: pd.DataFrame, lines: Lines, rows: str = "rows", **facts: Any
 ) -> None:
-    """Print a result: `table` and `facts` as JSON, `table` as CSV, or else `lines`, where a list of rows
-    is a table.
-    """
-    if options.json:
-        rows = [{str(name): plain(value) for name, value in row.items()} for row in table.to_dict("records")]
-        print(
-            json.dumps(
-                {name: plain(value) for name, value in facts.items()} | {"rows": rows},
-                indent=2,
-                ensure_ascii=False,
-            )
-        )
-    elif options.csv:
+    """Print a result: `facts`, and `table` under the name `rows`, as JSON; `table` as CSV; or `lines`."""
+    if options.format == "json":
+        record = plain(facts) | {rows: plain(table.to_dict("records"))}
+        print(json.dumps(record, indent=2, ensure_ascii=False))
+    elif options.format == "csv":
         print(table.to_csv(index=False, lineterminator="\n"), end="")
     else:
         for line in lines:
@@ -110,28 +110,19 @@ def write_recipe(options: argparse.Namespace, figure: Exportable) -> None:
     options.recipe.write_bytes(figure.bytes("json", full_paths=options.full_paths))
 
 
-def need_space_file(path: Path | None) -> None:
-    """Raise a SpaceError unless a space can be written to a file of this name; checked before anything is
-    computed.
-    """
-    need_suffix(path, SPACE_KINDS)
-
-
-def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
+def need_suffix(path: Path | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
     """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is
-    no file.
+    no file. Checked before anything is computed.
     """
-    from relcore.base.access import expanded
-    from relcore.base.errors import SpaceError, quote
-
-    if path is not None:
-        expanded(path)
-    if path is not None and path.suffix.lower() not in suffixes:
+    if path is None:
+        return
+    expanded(path)
+    if path.suffix.lower() not in suffixes:
         raise SpaceError(
             f"{path}: expected a name that ends in one of {quote(suffixes)}, got"
             f" {path.suffix or 'no suffix'!r}"
         )
-    if path is not None and not path.absolute().parent.is_dir():
+    if not path.absolute().parent.is_dir():
         raise SpaceError(
             f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another"
         )
@@ -139,54 +130,31 @@ def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
 
 def write_space(space: LatentSpace, path: Path) -> None:
     """A file that `load_space` reads as the same space: .npz, .safetensors or .parquet."""
-    need_space_file(path)
-    {".npz": _npz, ".safetensors": _safetensors, ".parquet": _parquet}[path.suffix.lower()](space, path)
-
-
-def _texts(space: LatentSpace) -> dict[str, Any]:
-    return {"ids": space.ids} | ({} if space.labels is None else {"labels": space.labels})
-
-
-def _npz(space: LatentSpace, path: Path) -> None:
-    import numpy as np
-
+    need_suffix(path)
+    texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
     counts = {} if space.counts is None else {"counts": space.counts}
-    texts = {name: np.array(column.tolist(), dtype=str) for name, column in _texts(space).items()}
-    with path.open("wb") as stream:
-        np.savez(stream, vectors=space.vectors, **texts, **counts)
+    vectors = np.asarray(space.vectors)
+    if path.suffix.lower() == ".npz":
+        with path.open("wb") as stream:
+            columns = {name: np.array(column, dtype=str) for name, column in texts.items()}
+            np.savez(stream, vectors=vectors, **columns, **counts)
+    elif path.suffix.lower() == ".safetensors":
+        from safetensors.numpy import save_file
 
-
-def _safetensors(space: LatentSpace, path: Path) -> None:
-    import numpy as np
-    from safetensors.numpy import save_file
-
-    from relcore.base.errors import SpaceError
-
-    arrays = {"vectors": np.asarray(space.vectors)} | (
-        {} if space.counts is None else {"counts": space.counts}
-    )
-    for name, column in _texts(space).items():
-        if any("\n" in text for text in column):
+        if broken := [name for name, column in texts.items() if any("\n" in text for text in column)]:
             raise SpaceError(
-                f"{path.name}: expected {name} without line breaks, got one with a line break; write .npz or"
-                " .parquet"
+                f"{path.name}: expected {broken[0]} without line breaks, got one with some; write .npz"
+                " or .parquet"
             )
-        arrays[name] = np.frombuffer("\n".join(column).encode(), dtype=np.uint8)
-    save_file(arrays, path)
+        columns = {
+            name: np.frombuffer("\n".join(column).encode(), np.uint8) for name, column in texts.items()
+        }
+        save_file({"vectors": vectors, **counts, **columns}, path)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
 
-
-def _parquet(space: LatentSpace, path: Path) -> None:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    columns = {
-        name.removesuffix("s"): pa.array(column.tolist(), pa.string())
-        for name, column in _texts(space).items()
-    }
-    if space.counts is not None:
-        columns["count"] = pa.array(space.counts)
-    columns["vector"] = pa.FixedSizeListArray.from_arrays(
-        pa.array(np.asarray(space.vectors).ravel()), space.dimension
-    )
-    parquet.write_table(pa.table(columns), path)
+        columns = {name.removesuffix("s"): pa.array(column, pa.string()) for name, column in texts.items()}
+        columns |= {name.removesuffix("s"): pa.array(column) for name, column in counts.items()}
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), space.dimension)
+        parquet.write_table(pa.table(columns), path)

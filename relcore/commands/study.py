@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
-    from relcore.studies.runs import StudyRuns
-    from relcore.studies.study import Option, Study, StudySpec
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import STUDIES
+from relcore.base.numbers import band, counted, short
+from relcore.commands.naming import did_you_mean, read_json
+from relcore.commands.options import option
+from relcore.commands.output import Lines, add_results, need_suffix, show, write_recipe
+from relcore.commands.running import Bar, add_scheduler, engine, interrupted
+from relcore.runs.store import Store
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import Option, Study, StudySpec, study_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.output import add_format, add_recipe
-    from relcore.commands.running import add_scheduler
-
     parser.add_argument(
         "name",
         metavar="NAME",
@@ -32,66 +36,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="set an option of the study; separate several values by commas; can be given several times",
     )
-    parser.add_argument(
-        "--spec", type=Path, metavar="FILE", help="read the study and its options from a .json file"
-    )
-    parser.add_argument("--table", action="store_true", help="show finished runs only; do not start any")
-    parser.add_argument(
-        "--chart", default="", metavar="NAME", help="the chart for --recipe; default: the study's first"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the table of runs (.csv)")
-    add_recipe(parser)
+    option(parser, "spec", Path, metavar="FILE", help="Read the study and its options from a .json file.")
+    option(parser, "table", bool, False, help="Show finished runs only; do not start any.")
+    option(parser, "chart", str, "", help="The chart for --recipe; default: the study's first.")
+    add_results(parser, "Write the table of runs (.csv).")
     add_scheduler(parser)
-    add_format(parser)
     parser.epilog = (
         "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.base.numbers import counted
-    from relcore.commands.output import need_suffix, show, write_recipe
-    from relcore.studies.figures import StudyChart
-    from relcore.studies.runs import StudyRuns
-    from relcore.studies.study import study_of
-
     need_suffix(options.output, [".csv"])
     spec = spec_of(options)
     if spec is None:
-        return list_studies(options)
+        list_studies(options)
+        return
     study = study_of(spec.kind)
     runs = StudyRuns(study, spec)
     table = finished(options, runs)
     if options.output:
         table.to_csv(options.output, index_label="run", lineterminator="\n")
     if options.recipe:
+        from relcore.studies.figures import StudyChart
+
         write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
-    found = study.findings(spec.settings, table)
-    done = (
-        f"{study.title}: {len(table):,} of {counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
-        " done."
-    )
-    came = came_with(runs)
+    findings = study.findings(spec.settings, table)
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    told = [f"{came['runs']:,} of these runs came with Relscope. {came['made']}"] if came else []
-    lines = [done, *told, *([conclusion] if conclusion else []), "", findings_lines(found)]
+    number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
+    lines: Lines = [f"{study.title}: {len(table):,} of {number} done."]
+    came = came_with(runs)
+    if came:
+        lines.append(f"{came['runs']:,} of these runs came with Relscope. {came['made']}")
+    lines += [*([conclusion] if conclusion else []), "", findings_lines(findings)]
     lines += ["", str(options.output)] if options.output else []
     facts = {"study": spec.to_json(), "came_with_relscope": came, "conclusion": conclusion}
-    show(options, table, lines, **facts, findings=found.to_dict("records"))
-    return None
+    show(options, table, lines, **facts, findings=findings.to_dict("records"))
 
 
 def came_with(runs: StudyRuns) -> dict[str, Any] | None:
     """How many runs came with Relscope, and when and with which commit they were computed; None where
     there are none.
     """
-    from relcore.runs.store import Store
-
     store = Store()
-    made = [found for key in runs.keys if (found := store.made(key))]
-    if not made:
+    origins = [origin for key in runs.keys if (origin := store.made(key))]
+    if not origins:
         return None
-    return {"runs": len(made), "date": made[0].date, "commit": made[0].commit, "made": made[0].in_words}
+    first = origins[0]
+    return {"runs": len(origins), "date": first.date, "commit": first.commit, "made": first.in_words}
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
@@ -102,11 +94,6 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
     SpaceError
         An unknown study, option or choice; a name and a file that do not agree.
     """
-    from relcore.base.errors import SpaceError
-    from relcore.base.names import STUDIES
-    from relcore.commands.naming import did_you_mean, read_json
-    from relcore.studies.study import StudySpec, study_of
-
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
         if options.name not in (None, spec.kind):
@@ -126,17 +113,15 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
     """What --grid says, as values of the study's options."""
-    from relcore.base.errors import SpaceError, quote
-
     known = {option.name: option for option in study.options}
-    found = {}
-    for one in grid:
-        name, sign, text = one.partition("=")
+    values = {}
+    for text in grid:
+        name, sign, value = text.partition("=")
         if not sign or name not in known:
             expected = f"OPTION=VALUE with an option of {study.kind}, {quote(known)}"
-            raise SpaceError(f"--grid: expected {expected}, got {one!r}")
-        found[name] = _value(known[name], text)
-    return found
+            raise SpaceError(f"--grid: expected {expected}, got {text!r}")
+        values[name] = _value(known[name], value)
+    return values
 
 
 def _value(option: Option, text: str) -> Any:
@@ -147,64 +132,49 @@ def _value(option: Option, text: str) -> Any:
     return by_text.get(text, text)
 
 
-def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
+def finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
     """The table of all runs, after the missing ones were computed; with --table, of finished runs only."""
-    from relcore.commands.running import bar, engine, interrupted
-    from relcore.runs.store import Store
-
     store = Store()
     missing = runs.missing(store)
     if options.table or not missing:
         return runs.table(store)
-    with engine(options, len(missing)) as made, bar(options) as line:
+    with engine(options, len(missing)) as cluster, Bar(options) as bar:
         try:
             return runs.finish(
-                made,
-                report=lambda done, total, text: line.show(done, total, f"{done:,} of {total:,} · {text}"),
+                cluster,
+                report=lambda done, total, text: bar.show(done, total, f"{done:,} of {total:,} · {text}"),
             )
         except KeyboardInterrupt:
-            interrupted(made, lambda: runs.stop(made))
+            interrupted(cluster, lambda: runs.stop(cluster))
             raise
 
 
 def list_studies(options: argparse.Namespace) -> None:
     """Every study with its question, its paper and its options."""
-    import pandas as pd
-
-    from relcore.base.names import STUDIES
-    from relcore.commands.output import show
-    from relcore.studies.study import study_of
-
     studies = [study_of(kind) for kind in STUDIES]
-    table = pd.DataFrame([{"study": s.kind, "question": s.question, "paper": s.paper} for s in studies])
-    lines: list[Any] = []
+    rows = [{"study": study.kind, "question": study.question, "paper": study.paper} for study in studies]
+    lines: Lines = []
     for study in studies:
-        lines += [f"{study.kind}: {study.question}", f"  {study.paper}"]
-        for option in study.options:
-            if option.name == "spaces":
-                lines.append(
-                    "  spaces  with --spec, a study file saved on the Studies page; default: the bundled word"
-                    " spaces"
-                )
-                continue
-            choices = ", ".join(map(str, option.choices)) or "ids"
-            usual = ", ".join(map(str, option.default)) if option.many else option.default
-            lines.append(
-                f"  --grid {option.name}=…  {choices}{' (several)' if option.many else ''}; default"
-                f" {usual or 'none'}"
-            )
-        lines.append("")
-    show(options, table, lines[:-1])
+        lines += [f"{study.kind}: {study.question}", f"  {study.paper}", *map(_described, study.options), ""]
+    show(options, pd.DataFrame(rows), lines[:-1])
 
 
-def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
+def _described(option: Option) -> str:
+    if option.name == "spaces":
+        where = "with --spec, a study file saved on the Studies page; default: the bundled word spaces"
+        return f"  spaces  {where}"
+    choices = ", ".join(map(str, option.choices)) or "ids"
+    usual = ", ".join(map(str, option.default)) if option.many else option.default
+    several = " (several)" if option.many else ""
+    return f"  --grid {option.name}=…  {choices}{several}; default {usual or 'none'}"
+
+
+def findings_lines(findings: pd.DataFrame) -> list[list[str]] | str:
     """The findings as the page lists them: value, 95 % interval, n."""
-    from relcore.base.numbers import short
-
-    if not len(found):
+    if not len(findings):
         return "No findings yet."
     rows = [["finding", "value", "95 %", "n"]]
-    for row in found.itertuples():
-        interval = "" if row.low != row.low else f"{short(row.low)} … {short(row.high)}"
-        rows.append([row.what, short(row.value) if row.value == row.value else "–", interval, f"{row.n:,}"])
+    for row in findings.itertuples():
+        interval = "" if row.low != row.low else band(row.low, row.high)
+        rows.append([row.what, short(row.value), interval, f"{row.n:,}"])
     return rows

@@ -47,16 +47,10 @@ def run(arguments: list[str]):
         from relcore.cli import main
 
         said = io.StringIO()
-        try:
-            with redirect_stderr(said), redirect_stdout(io.StringIO()):
-                code = main(arguments)
-        except SystemExit as stop:  # argparse's own: it prints the usage, and in the last line what is wrong
-            code = stop.code
-            message = said.getvalue().strip().splitlines()[-1:]
-            if code == 2 and message and ": error: " in message[0]:
-                raise SpaceError(f"{message[0].partition(': error: ')[2][:300]}; see --help") from None
+        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+            code = main(arguments)
         if code == 2:
-            raise SpaceError(said.getvalue().strip().removeprefix("relscope: ").splitlines()[-1])
+            raise SpaceError(said.getvalue().strip().removeprefix("relscope: "))
         return code or 0
 
     return read

@@ -74,9 +74,9 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
         (["--method", "guess"], "method: expected one of self-learning, paper, got 'guess'"),
         (
             ["--method", "paper", "--learning-rate", "2"],
-            "learning_rate: expected a number above 0, at most 1, got 2.0",
+            "learning-rate: expected a number above 0, at most 1, got 2.0",
         ),
-        (["--rows", "3"], "rows: expected none, or a whole number, at least 10, got 3"),
+        (["--rows", "3"], "rows: expected a whole number from 10, got 3"),
         (["-o", "pairs.csv"], "expected a name that ends in one of '.tsv', got '.csv'"),
     ],
 )

@@ -12,7 +12,6 @@ from app.workspace import Workspace
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.represent.anchors import select_anchors
-from relcore.scores import comparison
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
@@ -108,7 +107,7 @@ def test_settings_reach_the_functions(run, files, pair):
 
 
 def test_exact_asks_every_row_and_else_a_sample(run, files, monkeypatch):
-    monkeypatch.setattr(comparison, "LIVE_QUERIES", 30)
+    monkeypatch.setattr("relcore.commands.compare.LIVE_QUERIES", 30)
     for exact, queries in (((), 30), (("--exact",), 145)):
         table = json.loads(run("compare", *files, "--anchors", 5, "--json", *exact))["rows"]
         assert {row["queries"] for row in table if row["k"] and row["form"] != "absolute"} == {queries}
@@ -142,7 +141,7 @@ def test_without_anchors_only_the_absolute_spaces(run, files):
         (["--strategy", "best"], "strategy: expected one of random"),
         (["--similarity", "dot"], "similarity: expected one of cosine"),
         (["--convention", "ours"], "--convention: expected one of paper, mutual, got 'ours'"),
-        (["-k", "0"], "-k: expected 1 neighbour or more, got 0"),
+        (["-k", "0"], "-k: expected a whole number from 1, got 0"),
         (["--anchors", "0", "--recipe", "r.json"], "--recipe: expected anchors"),
     ],
 )
@@ -196,7 +195,10 @@ def test_approximate_neighbours_tell_their_recall_beside_the_score(run, files, s
         ),
         (("--queries", "some"), "--queries: expected a number above 0, or all, got 'some'"),
         (("--queries", "0"), "--queries: expected a number above 0, or all, got '0'"),
-        (("--queries", "all", "--neighbours", "ivf", "--recall", "2"), "recall: expected a share above 0"),
+        (
+            ("--queries", "all", "--neighbours", "ivf", "--recall", "2"),
+            "--recall: expected a number above 0, at most 1, got 2.0",
+        ),
     ],
 )
 def test_wrong_queries_and_searches_are_refused(refuse, files, options, message):

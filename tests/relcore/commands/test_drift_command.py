@@ -116,7 +116,7 @@ def test_the_exit_code_stays_where_a_reader_closes_the_pipe(versions, monkeypatc
     def closed(*_, **__):
         raise BrokenPipeError
 
-    monkeypatch.setattr("relcore.commands.drift.show_as", closed)
+    monkeypatch.setattr("relcore.commands.drift.show", closed)
     assert main(["drift", versions["v1"], versions["noisy"]]) == 1
 
 
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_told(refuse, files, versions, tmp_path):
             "gone.toml: expected thresholds of the drift gate",
         ),
         (("v1.parquet", "v1.parquet", "-k", 0), "k: expected a whole number from 1, got 0"),
-        (("v1.parquet", "v1.parquet", "--noise", 2), "jitter: expected a share"),
+        (("v1.parquet", "v1.parquet", "--noise", 2), "--noise: expected a number from 0 to below 1, got 2.0"),
     ],
 )
 def test_errors_end_with_2(refuse, versions, arguments, told):

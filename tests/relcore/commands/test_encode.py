@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.encoding import encode
-from relcore.commands.options import dataset_spec, encoders_of
+from relcore.commands.encode import dataset_spec, encoders_of
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import PooledWords, TfidfSvd

@@ -248,7 +248,7 @@ def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change,
     [
         (["figure", "gone.json"], "relscope: expected a file, got 'gone.json', where there is none"),
         (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of '.html', '.pdf'"),
-        (["figure", "recipe.json", "--width", "40"], "width: expected 2 to 12 inches, got 40"),
+        (["figure", "recipe.json", "--width", "40"], "--width: expected a number from 2 to 12, got 40"),
         (["figure", "broken.json"], "broken.json: expected a recipe in JSON"),
         (
             ["figure", "recipe.json", "-o", "gone/out.csv"],

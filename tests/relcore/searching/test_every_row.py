@@ -167,5 +167,5 @@ def test_an_approximate_run_resumes_with_its_setting(spaces, tmp_path, monkeypat
 def test_wrong_settings_are_refused(spaces):
     with pytest.raises(SpaceError, match="search: expected one of exact, ivf, hnsw, got 'lsh'"):
         task_of("absolute", spaces, search="lsh")
-    with pytest.raises(SpaceError, match=r"recall: expected a number above 0, at most 1, got 1\.5"):
+    with pytest.raises(SpaceError, match=r"target_recall: expected a number above 0, at most 1, got 1\.5"):
         task_of("absolute", spaces, search="ivf", target_recall=1.5)

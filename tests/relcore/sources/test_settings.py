@@ -92,7 +92,10 @@ def test_values_are_read_from_text():
     texts = {"name": " a b ", "count": "7", "share": ".25", "size": "8", "layers": "1, 3", "fast": "True"}
     expected = {"name": "a b", "count": 7, "share": 0.25, "size": 8, "layers": (1, 3), "fast": True}
     assert {name: KNOWN[name].read(text) for name, text in texts.items()} == expected
-    for name, wanted in (("count", "a number"), ("layers", "whole numbers such as 4, 8, 12")):
+    for name, wanted in (
+        ("count", "a whole number from 1 to 9"),
+        ("layers", "whole numbers such as 4, 8, 12"),
+    ):
         with pytest.raises(SpaceError, match=f"{name}: expected {wanted}, got 'many'"):
             KNOWN[name].read("many")
 
