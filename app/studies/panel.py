@@ -102,6 +102,7 @@ def introduce(study: Study) -> None:
 
 def control(runs: StudyRuns) -> None:
     """The button with its cost, or the bar with its stop; what failed, by name."""
+    store, n_workers = engine().store, engine().n_workers
     standing = runs.standing(engine())
     if standing.under_way:
         _follow(runs)
@@ -109,51 +110,30 @@ def control(runs: StudyRuns) -> None:
     if standing.failed:
         more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
         messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
+    start = {"icon": ":material/play_arrow:", "on_click": session.guarded}
     missing = len(runs) - standing.done
-    if not missing:
-        _offer_here(runs)
+    if missing:
+        total = counted(len(runs), "run")
+        label = f"Resume {missing:,} of {total}" if standing.done else f"Start {total}"
+        likely = runs.expected(store, n_workers)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            start |= {"type": "primary", "key": "studies.start", "args": (runs.start, engine())}
+            st.button(f"{label} · {_duration(likely.likely)}", **start)
+            st.caption(
+                f"{n_workers} at a time. Every finished run is saved, so you can leave this page, or stop and"
+                f" resume.{learned([likely])}"
+            )
         return
-    likely = runs.expected(engine().store, engine().n_workers)
-    cost = _duration(likely.likely)
-    label = (
-        f"Start {counted(missing, 'run')}"
-        if not standing.done
-        else f"Resume {missing:,} of {counted(len(runs), 'run')}"
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            f"{label} · {cost}",
-            type="primary",
-            icon=":material/play_arrow:",
-            key="studies.start",
-            on_click=session.guarded,
-            args=(runs.start, engine()),
-        )
-        kept = (
-            f"{engine().n_workers} at a time. Every finished run is saved, so you can leave this page, or"
-            " stop and resume."
-        )
-        st.caption(kept + learned([likely]))
-
-
-def _offer_here(runs: StudyRuns) -> None:
-    """That all is done and, of runs that came with Relscope, when they were computed, and a button to
-    repeat them.
-    """
-    made = runs.made(engine().store)
+    made = runs.made(store)  # with Relscope
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came = f" They come with Relscope. {made.in_words}" if made else ""
         st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
         if made:
-            cost = _duration(runs.seconds(engine().store, engine().n_workers, own=True))
+            start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, engine(), True)}
             st.button(
-                f"Run them here · {cost}",
-                type="tertiary",
-                icon=":material/play_arrow:",
-                key="studies.here",
+                f"Run them here · {_duration(runs.seconds(store, n_workers, own=True))}",
                 help="Computes them again on this machine, and shows these runs from then on.",
-                on_click=session.guarded,
-                args=(runs.start, engine(), True),
+                **start,
             )
 
 
@@ -225,27 +205,35 @@ def draw(runs: StudyRuns) -> None:
     """Everything below the button; while runs are under way it follows them."""
     if runs.standing(engine()).under_way:
         _live(runs)
-        return
-    table = _table(runs)
-    if table.empty:
-        st.caption("No run has finished yet. Results appear here as soon as the first runs finish.")
-        return
-    _conclusion(runs, table)
-    chart = _figure(runs, table, live=False)
-    if chart:
-        exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
-    _findings(runs, table)
-    _runs(runs, table)
+    else:
+        _results(runs, live=False)
 
 
 @st.fragment(run_every=2.0)
 def _live(runs: StudyRuns) -> None:
-    table = _table(runs)
+    _results(runs, live=True)
+
+
+def _results(runs: StudyRuns, live: bool) -> None:
+    table, options = _table(runs), runs.spec.settings
     if table.empty:
+        if not live:
+            st.caption("No run has finished yet. Results appear here as soon as the first runs finish.")
         return
-    _conclusion(runs, table)
-    if _figure(runs, table, live=True):
-        _findings(runs, table)
+    if conclusion := plain(runs.study.conclusion(options, table) or ""):
+        so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
+        st.markdown(f"**{conclusion}**{so_far}")
+    chart = _figure(runs, table, live)
+    if chart and not live:
+        exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
+    findings = runs.study.findings(options, table)
+    if not findings.empty and (chart or not live):
+        numbers = {"value": "value", "low": "95 % from", "high": "to"}
+        look = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in numbers.items()}
+        key = f"studies.findings-{runs.study.kind}"
+        st.dataframe(findings, hide_index=True, column_config=look, key=key)
+    if not live:
+        _runs(runs, table)
 
 
 def _table(runs: StudyRuns) -> pd.DataFrame:
@@ -267,12 +255,6 @@ def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
     return {}
 
 
-def _conclusion(runs: StudyRuns, table: pd.DataFrame) -> None:
-    if told := plain(runs.study.conclusion(runs.spec.settings, table) or ""):
-        so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
-        st.markdown(f"**{told}**{so_far}")
-
-
 def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     """The chart that is chosen, by name; None where there is nothing to draw yet."""
     charts = runs.study.charts(runs.spec.settings, table)
@@ -288,14 +270,11 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
         )
         chart = chosen if chosen in names else names[0]
     figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
-    has_keys = any(len(line.keys) for line in getattr(charts[chart], "lines", ()))
-    if live or not has_keys:
-        exports.chart(figure, f"studies.figure-{chart}")
-        return chart
-    key = f"studies.figure-{chart}"
-    figure.update_layout(clickmode="event+select", dragmode="zoom")
-    figure.update_traces(unselected={"marker": {"opacity": 0.45}}, selector={"mode": "markers"})
-    exports.chart(figure, key, picked=_pick)
+    picks = not live and any(len(line.keys) for line in getattr(charts[chart], "lines", ()))
+    if picks:
+        figure.update_layout(clickmode="event+select", dragmode="zoom")
+        figure.update_traces(unselected={"marker": {"opacity": 0.45}}, selector={"mode": "markers"})
+    exports.chart(figure, f"studies.figure-{chart}", picked=_pick if picks else None)
     return chart
 
 
@@ -304,26 +283,15 @@ def _pick(points: Sequence[Mapping[str, Any]]) -> None:
         st.session_state[_CHOSEN] = points[0]["customdata"][0]
 
 
-def _findings(runs: StudyRuns, table: pd.DataFrame) -> None:
-    found = runs.study.findings(runs.spec.settings, table)
-    if found.empty:
-        return
-    numbers = {name: st.column_config.NumberColumn(format="%.3f") for name in ("value", "low", "high")}
-    numbers["low"] = st.column_config.NumberColumn("95 % from", format="%.3f")
-    numbers["high"] = st.column_config.NumberColumn("to", format="%.3f")
-    st.dataframe(found, hide_index=True, column_config=numbers, key=f"studies.findings-{runs.study.kind}")
-
-
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     """Every run with every setting; one that is selected, here or in the figure, can be opened."""
-    shown = table.drop(
-        columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())]
-    )
+    lists = [name for name in table if table[name].map(lambda value: isinstance(value, list)).any()]
+    blank = [name for name in table if name not in lists and (table[name] == "").all()]
+    shown = table.drop(columns=["key", *lists, *blank])
     st.markdown(f"#### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
-    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[
-        :8
-    ]  # other runs, or a click in the figure: none chosen
+    # Other runs, or a click in the figure: none chosen.
+    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]
     rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)
     st.download_button(
         "All runs as CSV",
@@ -336,19 +304,16 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
         on_click="ignore",
     )
     key = table.key.iloc[rows[0]] if rows else st.session_state.get(_CHOSEN)
-    if key in set(table.key):
-        _one(runs, key, int(table.index[table.key == key][0]))
-    else:
+    if key not in set(table.key):
         st.caption("Select a run, in the table or in the figure, to open it on the other pages.")
-
-
-def _one(runs: StudyRuns, key: str, number: int) -> None:
-    """The run that is selected, and the way to the other pages."""
-    opening = _opening(key, runs.study, runs.settings[number])
-    told = ", ".join(f"{name} {value}" for name, value in _short(runs.settings[number]).items())
+        return
+    number = int(table.index[table.key == key][0])
+    settings = runs.settings[number]
+    opening = _opening(key, runs.study, settings)
+    plain_settings = {name: one for name, one in settings.items() if not isinstance(one, list | dict)}
     with st.container(border=True):
         st.markdown(f"**Run {number}**")
-        st.caption(plain(told))
+        st.caption(plain(", ".join(f"{name} {value}" for name, value in plain_settings.items())))
         if opening is None:
             st.caption("This run has nothing that other pages can show.")
             return
@@ -357,7 +322,11 @@ def _one(runs: StudyRuns, key: str, number: int) -> None:
             key="studies.open",
             icon=":material/open_in_new:",
             type="primary",
-            help=_what(opening),
+            help=(
+                "Trains the encoders of this run again, to the same bytes, and adds their spaces."
+                if opening.encoders
+                else "Makes its spaces source and target, with its anchors."
+            ),
             on_click=session.guarded,
             args=(open_run, opening, f"open run {number} of {runs.study.title}"),
         )
@@ -369,27 +338,14 @@ def _opening(key: str, _study: Study, _settings: dict[str, Any]) -> Opening | No
     return _study.opening(_settings)
 
 
-def _short(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if not isinstance(value, list | dict)}
-
-
-def _what(opening: Opening) -> str:
-    if opening.encoders:
-        return (
-            "Trains the encoders of this run again, to the same bytes, and adds their spaces to the session."
-        )
-    return "Makes its spaces source and target, with its anchors."
-
-
 def open_run(opening: Opening, step: str) -> None:
     """Spaces, anchors and encoders of a run into the session; what has to be encoded joins it when it is
     there.
     """
     if opening.encoders:
-        found = datasets.preview(opening.dataset)
-        jobs.submit(opening.dataset, found.digest, found.name, opening.encoders)
-        under_way = len(jobs.awaited())
-        if under_way:
+        data = datasets.preview(opening.dataset)
+        jobs.submit(opening.dataset, data.digest, data.name, opening.encoders)
+        if under_way := len(jobs.awaited()):
             session.announce(f"{under_way} being encoded: the spaces join the session when they are there.")
         return
     spaces = session.workspace().spaces
@@ -398,14 +354,5 @@ def open_run(opening: Opening, step: str) -> None:
     changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
     changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
     session.become(step, fit_to_pair(changed, compute.matched(source, target)))
-    session.announce(
-        f"{_names(opening.spaces)}, with {counted(len(opening.anchors), 'anchor')}: see Compare."
-    )
-
-
-def _names(spaces: tuple[SpaceSpec, ...]) -> str:
-    return " and ".join(map(space_name, spaces))
-
-
-def _is_curve(column: pd.Series) -> bool:
-    return column.map(lambda value: isinstance(value, list)).any()
+    names = " and ".join(map(space_name, opening.spaces))
+    session.announce(f"{names}, with {counted(len(opening.anchors), 'anchor')}: see Compare.")
