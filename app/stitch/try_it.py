@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from app import exports, messages, session
+from app import exports, messages
 from app.components.drawing_pad import drawing_pad
-from app.jobs import asked_again, engine, follow
+from app.jobs import engine
 from app.page_settings import kept
 from app.plain_text import plain, plain_html, plain_name
 from app.stitch.panel import StitchSetup, digests_of, fitted
@@ -32,14 +32,11 @@ from relcore.stitch.try_it import (
     Answers,
     ItemEncoder,
     TryIt,
-    Untrained,
     answers_of,
     item_encoder,
     joined_encoder,
     matrices_of,
     rows_of,
-    train_again_job,
-    trained_key,
     why_not,
 )
 
@@ -85,18 +82,17 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             key="stitch.try-another",
             icon=":material/shuffle:",
             help="A sentence that no head was trained on",
-            on_click=_draw_text,
+            on_click=_put_text,
             args=(dataset, stitching),
         )
     text = " ".join(st.session_state[key].split())
     return Item(text, st.session_state.get("relscope.try-truth", {}).get(text, "")) if text else None
 
 
-def _draw_text(dataset: Dataset, stitching: Stitching) -> None:
-    _put_text(dataset, stitching, int(np.random.default_rng().integers(len(stitching.split.test))))
-
-
-def _put_text(dataset: Dataset, stitching: Stitching, number: int) -> None:
+def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None) -> None:
+    """A test sentence; at random without a number."""
+    if number is None:
+        number = int(np.random.default_rng().integers(len(stitching.split.test)))
     text, label = _test_item(dataset, stitching, number)
     text = " ".join(text.split())[:2000]
     st.session_state["stitch.try-text"] = text
@@ -121,7 +117,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         n = len(stitching.split.test)
         number = kept(st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180)
         item, truth = _test_item(dataset, stitching, int(number) - 1)
-        _show_of_try_it_item(item, f"Label: {truth}")
+        _show_picture(item, f"Label: {truth}")
         return Item(item, truth)
     if source == "draw":
         found = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger")
@@ -147,11 +143,11 @@ def _adapted(picture: Image, dataset: Dataset, where: str) -> Item | None:
     except SpaceError as error:
         messages.error(error)
         return None
-    _show_of_try_it_item(item, "As the encoders see it")
+    _show_picture(item, "As the encoders see it")
     return Item(item)
 
 
-def _show_of_try_it_item(item: Image, caption: str) -> None:
+def _show_picture(item: Image, caption: str) -> None:
     st.image(BytesIO(png_thumbnail(item, _SHOWN)), caption=caption, alt=caption)
 
 
@@ -211,9 +207,7 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    """Encoders that are ready, and why the others are not. A button starts a job that trains a lost
-    encoder again.
-    """
+    """Encoders that are ready, and why the others are not."""
     ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
@@ -223,9 +217,6 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
             dataset_place(spec.dataset)  # before the cache, which all sessions share
             joined.content()
             ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
-        except Untrained:
-            others[spec] = "has lost its trained weights"
-            _offer_training(spec)
         except SpaceError as error:
             others[spec] = str(error)
     return ready, others
@@ -238,31 +229,6 @@ def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSp
     own weights.
     """
     return item_encoder(_spec, engine().store, joined)
-
-
-def _offer_training(spec: SpaceSpec) -> None:
-    key = trained_key(spec, engine().store)
-    job = engine().job(key)
-    if job is None:
-        st.button(
-            f"Train {spec.encoder.title} again",
-            key=f"warm.train-{key[:8]}",
-            icon=":material/model_training:",
-            help=(
-                "Its weights were removed from the store to make room. The same settings give the same"
-                " weights."
-            ),
-            on_click=session.guarded,
-            args=(_train, key, spec),
-        )
-        return
-    if asked_again(job):
-        job = _train(key, spec)
-    follow([job])
-
-
-def _train(key: str, spec: SpaceSpec):
-    return engine().submit(key, train_again_job, title=f"{spec.encoder.title}, trained again", spec=spec)
 
 
 def draw(setup: StitchSetup | None) -> None:
@@ -356,21 +322,20 @@ def _show(setup: StitchSetup, found: Answers, asked: Item, method: str, seconds:
     exports.export_bar(figure, "try-it")
 
 
-def lead(found: Answers, truth: str = "") -> str:
+def lead(answers: Answers, truth: str = "") -> str:
     """The result in one sentence, as HTML."""
-    most, count, n = found.verdict()
-    leaders = found.leaders()
-    own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
+    leaders, count, n = answers.verdict()
+    own = [answer for i, j in enumerate(answers.own) if (answer := answers.answer(i, j))]
     known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
-    same = sum(
-        found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o
-    )
+    heads = range(len(answers.heads))
+    same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
     rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(one)}</b>" for one in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
         return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
+    (most,) = leaders
     alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
     return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {rest}"

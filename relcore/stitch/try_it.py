@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,18 +18,19 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, key_of
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
 from relcore.encoders.images import decode_image
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.runs.progress import Context, silent
+from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.spaces.space import distinct_names
 from relcore.stitch.figures import short_names
-from relcore.stitch.stitching import Stitching, StitchSpec
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from relcore.tasks.recipe import Recipe, load_all
 
 if TYPE_CHECKING:
@@ -68,41 +70,30 @@ class Answers:
         """The n likeliest classes with their probabilities, likeliest first; none where the two cannot be
         put together.
         """
-        found = self.probabilities[i, j]
-        if np.isnan(found[0]):
+        shares = self.probabilities[i, j]
+        if np.isnan(shares[0]):
             return []
-        return [
-            (self.classes[number], float(found[number])) for number in np.argsort(-found, kind="stable")[:n]
-        ]
+        return [(self.classes[k], float(shares[k])) for k in np.argsort(-shares, kind="stable")[:n]]
+
+    def answer(self, i: int, j: int) -> str:
+        """The likeliest class; "" where the two cannot be put together."""
+        return next((name for name, _ in self.top(i, j, 1)), "")
 
     def agrees(self, i: int, j: int) -> bool | None:
         """Whether a pair answers as the head on its own encoder does: what stitching is to leave as it
         was. None: no answer.
         """
-        stitched = self.top(i, j, 1)
-        own = next((self.top(e, j, 1) for e, head in enumerate(self.own) if head == j), [])
-        return stitched[0][0] == own[0][0] if stitched and own else None
+        own = self.answer(self.own.index(j), j) if j in self.own else ""
+        return self.answer(i, j) == own if own and self.answer(i, j) else None
 
-    def _stitched(self) -> list[str]:
-        pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
-        return [found[0][0] for i, j in pairs if (found := self.top(i, j, 1))]
-
-    def leaders(self) -> tuple[str, ...]:
-        """The answers that the most stitched pairs give: several in a tie, none where no pair answers."""
-        answers = self._stitched()
-        return tuple(
-            one for one in dict.fromkeys(answers) if answers.count(one) == max(map(answers.count, answers))
-        )
-
-    def verdict(self) -> tuple[str, int, int]:
-        """The first of the `leaders`, how many stitched pairs give it, and of how many; ("", 0, 0) where
-        there are none.
+    def verdict(self) -> tuple[tuple[str, ...], int, int]:
+        """The answers that the most stitched pairs give, several in a tie, how many pairs give each, and of
+        how many; ((), 0, 0) where no pair answers.
         """
-        answers = self._stitched()
-        if not answers:
-            return "", 0, 0
-        most = self.leaders()[0]
-        return most, answers.count(most), len(answers)
+        pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
+        counts = Counter(name for i, j in pairs if (name := self.answer(i, j)))
+        most = max(counts.values(), default=0)
+        return tuple(name for name, n in counts.items() if n == most), most, counts.total()
 
     def table(self) -> pd.DataFrame:
         """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within
@@ -121,7 +112,11 @@ class Answers:
         probability.
         """
         cells = [
-            [_cell(self.top(i, j, 1)) for j in range(len(self.heads))] for i in range(len(self.encoders))
+            [
+                f"{top[0][0]} ({short(top[0][1], 2)})" if (top := self.top(i, j, 1)) else ""
+                for j in range(len(self.heads))
+            ]
+            for i in range(len(self.encoders))
         ]
         return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[
             ["encoder", *self.heads]
@@ -166,21 +161,11 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
     )
 
 
-def _cell(top: list[tuple[str, float]]) -> str:
-    return f"{top[0][0]} ({short(top[0][1], 2)})" if top else ""
-
-
 # Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item
 # becomes a row.
-#
-# The weights of a trained encoder come from the store. If the store has removed them, `train_again_job`
-# trains the encoder again, to the same weights.
+# The weights of a trained encoder come from the store, or are trained again to the same weights.
 
 _BLOCK = 256
-
-
-class Untrained(SpaceError):
-    """The store has lost the weights of the encoder; `train_again_job` trains it again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,35 +207,28 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
     it together.
     """
     outputs: dict[int, dict[str, np.ndarray]] = {}
-    found: list[np.ndarray | None] = []
-    for encoder in encoders:
+    every: list[np.ndarray | None] = [None] * len(encoders)
+    for place, encoder in enumerate(encoders):
         if encoder is None:
-            found.append(None)
             continue
-        one_pass = id(encoder.encode_batch)
+        name, one_pass = encoder.spec.name, id(encoder.encode_batch)
+        if not len(items):
+            raise SpaceError(f"{name}: expected one item or more to encode, got none")
+        if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
+            raise SpaceError(f"{name}: expected texts, got an empty one; type a sentence")
         if one_pass not in outputs:
-            _need_items(encoder, items)
-            outputs[one_pass] = _encoded(encoder.encode_batch, items)
+            starts = range(0, len(items), _BLOCK)
+            blocks = [encoder.encode_batch(list(items[start : start + _BLOCK])) for start in starts]
+            outputs[one_pass] = {
+                output: np.concatenate([block[output] for block in blocks]) for output in blocks[0]
+            }
         rows = outputs[one_pass][encoder.spec.option("output")].astype(np.float32)
         if not np.isfinite(rows).all():
-            name = encoder.spec.name
             raise SpaceError(
                 f"{name}: expected finite numbers for each item, got NaN or infinite; try another one"
             )
-        found.append(rows)
-    return found
-
-
-def _need_items(encoder: ItemEncoder, items: Sequence[Any]) -> None:
-    if not len(items):
-        raise SpaceError(f"{encoder.spec.name}: expected one item or more to encode, got none")
-    if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
-        raise SpaceError(f"{encoder.spec.name}: expected texts, got an empty one; type a sentence")
-
-
-def _encoded(encode_batch: EncodeBatch, items: Sequence[Any]) -> dict[str, np.ndarray]:
-    blocks = [encode_batch(list(items[start : start + _BLOCK])) for start in range(0, len(items), _BLOCK)]
-    return {output: np.concatenate([block[output] for block in blocks]) for output in blocks[0]}
+        every[place] = rows
+    return every
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
@@ -280,7 +258,7 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     Raises
     ------
     SpaceError
-        Not an encoding of texts or pictures, its dataset is gone; `Untrained` where its weights are.
+        Not an encoding of texts or pictures, its dataset is gone or has changed.
     """
     if reason := why_not(spec):
         raise SpaceError(
@@ -294,13 +272,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
             " Spaces page, and choose that"
         )
     if isinstance(encoder, TrainedEncoder):
-        entry = store.get(trained_key(spec, store, dataset))
-        if entry is None:
-            raise Untrained(
-                f"{spec.name!r}: expected the trained weights of its encoder in the store, got none (removed"
-                " to make room); train it again"
-            )
-        return ItemEncoder(spec, dataset, encoder.restore(Trained(entry.arrays, entry.metadata), dataset))
+        weights = trained_weights(encoder, dataset, store)
+        return ItemEncoder(spec, dataset, encoder.restore(weights, dataset))
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
@@ -309,27 +282,6 @@ def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = No
     `ItemEncoder.rows`.
     """
     return item_encoder(spec, store or Store()).rows(items)
-
-
-def trained_key(spec: SpaceSpec, store: Store, dataset: Dataset | None = None) -> str:
-    """The store's key of what the encoder learnt on the dataset, as `relcore.catalog.encoding` keeps it."""
-    made = store.summary(spec.option("key"))
-    digest = (
-        made.metadata["dataset_digest"] if made else (dataset or load_dataset(spec.dataset, store)).digest
-    )
-    return key_of("trained", digest, spec.encoder)
-
-
-def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
-    """Train an encoder again whose weights the store has lost; submit it under `trained_key`."""
-    encoder: Encoder = spec.encoder
-    dataset = load_dataset(spec.dataset, context.store)
-    if key_of("trained", dataset.digest, encoder) != context.key:
-        raise SpaceError(
-            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now"
-        )
-    trained = encoder.train(dataset, context.report)
-    context.put(trained.arrays, trained.metadata)
 
 
 # The figure of Try it: every encoder × head and what they say of one sentence or picture, on the page and
@@ -395,8 +347,6 @@ class TryIt(Recipe):
         )
 
     def _ask(self) -> Answers:
-        from relcore.stitch.stitching import Stitching, share_rows
-
         item, store = self.item, Store()
         spaces = load_all(self.spaces, self.digests, self.figure)
         rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
@@ -416,24 +366,23 @@ def matrices_of(answers: Answers) -> Matrices:
         "",
         tuple(heads[own] for own in answers.own),
         heads,
-        np.array([[_probability(answers, i, j) for i, j in line] for line in every]),
+        answers.probabilities.max(axis=2),
         tuple(tuple(_text(answers, i, j) for i, j in line) for line in every),
         tuple(tuple(_told(answers, i, j) for i, j in line) for line in every),
         marked=tuple((i, j) for i, j in enumerate(answers.own)),
     )
-    most, count, n = answers.verdict()
+    leaders, count, n = answers.verdict()
+    each = " each" if len(leaders) > 1 else ""
     alt = (
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads,"
         f" {METHODS[answers.method].title}: "
     )
-    each, most = (" each", " and ".join(leaders[:3])) if len(leaders := answers.leaders()) > 1 else ("", most)
-    alt += f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
+    alt += (
+        f"{count} of {n} stitched pairs{each} answer {' and '.join(leaders[:3])}."
+        if n
+        else "no two can be put together."
+    )
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
-
-
-def _probability(answers: Answers, i: int, j: int) -> float:
-    top = answers.top(i, j, 1)
-    return top[0][1] if top else np.nan
 
 
 def _text(answers: Answers, i: int, j: int) -> str:
@@ -452,10 +401,10 @@ def _told(answers: Answers, i: int, j: int) -> str:
         return "cannot be put together by this method: the widths differ"
     lines = [f"{name}: {short(probability)}" for name, probability in top]
     kind = "the head's own encoder, not stitched" if answers.own[i] == j else "stitched"
-    if answers.own[i] != j and answers.agrees(i, j) is not None:
+    if kind == "stitched" and (agrees := answers.agrees(i, j)) is not None:
         kind += (
             ", answers as the head's own encoder does"
-            if answers.agrees(i, j)
+            if agrees
             else ", another answer than its own encoder's"
         )
     return "\n".join([*lines, kind])

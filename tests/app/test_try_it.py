@@ -25,7 +25,7 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import SmallVision
 from relcore.figures.style import DARK, LIGHT
 from relcore.stitch.stitching import Stitching
-from relcore.stitch.try_it import Answers, matrices_of, trained_key
+from relcore.stitch.try_it import Answers, matrices_of
 from tests.app.conftest import Session
 
 DIGITS = DatasetSpec("digits", limit=300)
@@ -122,15 +122,6 @@ def test_a_test_picture_has_its_label_and_an_upload_is_turned_into_a_digit(netwo
     assert "blank.png: expected something drawn" in session.errors[0]
     session.upload("stitch.try-upload", "broken.png", b"no picture")
     assert "broken.png: expected an image" in session.errors[0]
-
-
-def test_weights_that_are_gone_are_offered_again(networks):
-    [spec] = encoded(DIGITS, SmallVision("mlp", width=9, epochs=1))
-    jobs.engine().store.remove(trained_key(spec, jobs.engine().store))
-    session = stitch_page((networks[0], spec))
-    assert "has lost its trained weights" in session.captions
-    assert [button for button in session.button if button.label == "Train MLP 9, state 0 again"]
-    assert "of 1 stitched pairs say" in session.html
 
 
 def test_without_encoders_of_its_own_a_session_tries_the_example(make_session):
