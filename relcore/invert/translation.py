@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whole, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS
 from relcore.base.names import METHODS as ALL_METHODS
 from relcore.base.numbers import counted, in_cell, short
+from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
@@ -47,63 +48,28 @@ METRICS = {
 }
 
 
+_USUAL = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
+
+
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How rows are translated and scored.
+    """How rows are translated and scored: the number of neighbours and of queries among the rows that are not
+    anchors (None takes all), and the head that is trained on the target's rows where there are labels.
 
-    Attributes
-    ----------
-    methods : tuple of str
-        Some of `METHODS`.
-    k, n_queries : int
-        Number of neighbours, and of queries, drawn at random from the rows that are not anchors; None takes
-        all.
-    head : str
-        Of `heads.HEADS`, trained on the target's rows where there are labels.
-    test_fraction : float
-        Share of the rows that the head is tested on, drawn by their ids, never anchors; it is trained on all
-        others.
-    test_ids : tuple of str
-        Test rows instead, such as those that no encoder was trained on; anchors among them are left out.
-    settings : MethodSettings
-    random_state : int
-        Draws test rows, queries, prunings.
+    `test_ids` are its test rows instead of what is drawn; anchors among them are left out.
     """
 
-    methods: tuple[str, ...] = (
-        "absolute",
-        "irp-pruned",
-        "irp-ridge",
-        "irp-whitened",
-        "procrustes",
-        "least-squares",
-    )
-    k: int = 10
-    n_queries: int | None = 300
-    head: str = "logistic"
-    test_fraction: float = 0.2
+    methods: tuple[str, ...] = setting(_USUAL, choices=METHODS, distinct=True)
+    k: int = setting(10, low=1)
+    n_queries: int | None = setting(300, low=1)
+    head: str = setting("logistic", choices=HEADS)
+    test_fraction: float = setting(0.2, above=0, below=1)
     test_ids: tuple[str, ...] = ()
     settings: MethodSettings = MethodSettings()
-    random_state: int = 0
+    random_state: int = setting(0, low=0)
 
     def __post_init__(self) -> None:
-        need_strings("test_ids", self.test_ids)
-        if (
-            not isinstance(self.methods, tuple)
-            or not self.methods
-            or len(set(self.methods)) < len(self.methods)
-        ):
-            raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
-        for method in self.methods:
-            need_one_of("methods", method, METHODS)
-        need_one_of("head", self.head, HEADS)
-        if not 0 < self.test_fraction < 1:
-            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
-        need_whole(self, random_state=0)
-        for name in ("k", "n_queries"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+        check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,26 +115,16 @@ class TranslationResult:
 
     def table(self) -> pd.DataFrame:
         """One row per pair, method and metric: source, target, method, metric, score, chance, n, anchors."""
-        rows = []
-        for (i, source), (j, target) in product(enumerate(self.names), repeat=2):
-            for method, metric in product(self.spec.methods, self.metrics):
-                score, chance = self.scores[method][metric][i, j]
-                if not np.isnan(score):
-                    n = self.n_test if metric == "accuracy" else self.n
-                    rows.append(
-                        (
-                            source,
-                            target,
-                            METHODS[method],
-                            self.title(metric),
-                            score,
-                            chance,
-                            n,
-                            self.n_anchors,
-                        )
-                    )
+        n = {metric: self.n_test if metric == "accuracy" else self.n for metric in self.metrics}
+        columns = ["source", "target", "method", "metric", "score", "chance", "n", "anchors"]
+        pairs = product(enumerate(self.names), enumerate(self.names), self.spec.methods, self.metrics)
         return pd.DataFrame(
-            rows, columns=["source", "target", "method", "metric", "score", "chance", "n", "anchors"]
+            [
+                (source, target, METHODS[method], self.title(metric), *scores, n[metric], self.n_anchors)
+                for (i, source), (j, target), method, metric in pairs
+                if not np.isnan((scores := self.scores[method][metric][i, j])[0])
+            ],
+            columns=columns,
         )
 
     def wide(self, metric: str) -> pd.DataFrame:
@@ -256,7 +212,7 @@ def translate_all(
         that differ, or anchors that a method cannot use.
     """
     spec = spec or TranslationSpec()
-    study = _Study(spaces, anchors, spec)
+    study = _Translator(spaces, anchors, spec)
     n, n_test = len(spaces), len(study.test) if study.heads else 0
     metrics = [metric for metric in METRICS if metric != "accuracy" or n_test]
     scores = {method: {metric: np.full((n, n, 2), np.nan) for metric in metrics} for method in spec.methods}
@@ -266,17 +222,15 @@ def translate_all(
             for metric, found in study.score(i, j, method).items():
                 scores[method][metric][i, j] = found
     report(n * n, n * n, "")
-    own = (
-        tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces))
-        if n_test
-        else ()
+    own = tuple(
+        study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces) if n_test
     )
     return TranslationResult(
         spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own
     )
 
 
-class _Study:
+class _Translator:
     """What all pairs share: rows, anchors, heads, and the neighbours of each space's own rows."""
 
     def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
@@ -291,13 +245,15 @@ class _Study:
                 f"expected more than k = {spec.k} shared rows that are not anchors, got {len(self.rest)} of "
                 f"{len(self.spaces[0])}; choose fewer anchors"
             )
-        self.sides = [_side(space.vectors, self.anchors) for space in self.spaces]
-        self.asked = np.searchsorted(self.rest, split.queries(spec.n_queries))
+        self.sides = [
+            Side(space.vectors, space.vectors[self.anchors], mean_row(space.vectors)) for space in self.spaces
+        ]
+        self.queries = np.searchsorted(self.rest, split.queries(spec.n_queries))
         self.true = [
             unit_rows(space.vectors[self.rest], side.mean)
             for space, side in zip(self.spaces, self.sides, strict=True)
         ]
-        self.near = [nearest(rows[self.asked], rows, spec.k) for rows in self.true]
+        self.near = [nearest(rows[self.queries], rows, spec.k) for rows in self.true]
         self.test = self.rest[:0]
         self.heads = self._fit_heads()
 
@@ -305,29 +261,20 @@ class _Study:
         carry = carrier(method, self.sides[i], self.sides[j], self.spec.settings, self.spec.random_state)
         if carry is None:
             return {}
-        found = carry(self.spaces[i].vectors[self.rest])
-        units = unit_rows(found, self.sides[j].mean)
-        pair = (
-            units,
-            self.true[j],
-            self.asked,
-            self.near[j],
-            nearest(units[self.asked], self.true[j], self.spec.k),
-        )
-        neighbours = Neighbours(*pair, "paper", "cpu")
+        rows = carry(self.spaces[i].vectors[self.rest])
+        units, true = unit_rows(rows, self.sides[j].mean), self.true[j]
+        near = nearest(units[self.queries], true, self.spec.k)
+        neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "cpu")
         scores = {
-            "cosine": mean_cosine(units, self.true[j], of_unit_length=True),
-            "raw cosine": mean_cosine(found, self.spaces[j].vectors[self.rest]),
+            "cosine": mean_cosine(units, true, of_unit_length=True),
+            "raw cosine": mean_cosine(rows, self.spaces[j].vectors[self.rest]),
             "jaccard": neighbours.jaccard(_PERMUTATIONS, self.spec.random_state),
             "mrr": neighbours.mrr(_PERMUTATIONS, self.spec.random_state),
         }
-        found_scores = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
+        numbers = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
         if self.heads:
-            found_scores["accuracy"] = (
-                self.accuracy(j, carry(self.spaces[i].vectors[self.test])),
-                self.majority,
-            )
-        return found_scores
+            numbers["accuracy"] = self.accuracy(j, carry(self.spaces[i].vectors[self.test])), self.majority
+        return numbers
 
     def accuracy(self, j: int, rows: np.ndarray) -> float:
         """Of the head of space j on test rows."""
@@ -335,28 +282,26 @@ class _Study:
 
     def _fit_heads(self) -> list:
         labels = _labels(self.spaces)
-        classes, self.targets = (
-            np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
-        )
-        if len(classes) < 2:
+        if labels is None or len(classes := np.unique(labels)) < 2:
             return []
-        ids = self.spaces[0].ids
+        ids, spec = self.spaces[0].ids, self.spec
+        self.targets = np.searchsorted(classes, labels)
         split = Split.draw(
             ids,
             anchors=self.anchors,
-            test_fraction=self.spec.test_fraction,
-            test_ids=sorted(set(self.spec.test_ids) & set(ids[self.rest])),
+            test_fraction=spec.test_fraction,
+            test_ids=sorted(set(spec.test_ids) & set(ids[self.rest])),
             labels=self.targets,
-            random_state=self.spec.random_state,
+            random_state=spec.random_state,
         )
         self.test, train = split.test, split.known
         if len(np.setdiff1d(self.targets[self.test], self.targets[train])):
             return []  # a class without training rows
         self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
-        fitted = (space.vectors[train] for space in self.spaces)
+        known = self.targets[train]
         return [
-            fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state)
-            for X in fitted
+            fit_head(space.vectors[train], known, len(classes), spec.head, spec.random_state)
+            for space in self.spaces
         ]
 
 
@@ -372,10 +317,6 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
         )
     alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
     return [space.take(space.rows(ids[alive])) for space in spaces]
-
-
-def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
-    return Side(vectors, vectors[anchors], mean_row(vectors))
 
 
 def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
@@ -412,14 +353,14 @@ class TranslationTable(Recipe):
 
     def draw(self, result: TranslationResult | None = None) -> Exportable:
         need_one_of("metric", self.metric, METRICS)
-        result = result or translate_all(
-            load_all(self.spaces, self.digests, self.figure), self.anchors, self.spec
-        )
+        if result is None:
+            spaces = load_all(self.spaces, self.digests, self.figure)
+            result = translate_all(spaces, self.anchors, self.spec)
         need_one_of("metric", self.metric, result.metrics)
 
         def table() -> pd.DataFrame:
-            found = result.table()
-            return found[found["metric"] == result.title(self.metric)].reset_index(drop=True)
+            every = result.table()
+            return every[every["metric"] == result.title(self.metric)].reset_index(drop=True)
 
         name, latex = f"relscope-translation-{self.metric}", lambda: result.wide(self.metric)
         return matrices_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
@@ -427,31 +368,21 @@ class TranslationTable(Recipe):
 
 def _translations(result: TranslationResult, metric: str) -> Matrices:
     panels, n = [], len(result.names)
-    marked = tuple((i, i) for i in range(n))
+    own = np.eye(n, dtype=bool)
     for method in result.spec.methods:
         values = result.matrix(method, metric)
         hover = tuple(tuple(_told(result, i, j, method, metric) for j in range(n)) for i in range(n))
-        others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
-        note = (
-            f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}"
-            if len(others)
-            else ""
-        )
-        panels.append(
-            MatrixPanel(
-                METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked
-            )
-        )
-    count = (
-        counted(result.n_test, "test row")
-        if metric == "accuracy"
-        else f"{counted(result.n, 'row')} that are not anchors"
-    )
-    told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    scored = f"{count}, {counted(result.n_anchors, 'anchor')}"
+        others = values[~own & ~np.isnan(values)]
+        chance = in_cell(result.chance(method, metric))
+        note = f"mean {in_cell(others.mean())}, chance {chance}" if len(others) else ""
+        look = {"hover": hover, "note": note, "marked": tuple((i, i) for i in range(n))}
+        panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, **look))
+    rows = counted(result.n, "row") + " that are not anchors"
+    count = counted(result.n_test, "test row") if metric == "accuracy" else rows
+    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     alt = (
-        f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {scored}."
-        f" {told}."
+        f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {count},"
+        f" {counted(result.n_anchors, 'anchor')}. {notes}."
     )
     return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
 

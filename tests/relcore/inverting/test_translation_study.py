@@ -156,10 +156,10 @@ def test_other_ids_and_other_labels_are_told(rotated, vectors, make_space):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ()}, "methods: expected at least one"),
+        ({"methods": ()}, "methods: expected distinct"),
         ({"methods": ("relative",)}, "methods: expected one of absolute, irp-pruned"),
-        ({"k": 0}, "k: expected a whole number above 0, got 0"),
-        ({"test_fraction": 1}, "test_fraction: expected a share"),
+        ({"k": 0}, "k: expected a whole number from 1, got 0"),
+        ({"test_fraction": 1}, "test_fraction: expected a number above 0, below 1"),
         ({"colour": 1}, "settings: expected settings among .* got 'colour'"),
     ],
 )
