@@ -66,15 +66,13 @@ def main() -> None:
         )
 
 
-def made_up(n: int, width: int) -> dict[str, UnitRows]:
+def made_up(n: int, width: int) -> tuple[UnitRows, UnitRows]:
     """Two spaces whose rows lie in clusters, as embeddings do, the second with noise; the same every time."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((CENTRES, width), dtype=np.float32)
     source = centres[rng.integers(CENTRES, size=n)] + 0.6 * rng.standard_normal((n, width), dtype=np.float32)
     target = source + 0.4 * rng.standard_normal((n, width), dtype=np.float32)
-    return {
-        name: UnitRows(X, np.asarray, np.arange(n)) for name, X in (("source", source), ("target", target))
-    }
+    return tuple(UnitRows(X, np.asarray, np.arange(n)) for X in (source, target))
 
 
 if __name__ == "__main__":

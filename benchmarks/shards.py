@@ -22,11 +22,11 @@ os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also whe
 import numpy as np  # noqa: E402
 
 from benchmarks.__main__ import _processor  # noqa: E402
+from benchmarks.made_shards import made  # noqa: E402
 from relcore.runs.jobs import Engine  # noqa: E402
 from relcore.runs.store import Store  # noqa: E402
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
 from relcore.sharded.compare import compare_shards  # noqa: E402
-from relcore.sharded.made_shard import made  # noqa: E402
 from relcore.sharded.passes import Runner  # noqa: E402
 from relcore.sharded.space import ShardedSpace  # noqa: E402
 
@@ -101,7 +101,7 @@ def shards_of(rows: int) -> int:
 
 def measure(rows: int, width: int, shards: int, workers: int, n_anchors: int) -> Measured:
     """Compare, with workers that have started and an empty store."""
-    spaces = [ShardedSpace.open(made(rows=rows, width=width, shards=shards, side=side)) for side in (0, 1)]
+    spaces = [made(rows=rows, width=width, shards=shards, side=side) for side in (0, 1)]
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(n_workers=workers, store=Store(folder))
         engine.start()

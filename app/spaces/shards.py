@@ -62,7 +62,7 @@ def draw() -> None:
         type="primary",
         disabled=not places or len(spaces) < len(places),
         help=(
-            "Reads all shards once, in blocks. A sample is kept until a shard changes, so the next opening"
+            "Reads all shards in blocks. A sample is kept until a shard changes, so the next opening"
             " takes no time."
         ),
     ):

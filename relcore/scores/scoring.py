@@ -342,15 +342,17 @@ class Passes:
         widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
         block_rows = where.rows_at_once(BLOCK_ROWS, 4 * _COPIES * widths, _GPU_THREADS)
 
+        def make() -> list[Sums]:
+            own = device_of(device)
+            return [Sums(plan, own) for plan in plans]
+
         def add(several: list[Sums], block: slice) -> None:
             labelled = None if self._has_label is None else self._has_label[block]
             for sums in several:
                 sums.add(source[block], target[block], np.arange(block.start, block.stop), labelled)
 
         blocks = _blocks(len(source), block_rows)
-        first, *others = in_threads(
-            blocks, lambda: [Sums(plan, device) for plan in plans], add, self._done, n_threads
-        )
+        first, *others = in_threads(blocks, make, add, self._done, n_threads)
         for other in others:
             for sums, more in zip(first, other, strict=True):
                 sums.merge(more)

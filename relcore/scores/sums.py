@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from relcore.scores.cka import CkaSums, CosineSums, RowSums, SpaceSums
-from relcore.scores.device import Array, NumpyDevice, TorchDevice, device_of
+from relcore.scores.device import Array, NumpyDevice, TorchDevice
 from relcore.scores.plan import BlockRows, Form, Plan, Search, placed
 from relcore.scores.score import most_decisive, standing_apart
 
@@ -103,12 +103,12 @@ class Sums:
     Parameters
     ----------
     plan : Plan
-    device : {"cpu", "cuda", "torch", "auto"}
-        See `device_of`.
+    device : as `device_of` returns it
+        Several sums in one thread share its buffers.
     """
 
-    def __init__(self, plan: Plan, device: str = "cpu") -> None:
-        self.plan, self.device = plan, device_of(device)
+    def __init__(self, plan: Plan, device: NumpyDevice | TorchDevice | None = None) -> None:
+        self.plan, self.device = plan, device or NumpyDevice()
         put, question = self.device.put, plan.question
         self._frames = [
             {name: placed(self.device, one) for name, one in side.items()} for side in plan.frames

@@ -19,6 +19,7 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
+from relcore.scores.device import NumpyDevice
 from relcore.scores.metric import LabelledNeighbours
 from relcore.scores.neighbours import CONVENTIONS, need_k
 from relcore.scores.plan import (
@@ -102,7 +103,8 @@ class BlockWork(ShardWork):
         self, shards: Shards, store: Store, report: Report = silent
     ) -> tuple[Arrays, dict[str, Any]]:
         plans, labelled = Plans.stored(store, self.plans), None
-        several = [Sums(plan) for plan in plans.each]
+        device = NumpyDevice()
+        several = [Sums(plan, device) for plan in plans.each]
         for blocks in aligned(shards, labels=plans.labels_of >= 0):
             for part in row_blocks(len(blocks[0].vectors), _ROWS):
                 vectors = tuple(block.vectors[part] for block in blocks)

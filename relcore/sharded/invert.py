@@ -18,7 +18,7 @@ from relcore.runs.store import Store
 from relcore.scores.cka import CosineSums
 from relcore.scores.score import Score
 from relcore.sharded.passes import Arrays, Runner, Shards, ShardWork
-from relcore.sharded.project import gathered, put_inversion, row_map, write_mapped
+from relcore.sharded.project import InversionMap, gathered, put_map, row_map, write_mapped
 from relcore.sharded.shard import aligned
 from relcore.sharded.space import (
     ShardedPair,
@@ -144,7 +144,7 @@ def invert_shards(
     means = tuple(mean_from_sums(survey.arrays[f"sum_{side}"], float(squares[side]), n) for side in (0, 1))
     choice = choose_numbers(*of_anchors, means, spec) if spec.tuned else None
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    key = put_inversion(runner.store, tuple(of_anchors), means, spec)
+    key = put_map(runner.store, InversionMap(tuple(of_anchors), means, spec))
     row_map(runner.store, key)  # which refuses anchors that the method cannot use
     known = {"anchors": np.sort(chosen), "mean": means[1]}
     facts = digest_of("facts of an inversion", known)

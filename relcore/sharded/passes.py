@@ -112,14 +112,6 @@ class PassResult:
     computed: int
     seconds: float
 
-    @property
-    def peaks(self) -> dict[str, float]:
-        """Worker → its peak of memory in MB."""
-        found: dict[str, float] = {}
-        for one in self.ran:
-            found[one.worker] = max(found.get(one.worker, 0.0), one.peak_mb)
-        return found
-
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     """One shard as a job of the engine."""
@@ -316,9 +308,8 @@ class Runner:
     def peaks(self) -> dict[str, float]:
         """Worker → the most memory that it ever had, in MB, over all passes, by ``ru_maxrss``."""
         found: dict[str, float] = {}
-        for _, one in self.done:
-            for worker, peak in one.peaks.items():
-                found[worker] = max(found.get(worker, 0.0), peak)
+        for ran in (ran for _, one in self.done for ran in one.ran):
+            found[ran.worker] = max(found.get(ran.worker, 0.0), ran.peak_mb)
         return found
 
     def told(self) -> list[str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.invert.recovery import InversionSpec
 from relcore.migrate.adapter_file import LoadedAdapter
-from relcore.migrate.adapters import Step, apply_steps
+from relcore.migrate.adapters import apply_steps
 from relcore.migrate.streaming import SIDES, need_width
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
@@ -32,99 +33,76 @@ RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 _made: dict[str, RowMap] = {}
 
 
-def put_projection(
-    store: Store, anchors: np.ndarray, mean: np.ndarray, spec: ProjectionSpec, whiten: bool = False
-) -> str:
-    """The key of the projection on anchors (k, d) of a space with this mean (d,).
+@dataclass(frozen=True, eq=False)
+class ProjectionMap:
+    """The projection on anchors (k, d) of a space with this mean (d,)."""
 
-    Raises
-    ------
-    SpaceError
-        The similarity "quantised", whose clusters depend on other rows than the anchors.
-    """
-    if spec.similarity == "quantised":
-        raise SpaceError(
-            "similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by"
-            " shard"
-        )
-    return _put(
-        store, "project", {"anchors": anchors, "mean": mean}, {"spec": asdict(spec), "whiten": whiten}
-    )
+    anchors: np.ndarray
+    mean: np.ndarray
+    spec: ProjectionSpec
+    whiten: bool = False
+
+    def function(self) -> RowMap:
+        projection = self.spec.projection(self.whiten)
+        return projection.fit_from(self.mean, self.anchors, self.anchors).transform
 
 
-def put_inversion(
-    store: Store, anchors: tuple[np.ndarray, ...], means: tuple[np.ndarray, ...], spec: InversionSpec
-) -> str:
-    """The key of the inverse from paired anchors of two spaces and the means of all their rows."""
-    arrays = {f"anchors_{side}": one for side, one in enumerate(anchors)}
-    return _put(
-        store,
-        "invert",
-        arrays | {f"mean_{side}": one for side, one in enumerate(means)},
-        {"spec": spec.to_record()},
-    )
+@dataclass(frozen=True, eq=False)
+class InversionMap:
+    """The inverse from paired anchors of two spaces and the means of all their rows."""
+
+    anchors: tuple[np.ndarray, np.ndarray]
+    means: tuple[np.ndarray, np.ndarray]
+    spec: InversionSpec
+
+    def function(self) -> RowMap:
+        source_mean, target_mean = self.means
+        inverse = self.spec.inverse().fit(*self.anchors, source_mean=source_mean, target_mean=target_mean)
+        return inverse.transform
 
 
-def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
-    """The key of an adapter's steps of one side, "queries" or "corpus"."""
-    steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
-    width = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
-    arrays = {f"{place}.{name}": one for place, step in enumerate(steps) for name, one in vars(step).items()}
-    return _put(store, "adapt", arrays, {"steps": [type(step).__name__ for step in steps], "width": width})
+@dataclass(frozen=True, eq=False)
+class AdapterMap:
+    """An adapter's steps of one side: the names of their classes, and their arrays."""
+
+    steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
+
+    def function(self) -> RowMap:
+        from relcore.migrate import adapters
+
+        steps = tuple(getattr(adapters, name)(**arrays) for name, arrays in self.steps)
+        return lambda X: apply_steps(steps, X)
+
+
+_MAPS = {kind.__name__: kind for kind in (ProjectionMap, InversionMap, AdapterMap)}
+
+
+def put_map(store: Store, rows: ProjectionMap | InversionMap | AdapterMap) -> str:
+    """The key under which workers find the map of the rows."""
+    arrays, record = records.pack(rows)
+    facts = {"map": type(rows).__name__, "settings": record}
+    key = digest_of("row map", arrays, facts)
+    if not store.has(key):
+        store.put(key, arrays, facts)
+    return key
 
 
 def row_map(store: Store, key: str) -> RowMap:
     """The function that was put under a key; made once for the shards that a process maps one after the
     other.
     """
-    return made_once(
-        _made, store, key, lambda entry: _KINDS[entry.metadata["map"]](entry), "the map of the rows"
-    )
 
+    def made(entry: Entry) -> RowMap:
+        facts = entry.metadata
+        return records.unpack(_MAPS[facts["map"]], entry.arrays, facts["settings"]).function()
 
-def _put(store: Store, kind: str, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> str:
-    key = digest_of("row map", kind, arrays, settings)
-    if not store.has(key):
-        store.put(key, arrays, {"map": kind, **settings})
-    return key
-
-
-def _project(entry: Entry) -> RowMap:
-    anchors, mean = entry.arrays["anchors"], entry.arrays["mean"]
-    projection = ProjectionSpec(**entry.metadata["spec"]).projection(entry.metadata["whiten"])
-    return projection.fit_from(mean, anchors, anchors).transform
-
-
-def _invert(entry: Entry) -> RowMap:
-    arrays, spec = entry.arrays, InversionSpec(**entry.metadata["spec"])
-    means = {"source_mean": arrays["mean_0"], "target_mean": arrays["mean_1"]}
-    return spec.inverse().fit(arrays["anchors_0"], arrays["anchors_1"], **means).transform
-
-
-def _adapt(entry: Entry) -> RowMap:
-    from relcore.migrate import adapters as kinds
-
-    made: list[Step] = []
-    for place, name in enumerate(entry.metadata["steps"]):
-        own = {
-            one.split(".", 1)[1]: array for one, array in entry.arrays.items() if one.startswith(f"{place}.")
-        }
-        made.append(getattr(kinds, name)(**own))
-    return lambda X: apply_steps(tuple(made), X)
-
-
-_KINDS: dict[str, Callable[[Entry], RowMap]] = {"project": _project, "invert": _invert, "adapt": _adapt}
+    return made_once(_made, store, key, made, "the map of the rows")
 
 
 # The folder that mapped shards are written to: one file for each shard, whole or not there.
 
 FORMATS = ("npy", "parquet")
 MARK = "_relscope.json"  # which work writes into the folder; a name with _ is no shard
-
-
-def default_format(shard: Shard) -> str:
-    """That of the source, and parquet for Arrow."""
-    return "npy" if shard.kind in (".npy", ".made") else "parquet"
 
 
 def need_folder(place: str, key: str) -> None:
@@ -306,7 +284,7 @@ def write_mapped(
     SpaceError
         A folder that holds something else, rows with NaN.
     """
-    work = WriteRows(map_key, goal, form or default_format(source.shards[0]))
+    work = WriteRows(map_key, goal, form or source.shards[0].written)
     parts = alone(source)
     need_folder(goal, work.key(parts))
     facts = runner.run(work, parts, title).facts
@@ -346,6 +324,11 @@ def project_shards(
         Anchors that the space lacks, NaN, a folder that holds something else.
     """
     spec, parts = spec or ProjectionSpec(), alone(source)
+    if spec.similarity == "quantised":
+        raise SpaceError(
+            "similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by"
+            " shard"
+        )
     named = not isinstance(anchors, int)
     survey = runner.run(Survey(wanted=wanted_ids(source, anchors) if named else ()), parts, "survey")
     chosen = (
@@ -355,7 +338,7 @@ def project_shards(
     )
     (vectors,) = gathered(runner, parts, chosen)
     mean = mean_from_sums(survey.arrays["sum_0"], float(survey.arrays["squares"][0]), source.n)
-    key = put_projection(runner.store, vectors, mean, spec, whiten)
+    key = put_map(runner.store, ProjectionMap(vectors, mean, spec, whiten))
     return Written(goal, *write_mapped(source, key, goal, form, runner, "project"), chosen)
 
 
@@ -381,5 +364,6 @@ def adapt_shards(
     """
     need_one_of("side", side, SIDES)
     need_width(adapter, side, source.width, source.name)
-    key = put_adapter(runner.store, adapter, side)
+    steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
+    key = put_map(runner.store, AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps)))
     return Written(goal, *write_mapped(source, key, goal, form, runner, "adapt"), np.empty(0, dtype=np.int64))

@@ -1,5 +1,5 @@
-"""A sample of a folder of shards that the app opens: drawn in one reading, and kept in the store by the
-folder's stamp.
+"""A sample of a folder of shards as a space in memory: for work that needs its rows at once, and for the
+app, which keeps it in the store by the folder's stamp.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, put_encoding
 from relcore.runs.digest import digest_of
-from relcore.runs.progress import Context, Report, silent
+from relcore.runs.progress import Context
 from relcore.sharded.passes import Runner
 from relcore.sharded.project import alone
-from relcore.sharded.shard import Shard, finite, is_address, rows_at_once
+from relcore.sharded.shard import Shard, is_address
 from relcore.sharded.space import (
     ShardedSpace,
     is_sharded,
-    lengths_above_zero,
     named_anchors,
     put_rows,
     wanted_ids,
 )
 from relcore.sharded.survey import Survey
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import row_keys
 
 MOST_ROWS = 1_000_000  # that four panes draw
 SAMPLE = 200_000
@@ -47,88 +45,8 @@ def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
     """Draw the sample, and keep it under the context's key, as a job of the engine."""
     stamp, space = folder_stamp(place), ShardedSpace.open(place)
-    drawn = draw(space, n_rows, context.report)
+    drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
-
-
-def draw(space: ShardedSpace, n_rows: int, report: Report = silent) -> LatentSpace:
-    """The rows of `sample_shards`, found in one reading, with the memory of the sample, an eighth more, and a
-    block.
-
-    The rows with the smallest hashes of their ids are kept: of two folders with the same ids the same rows.
-
-    Raises
-    ------
-    SpaceError
-        `n_rows` below 1, NaN, ids that are not distinct.
-    """
-    if n_rows < 1:
-        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
-    kept = _Kept(min(n_rows, space.n), space)
-    labelled = all(shard.labels for shard in space.shards)
-    for shard in space.shards:
-        for block in shard.blocks(labels=labelled):
-            rows = np.flatnonzero(lengths_above_zero((finite(shard, block),)))
-            ids = shard.ids_of(block)
-            kept.add(
-                row_keys(ids[rows], "sample"), rows, block.vectors, ids, block.labels if labelled else None
-            )
-            report(shard.start + block.first + len(block.vectors), space.n, f"drawing a sample, {shard.name}")
-    return kept.space(space.name, labelled)
-
-
-class _Kept:
-    """The rows with the m smallest keys so far, in the order in which they came."""
-
-    def __init__(self, m: int, space: ShardedSpace) -> None:
-        room = m + max(m // 8, rows_at_once(space.width))
-        self.m, self.n, self.least = m, 0, np.inf
-        self.vectors = np.empty((min(room, space.n), space.width), dtype=np.float32)
-        self.keys = np.empty(len(self.vectors))
-        self.ids: list[str] = []
-        self.labels: list[str] = []
-
-    def add(
-        self,
-        keys: np.ndarray,
-        rows: np.ndarray,
-        vectors: np.ndarray,
-        ids: np.ndarray,
-        labels: Sequence[str] | None,
-    ) -> None:
-        """Rows of a block, with their keys; those that cannot be among the smallest are left out."""
-        near = keys < self.least
-        keys, rows = keys[near], rows[near]
-        while len(rows):
-            if self.n == len(self.keys):
-                self._shrink()
-                near = keys < self.least
-                keys, rows = keys[near], rows[near]
-            some = min(len(rows), len(self.keys) - self.n)
-            here = slice(self.n, self.n + some)
-            self.keys[here], self.vectors[here] = keys[:some], vectors[rows[:some]]
-            self.ids += ids[rows[:some]].tolist()
-            self.labels += [] if labels is None else [labels[row] for row in rows[:some]]
-            self.n, keys, rows = self.n + some, keys[some:], rows[some:]
-
-    def _shrink(self) -> None:
-        """Leave out all but the m smallest, moving the rows up by blocks within their memory."""
-        places = np.sort(np.argsort(self.keys[: self.n], kind="stable")[: self.m])
-        for start in range(0, len(places), 4096):
-            some = places[start : start + 4096]
-            self.vectors[start : start + len(some)] = self.vectors[some]
-        self.ids = [self.ids[place] for place in places]
-        self.labels = [self.labels[place] for place in places] if self.labels else []
-        self.n = len(places)
-        self.keys[: self.n] = self.keys[places]
-        if self.n == self.m:
-            self.least = float(self.keys[: self.n].max(initial=-np.inf))
-
-    def space(self, name: str, labelled: bool) -> LatentSpace:
-        self._shrink()
-        self.vectors.resize((self.n, self.vectors.shape[1]), refcheck=False)  # a view would be copied
-        self.vectors.flags.writeable = False
-        return LatentSpace(self.vectors, self.ids, name=name, labels=self.labels if labelled else None)
 
 
 def too_large(place: str) -> ShardedSpace | None:

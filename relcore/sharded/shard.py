@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from glob import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
-from relcore.base.names import Named
 from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.files.arrays import promised
@@ -28,18 +27,11 @@ from relcore.runs.store import orphaned, own_name
 from relcore.stores.index import id_column, matrix_of, vector_column
 
 BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
-KINDS = {
-    ".npy": Named("", "relcore.sharded.shard:NpyShard"),
-    ".parquet": Named("", "relcore.sharded.shard:TableShard"),
-    ".arrow": Named("", "relcore.sharded.shard:TableShard"),
-    ".feather": Named("", "relcore.sharded.shard:TableShard"),
-    ".made": Named("", "relcore.sharded.made_shard:MadeShard"),
-}
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space.
+    """One file of a sharded space; a subclass per format reads it.
 
     Attributes
     ----------
@@ -47,8 +39,6 @@ class Shard:
         Of the file, such as "part-00003.npy".
     url : str
         Where it is: a path, or an address that fsspec opens.
-    kind : str
-        A key of `KINDS`.
     n, width : int
         Rows, and numbers per row.
     start : int
@@ -64,7 +54,6 @@ class Shard:
 
     name: str
     url: str
-    kind: str
     n: int
     width: int
     start: int = 0
@@ -72,6 +61,24 @@ class Shard:
     ids: str = ""
     labels: str = ""
     vectors: str = ""
+    written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """What the header of the file at an address tells; files with these `names` are beside it."""
+        raise NotImplementedError
+
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        """`blocks`, whose numbers of rows need not be right."""
+        raise NotImplementedError
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors (m, width) of these rows, counted from the shard's first row, in any order."""
+        out = np.empty((len(rows), self.width), dtype=np.float32)
+        for block in self.blocks() if len(rows) else ():
+            here = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
+            out[here] = block.vectors[rows[here] - block.first]
+        return out
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
         """All rows in their order, in blocks of exactly this many rows but for the last; default: 32 MB.
@@ -82,7 +89,7 @@ class Shard:
             The file has changed, is damaged, or cannot be read.
         """
         first = 0
-        for block in KINDS[self.kind].load()(self).blocks(rows or rows_at_once(self.width), labels):
+        for block in self.read(rows or rows_at_once(self.width), labels):
             yield ShardBlock(first, block.vectors, block.ids, block.labels)
             first += len(block.vectors)
         if first != self.n:
@@ -90,13 +97,6 @@ class Shard:
                 f"{self.name}: expected {self.n:,} rows, as its header says, got {first:,}; copy the shard"
                 " again"
             )
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors (m, width) of these rows, counted from the shard's first row, in any order."""
-        rows = np.asarray(rows, dtype=np.int64)
-        if not len(rows):
-            return np.empty((0, self.width), dtype=np.float32)
-        return KINDS[self.kind].load()(self).take(rows)
 
     def ids_of(self, block: ShardBlock) -> np.ndarray:
         """The ids of a block's rows, (m,) of strings."""
@@ -301,15 +301,15 @@ def _drop_orphans(folder: Path, name: str) -> None:
 # line.
 
 
-class NpyShard:
-    """Reads with a buffer of one block; rows by number are read alone."""
+_READ_ALONE = 64  # one row of this many: more are read with all others
 
-    def __init__(self, shard: Shard) -> None:
-        self.shard = shard
+
+@dataclass(frozen=True)
+class NpyShard(Shard):
+    """Reads with a buffer of one block; a few rows by number are read alone."""
 
     @staticmethod
     def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
-        """Rows, width, and the files of ids and labels, of the file at an address, with `names` beside it."""
         folder, name = url.rsplit("/", 1)
         with opened(url) as stream:
             (n, width), _, _ = _layout(stream, size, name)
@@ -318,12 +318,11 @@ class NpyShard:
         found = {what: beside(folder, text) for what, text in columns.items() if text in names}
         return {"n": n, "width": width, **found}
 
-    def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
-        shard = self.shard
-        ids = lines(shard.ids) if shard.ids else None
-        classes = lines(shard.labels) if shard.labels and labels else None
-        with opened(shard.url) as stream:
-            (n, width), dtype, at = _layout(stream, stream.seek(0, 2), shard.name)
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        ids = lines(self.ids) if self.ids else None
+        classes = lines(self.labels) if self.labels and labels else None
+        with opened(self.url) as stream:
+            (n, width), dtype, at = _layout(stream, stream.seek(0, 2), self.name)
             stream.seek(at)
             for first in range(0, n, rows):
                 m = min(rows, n - first)
@@ -331,7 +330,7 @@ class NpyShard:
                 if texts[0] is not None and "" in texts[0]:
                     row = first + texts[0].index("") + 1
                     raise SpaceError(
-                        f"{shard.name}, row {row:,}: expected an id, got an empty line; write an id for"
+                        f"{self.name}, row {row:,}: expected an id, got an empty line; write an id for"
                         " every row"
                     )
                 yield ShardBlock(first, self._read(stream, m, width, dtype), *texts)
@@ -339,9 +338,11 @@ class NpyShard:
             raise self._unpaired("more")
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        out = np.empty((len(rows), self.shard.width), dtype=np.float32)
-        with opened(self.shard.url) as stream:
-            (_, width), dtype, at = _layout(stream, stream.seek(0, 2), self.shard.name)
+        if len(rows) * _READ_ALONE > self.n:
+            return super().take(rows)
+        out = np.empty((len(rows), self.width), dtype=np.float32)
+        with opened(self.url) as stream:
+            (_, width), dtype, at = _layout(stream, stream.seek(0, 2), self.name)
             for place in np.argsort(rows, kind="stable"):
                 stream.seek(at + int(rows[place]) * width * dtype.itemsize)
                 out[place] = self._read(stream, 1, width, dtype)
@@ -350,9 +351,7 @@ class NpyShard:
     def _read(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
         raw = stream.read(m * width * dtype.itemsize)
         if len(raw) < m * width * dtype.itemsize:
-            raise SpaceError(
-                f"{self.shard.name}: expected {self.shard.n:,} rows, got the end of the file; copy it again"
-            )
+            raise SpaceError(f"{self.name}: expected {self.n:,} rows, got the end of the file; copy it again")
         with np.errstate(over="ignore"):
             return np.frombuffer(raw, dtype).reshape(m, width).astype(np.float32, copy=False)
 
@@ -363,9 +362,9 @@ class NpyShard:
         return found
 
     def _unpaired(self, got: str) -> SpaceError:
-        name, n = self.shard.name, self.shard.n
         return SpaceError(
-            f"{name}: expected {n:,} ids or labels beside it, one per row, got {got}; write both again"
+            f"{self.name}: expected {self.n:,} ids or labels beside it, one per row, got {got}; write both"
+            " again"
         )
 
 
@@ -385,19 +384,17 @@ def _layout(stream: Any, size: int, name: str) -> tuple[tuple[int, int], np.dtyp
 # it has them.
 
 _MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
-_MOST_TAKEN = 1 << 16  # rows that are looked through at once
 _LABELS = ("label", "labels")
 
 
-class TableShard:
+@dataclass(frozen=True)
+class TableShard(Shard):
     """Reads row groups, or batches, one after the other."""
 
-    def __init__(self, shard: Shard) -> None:
-        self.shard = shard
+    written: ClassVar[str] = "parquet"
 
     @staticmethod
     def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
-        """Rows, width, and the columns of vectors, ids and labels, of the file at an address."""
         name = url.rsplit("/", 1)[1]
         with _table(url, size) as table:
             if table.largest > _MOST_GROUP:
@@ -413,15 +410,14 @@ class TableShard:
                 raise SpaceError(f"{name}, row 1: expected a vector, got none; mend or remove the row")
         return {"n": table.n, "width": width, "vectors": vectors, "ids": ids, "labels": labels}
 
-    def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
-        shard, first, held, n_held = self.shard, 0, [], 0
-        wanted = [shard.vectors, shard.ids, shard.labels if labels else ""]
-        with _table(shard.url) as table:
-            for batch in table.batches(rows, list(dict.fromkeys(filter(None, wanted)))):
-                part = self._block(batch, first)
-                first += len(part.vectors)
-                held.append(part)
-                n_held += len(part.vectors)
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        held, n_held, first = [], 0, 0
+        wanted = dict.fromkeys(filter(None, (self.vectors, self.ids, self.labels if labels else "")))
+        with _table(self.url) as table:
+            for batch in table.batches(rows, list(wanted)):
+                held.append(self._block(batch, first))
+                first += batch.num_rows
+                n_held += batch.num_rows
                 while n_held >= rows:
                     whole = _joined(held)
                     yield _cut(whole, slice(0, rows))
@@ -429,32 +425,16 @@ class TableShard:
         if n_held:
             yield _joined(held)
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        out = np.empty((len(rows), self.shard.width), dtype=np.float32)
-        first = 0
-        with _table(self.shard.url) as table:
-            for batch in table.batches(
-                min(_MOST_TAKEN, rows_at_once(self.shard.width)), [self.shard.vectors]
-            ):
-                here = np.flatnonzero((rows >= first) & (rows < first + batch.num_rows))
-                if len(here):
-                    some = (
-                        batch.take((rows[here] - first).tolist()) if len(here) < batch.num_rows // 2 else None
-                    )
-                    found = matrix_of(self.shard.name, (some or batch).column(0), first, self.shard.width)
-                    out[here] = found if some is not None else found[rows[here] - first]
-                first += batch.num_rows
-        return out
-
     def _block(self, batch: Any, first: int) -> ShardBlock:
-        shard = self.shard
-        vectors = matrix_of(shard.name, batch.column(shard.vectors), first, shard.width)
-        ids = checked_ids(batch.column(shard.ids).to_pylist(), shard.name) if shard.ids else None
-        has_labels = shard.labels and shard.labels in batch.schema.names
-        labels = (
-            checked_labels(stored(batch.column(shard.labels)).to_pylist(), shard.name) if has_labels else None
-        )
+        vectors = matrix_of(self.name, batch.column(self.vectors), first, self.width)
+        ids = checked_ids(batch.column(self.ids).to_pylist(), self.name) if self.ids else None
+        labels = None
+        if self.labels and self.labels in batch.schema.names:
+            labels = checked_labels(stored(batch.column(self.labels)).to_pylist(), self.name)
         return ShardBlock(first, vectors, ids, labels)
+
+
+FORMATS = {".npy": NpyShard, ".parquet": TableShard, ".arrow": TableShard, ".feather": TableShard}
 
 
 class _Parquet:
@@ -516,14 +496,10 @@ def _table(url: str, size: int = 0) -> Iterator[_Parquet | _Arrow]:
 def _joined(blocks: list[ShardBlock]) -> ShardBlock:
     if len(blocks) == 1:
         return blocks[0]
-    columns = [
-        (
-            None
-            if getattr(blocks[0], what) is None
-            else [one for block in blocks for one in getattr(block, what)]
-        )
-        for what in ("ids", "labels")
-    ]
+    columns = []
+    for what in ("ids", "labels"):
+        parts = [getattr(block, what) for block in blocks]
+        columns.append(None if parts[0] is None else [text for part in parts for text in part])
     return ShardBlock(blocks[0].first, np.concatenate([block.vectors for block in blocks]), *columns)
 
 

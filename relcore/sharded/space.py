@@ -20,9 +20,8 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.plan import rows_beside
-from relcore.sharded.made_shard import PREFIX, made_shards
 from relcore.sharded.passes import Arrays, PassResult, Shards, ShardWork
-from relcore.sharded.shard import KINDS, Shard, ShardBlock, beside, filesystem, is_address, listed, stamp_of
+from relcore.sharded.shard import FORMATS, Shard, ShardBlock, beside, filesystem, is_address, listed, stamp_of
 from relcore.spaces.space import LatentSpace
 
 _NUMBERS = re.compile(r"(\d+)")
@@ -58,14 +57,12 @@ class ShardedSpace:
             No such folder, no shards, two formats, widths that differ, ids in some shards only.
         """
         place = str(place)
-        if place.startswith(PREFIX):
-            return cls("made", place, tuple(shard for shard in made_shards(place) if shard.n))
         place = place if is_address(place) else filesystem(place)[1]
         files = listed(place)
-        kinds = {name: kind for name in files for kind in KINDS if name.lower().endswith(kind)}
+        kinds = {name: kind for name in files for kind in FORMATS if name.lower().endswith(kind)}
         if not kinds:
             raise SpaceError(
-                f"{place!r:.200}: expected a folder with shards ({', '.join(_FORMATS)}), got none; name"
+                f"{place!r:.200}: expected a folder with shards ({', '.join(FORMATS)}), got none; name"
                 " another folder"
             )
         if len(set(kinds.values())) > 1:
@@ -85,11 +82,11 @@ class ShardedSpace:
 
         def shard(name: str) -> Shard:
             kind, url = kinds[name], beside(place, name)
-            header = KINDS[kind].load().header(url, files[name]["size"], files.keys())
+            header = FORMATS[kind].header(url, files[name]["size"], files.keys())
             stamps = [
                 stamp_of(files[other]) for other in files if other.startswith(f"{name.rsplit('.', 1)[0]}.")
             ]
-            return Shard(name, url, kind, stamp=digest_of(stamps), **header)
+            return FORMATS[kind](name, url, stamp=digest_of(stamps), **header)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = list(pool.map(shard, names))
@@ -171,13 +168,8 @@ class ShardedSpace:
         )
 
 
-_FORMATS = tuple(kind for kind in KINDS if kind != ".made")
-
-
 def is_sharded(place: str) -> bool:
     """Whether a path or an address names a folder of two shards or more of one format and one width."""
-    if place.startswith(PREFIX):
-        return True
     if not is_address(place) and not _may_hold_shards(access.allowed(place)):
         return False
     filesystem(place)  # says what to install, where fsspec is missing
@@ -195,7 +187,7 @@ def _may_hold_shards(folder: Path) -> bool:
         kinds = Counter(path.suffix.lower() for path in folder.iterdir())
     except OSError:
         return False
-    return any(kinds[kind] > 1 for kind in _FORMATS)
+    return any(kinds[kind] > 1 for kind in FORMATS)
 
 
 def _numbered(place: str, found: list[Shard]) -> tuple[Shard, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.scores.comparison import REPRESENTATIONS
-from relcore.scores.device import NumpyDevice
+from relcore.scores.device import NumpyDevice, device_of
 from relcore.scores.plan import ColumnSums, Question, RowRoles
 from relcore.scores.scoring import PassedPair, Passes
 from relcore.scores.sums import Sums, TopRows
@@ -38,7 +38,7 @@ def plan(request):
 
 
 def summed(plan, blocks, device="cpu"):
-    found = Sums(plan, device)
+    found = Sums(plan, device_of(device))
     for rows in blocks:
         found.add(*(X[rows] for X in SPACES), rows)
     return found

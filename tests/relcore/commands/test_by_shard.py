@@ -10,7 +10,6 @@ from relcore.base.names import ADAPTERS
 from relcore.cli import main
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import card_of
-from relcore.sharded.made_shard import made
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
@@ -57,11 +56,6 @@ def test_adapt_writes_a_folder(folders, tmp_path, capsys):
     np.testing.assert_allclose(ShardedSpace.open("adapted").whole().vectors, adapter.transform(X), atol=1e-6)
     assert main(["adapt", "none", "a", "copied"]) == 2
     assert "expected an adapter" in capsys.readouterr().err
-
-
-def test_a_made_space_is_read_by_shard(folders, capsys):
-    assert main(["project", made(rows=500, width=4, shards=3), "--anchors", "0,7,9", "-o", "from-made"]) == 0
-    assert ShardedSpace.open("from-made").n == 500
 
 
 def test_compare_prints_the_same_scores(folders, capsys):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.made_shards import made
 from relcore.base.errors import SpaceError
 from relcore.invert.recovery import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
@@ -16,7 +17,6 @@ from relcore.scores.comparison import (
 )
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.invert import invert_shards
-from relcore.sharded.made_shard import made
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import match
@@ -171,7 +171,7 @@ def test_a_long_row_that_decides_is_named(tmp_path):
 
 
 def test_on_the_workers_of_a_cluster(tmp_path):
-    source, target = (ShardedSpace.open(made(rows=30_000, width=8, shards=5, side=side)) for side in (0, 1))
+    source, target = (made(rows=30_000, width=8, shards=5, side=side) for side in (0, 1))
     here = compare_shards(source, target, 20, Runner(Store(tmp_path / "here")), n_queries=30)
     engine = Engine(n_workers=2, store=Store(tmp_path / "there"))
     try:

@@ -1,4 +1,4 @@
-"""The sample that the app opens: the rows of `sample_shards` in one reading, kept until a shard changes."""
+"""The sample that the app opens, kept until a shard changes."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,10 @@ from relcore.catalog.catalog import load, need_access, numbered_spec
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.sharded import sample
-from relcore.sharded.made_shard import made
 from relcore.sharded.passes import Runner
-from relcore.sharded.sample import draw, sample_job, sample_shards, sample_spec, too_large
+from relcore.sharded.sample import sample_job, sample_shards, sample_spec, too_large
 from relcore.sharded.space import ShardedSpace
-from tests.relcore.sharded.folders import write_npy, write_parquet
+from tests.relcore.sharded.folders import write_npy
 
 N = 3000
 RNG = np.random.default_rng(5)
@@ -28,45 +27,10 @@ def store(tmp_path, monkeypatch):
     return Store()
 
 
-@pytest.fixture
-def blocks_of_64(monkeypatch):
-    """So that a small sample is shrunk many times, at all places within a block."""
-    monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 64 * 6 * 4)
-
-
 def kept(store, space, n_rows):
     spec = sample_spec(space, n_rows)
     sample_job(Context(spec.option("key"), store), place=space.place, n_rows=n_rows)
     return spec
-
-
-@pytest.mark.parametrize("write", [write_npy, write_parquet])
-@pytest.mark.parametrize("n_rows", [1, 100, 1111, N - 1, N, 2 * N])
-def test_one_reading_draws_the_rows_of_the_sample_of_the_commands(
-    tmp_path, store, blocks_of_64, write, n_rows
-):
-    X = A.copy()
-    X[[3, 700, 2999]] = 0  # rows without direction are left out
-    space = ShardedSpace.open(str(write(tmp_path / "a", X, [1000, 1, 999, 1000], IDS, LABELS)))
-    drawn, expected = draw(space, n_rows), sample_shards(space, n_rows, Runner(store))
-    assert drawn.ids.tolist() == expected.ids.tolist()
-    assert drawn.labels.tolist() == expected.labels.tolist()
-    np.testing.assert_array_equal(drawn.vectors, expected.vectors)
-    rows = [IDS.index(one) for one in drawn.ids[:50]]
-    np.testing.assert_array_equal(drawn.vectors[:50], X[rows])
-    assert len(drawn) == min(n_rows, N - 3)
-
-
-def test_two_folders_with_other_shards_in_another_order_give_the_same_ids(tmp_path, blocks_of_64):
-    order = RNG.permutation(N)
-    first = ShardedSpace.open(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS)))
-    second = ShardedSpace.open(
-        str(write_parquet(tmp_path / "b", B[order], [700, 2300], [IDS[row] for row in order]))
-    )
-    drawn = [draw(space, 400) for space in (first, second)]
-    assert set(drawn[0].ids) == set(drawn[1].ids)
-    other = ShardedSpace.open(str(write_npy(tmp_path / "c", A, [1500, 1500])))
-    assert not set(draw(other, 400).ids) & set(drawn[0].ids)  # ids that differ draw other rows
 
 
 def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store):
@@ -75,7 +39,7 @@ def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store
     spec = kept(store, space, 500)
     found = load(spec, store)
     assert (len(found), found.name) == (500, "a")
-    np.testing.assert_array_equal(found.vectors, draw(space, 500).vectors)
+    np.testing.assert_array_equal(found.vectors, sample_shards(space, 500, Runner(store)).vectors)
     assert sample_spec(ShardedSpace.open(str(folder)), 500) == spec  # the second opening finds it
     assert dict(spec.options) == {"key": spec.option("key"), "rows": "500", "of": "3000"}
     np.save(folder / "part-00001.npy", 2 * A[1000:])
@@ -87,29 +51,10 @@ def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store
     assert again.option("key") != spec.option("key")
 
 
-def test_the_buffer_holds_the_sample_an_eighth_and_a_block(tmp_path, blocks_of_64, monkeypatch):
-    space, sizes = ShardedSpace.open(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS))), []
-    monkeypatch.setattr(sample.np, "empty", lambda shape, **of: sizes.append(shape) or np.zeros(shape, **of))
-    sample._Kept(800, space)
-    assert sizes[0] == (800 + 100, 6)
-
-
-def test_defects_of_shards_are_named(tmp_path, store):
-    X = A.copy()
-    X[2500, 1] = np.nan
-    space = ShardedSpace.open(str(write_npy(tmp_path / "a", X, [1000, 2000], IDS)))
-    with pytest.raises(SpaceError, match="part-00001"):
-        draw(space, 100)
-    twice = ShardedSpace.open(str(write_npy(tmp_path / "b", A, [1000, 2000], ["same"] * N)))
-    with pytest.raises(SpaceError, match="distinct"):
-        draw(twice, 100)
-
-
 def test_only_what_the_panes_cannot_draw_is_a_sample(tmp_path, monkeypatch):
     monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     assert too_large(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS))).n == N
     assert too_large(str(write_npy(tmp_path / "small", A[:2000], [1000, 1000], IDS[:2000]))) is None
-    assert too_large(made(rows=10, shards=2)).n == 10  # nothing else opens an address
     steps = tmp_path / "training"
     steps.mkdir()
     for step in (100, 200):
@@ -132,8 +77,6 @@ def test_a_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkey
     )
     with pytest.raises(SpaceError, match="got another result"):
         load(stolen, store)
-    with pytest.raises(SpaceError, match="is not open to this session"):
-        need_access(sample_spec(ShardedSpace.open(made(rows=10)), 5))
 
 
 def test_a_sample_does_not_pair_by_row_order(tmp_path):

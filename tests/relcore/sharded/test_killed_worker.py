@@ -9,19 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.made_shards import MadeShard, made
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.sharded.compare import compare_shards
-from relcore.sharded.made_shard import made
 from relcore.sharded.passes import Runner
-from relcore.sharded.shard import Shard
-from relcore.sharded.space import ShardedSpace
 
 ROWS = 1000  # of a block: several in a shard, so that one is read in part when its process dies
 
 
 @dataclass(frozen=True)
-class LoggedShard(Shard):
+class LoggedShard(MadeShard):
     """Leaves a line each time its rows are read from the start. One `dies_at` kills its process once, when it
     has been read so many times and half of its rows are read again."""
 
@@ -60,7 +58,7 @@ def engine(tmp_path):
 
 
 def test_it_costs_one_shard_and_changes_no_number(engine, tmp_path):
-    pair = [ShardedSpace.open(made(rows=24_000, width=8, shards=6, side=side)) for side in (0, 1)]
+    pair = [made(rows=24_000, width=8, shards=6, side=side) for side in (0, 1)]
     killed_in = pair[0].shards[3].name
     undisturbed = compare_shards(
         *(logged(one, tmp_path / "log") for one in pair), 20, Runner(Store(tmp_path / "here")), n_queries=30

@@ -7,7 +7,6 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.sharded import shard
-from relcore.sharded.made_shard import made
 from relcore.sharded.space import ShardedPair, ShardedSpace, is_sharded
 from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
 
@@ -141,12 +140,6 @@ def test_names_that_differ_in_zeros_are_in_one_order(tmp_path, monkeypatch):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("settings", ["rows=0", "rows=x", "shards=0", "width=0", "seed=-1"])
-def test_what_cannot_be_made(settings):
-    with pytest.raises(SpaceError, match=f"from 1, got {settings.replace('=', ' = ').replace('= ', '= .')}"):
-        ShardedSpace.open(f"made://{settings}")
-
-
 def test_a_shard_that_was_cut_short_is_named(tmp_path):
     write_npy(tmp_path, X, SIZES)
     path = tmp_path / "part-00001.npy"
@@ -188,21 +181,6 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
         SpaceError, match=r"got 2 in 'c' and 3 in 'a': 'c' has no partner for 'part-00002.npy'; add it"
     ):
         ShardedPair(c, a)
-
-
-def test_made_rows_do_not_depend_on_how_they_are_read():
-    place = made(rows=20_000, width=8, shards=3, seed=5)
-    space, again = ShardedSpace.open(place), ShardedSpace.open(place)
-    assert len(space.shards) == 3
-    whole = np.concatenate([block.vectors for shard in space.shards for block in shard.blocks(999)])
-    np.testing.assert_array_equal(whole, again.whole().vectors)
-    rows = np.array([19_999, 3, 8_191, 8_192, 0])
-    np.testing.assert_array_equal(space.take(rows), whole[rows])
-    other = ShardedSpace.open(made(rows=20_000, width=8, shards=3, seed=5, side=1))
-    assert not np.allclose(other.take(rows), whole[rows])
-    assert space.digest != other.digest
-    with pytest.raises(SpaceError, match=r"expected rows, width, .* got wide"):
-        made(wide=3)
 
 
 def test_without_fsspec_files_are_files_and_a_folder_of_shards_says_what_to_install(tmp_path, monkeypatch):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
-from relcore.sharded import compare, project
+from relcore.sharded import project
 
 
 class ClearedBetween(dict):
@@ -29,18 +28,8 @@ def store(tmp_path):
 
 def test_a_map_is_returned_though_another_thread_clears_what_is_kept(store, rng, monkeypatch):
     anchors = rng.standard_normal((5, 3)).astype(np.float32)
-    key = project.put_projection(store, anchors, np.zeros(3, dtype=np.float32), ProjectionSpec())
+    of_rows = project.ProjectionMap(anchors, np.zeros(3, dtype=np.float32), ProjectionSpec())
+    key = project.put_map(store, of_rows)
     for kept in ({}, {key: project.row_map(store, key)}):
         monkeypatch.setattr(project, "_made", ClearedBetween(kept))
         assert project.row_map(store, key)(anchors).shape == (5, 5)
-
-
-def test_a_plan_is_returned_though_another_thread_clears_what_is_kept(store, monkeypatch):
-    key = digest_of("a plan")
-    store.put(key, {"dropped": np.arange(2)}, {})
-    monkeypatch.setattr(compare, "_plan", lambda entry: "the plan")
-    for kept in ({}, {key: ("the plan", np.arange(2))}):
-        monkeypatch.setattr(compare, "_plans", ClearedBetween(kept))
-        plan, dropped = compare.stored_plan(store, key)
-        assert plan == "the plan"
-        assert dropped.tolist() == [0, 1]
