@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -107,42 +108,24 @@ class AllPairs(Task[PairScores]):
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
-        every = range(len(spaces))
-        return PairScores(
-            tuple(distinct_names(spaces)), self.metric, *self.cells(spaces, every, every, report)
-        )
-
-    def cells(
-        self,
-        spaces: Sequence[LatentSpace],
-        rows: Sequence[int],
-        columns: Sequence[int],
-        report: Report = silent,
-    ) -> tuple[tuple[tuple[Score | None, ...], ...], tuple[tuple[str, ...], ...], Null | None]:
-        """Scores of the spaces of the rows with those of the columns, why there is none, and the chance level
-        of the best.
-
-        What concerns one space alone (its relative form, its neighbour lists, its moments) is worked out once
-        where the space takes part with all its rows.
-        """
-        pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
-        names, spaces = distinct_names(spaces), _in_one_order(spaces)
+        every, names, spaces = range(len(spaces)), distinct_names(spaces), _in_one_order(spaces)
+        pairs = list(combinations_with_replacement(every, 2))
         own = _OnceASpace(self, spaces)
         scores: dict[Pair, Score | None] = {}
         reasons: dict[Pair, str] = {}
         for done, (i, j) in enumerate(pairs):
             report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
             try:
-                found = match(spaces[i], spaces[j])
-                scores[i, j], reasons[i, j] = self.measure.between(found.source, found.target, own, self), ""
+                pair = match(spaces[i], spaces[j])
+                scores[i, j], reasons[i, j] = self.measure.between(pair.source, pair.target, own, self), ""
             except SpaceError as error:
                 scores[i, j], reasons[i, j] = None, str(error)
         report(len(pairs), len(pairs), "")
-        cells = [
-            tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows)
-            for one in (scores, reasons)
-        ]
-        return *cells, self._best_by_chance(spaces, scores)
+        cells = (
+            tuple(tuple(by_pair[min(i, j), max(i, j)] for j in every) for i in every)
+            for by_pair in (scores, reasons)
+        )
+        return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
     def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
         if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):

@@ -14,18 +14,17 @@ from relcore.scores.score import Null, Score
 
 
 @dataclass(frozen=True)
-class ScoreGrid:
-    """A grid of scores by one metric.
+class PairScores:
+    """Every space with every other by one metric: a symmetric grid.
 
     Attributes
     ----------
     names : s distinct names
-        Of all spaces, each once.
     metric : str
         One of `names.METRICS`.
-    scores : r × c of Score or None
+    scores : s × s of Score or None
         None where two spaces cannot be compared.
-    reasons : r × c of str
+    reasons : s × s of str
         Why not; "" where there is a score.
     best_chance : Null or None
         Of the largest score of two different spaces: what it would be if rows were paired at random. None for
@@ -40,7 +39,7 @@ class ScoreGrid:
 
     @property
     def values(self) -> np.ndarray:
-        """The scores as numbers, (r, c), NaN where there is none."""
+        """The scores as numbers, (s, s), NaN where there is none."""
         return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
 
     @property
@@ -66,11 +65,6 @@ class ScoreGrid:
         )
         note = f"\n{score.note}" if score.note else ""
         return f"{self.title}: {short(score)}{sampled}{chance}\nn: {asked}{note}"
-
-
-@dataclass(frozen=True)
-class PairScores(ScoreGrid):
-    """Every space with every other: a symmetric grid."""
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
