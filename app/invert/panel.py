@@ -5,6 +5,7 @@ The panes show the anchors, too; numbers, lists and histogram are of held-out ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,95 +27,38 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, ROUTES
 from relcore.base.numbers import counted, general, short
+from relcore.base.settings import settings_of
 from relcore.charts.scene import Scene
 from relcore.invert.figures import RecoveredRows, RecoveryErrors, inversion_scene
-from relcore.invert.recovery import MOST_OMEGA, Choice, Inversion, InversionSpec, invert_pair, side_names
+from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.events import PaneEvent
-from relcore.runs.digest import digest_of
 from relcore.spaces.space import Match
 
 # The choosers of the Invert page: one row in the tabs that need them; their values are in the workspace.
 
-_HELP = (
-    "Pruned: Maiorca et al. 2024. Near-duplicate anchors are left out, the rest is inverted, and ω such"
-    " inverses are averaged. Ridge and whitened are our additions: they keep all anchors, and λ stabilises"
-    " the inverse."
-)
-
+_SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
     "Auto: quarters of the anchors are held out in turn. Each setting of a grid is fitted on the other"
     " anchors, and the best on the held-out ones is fitted on all anchors. The rows that are scored are not"
     " used for this. By hand: your own numbers."
 )
-_CHOSEN = (  # the numbers of the last choice by held-out anchors, to begin with by hand
-    "relscope.invert-chosen"
-)
-
-_NUMBERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "delta": (
-        "Distance δ",
-        (
-            "Anchors closer to a kept anchor than this, by 1 − |cos|, are left out. 0 keeps all. The paper"
-            " uses .65 to .8."
-        ),
-        {"min_value": 0.0, "max_value": 1.0, "step": 0.05},
-    ),
-    "omega": (
-        "Prunings ω",
-        "Number of prunings to average, each from another first anchor. The paper uses 8 and 16.",
-        {"min_value": 1, "max_value": MOST_OMEGA},
-    ),
-    "random_state": ("Random state", "Draws the first anchor of each pruning.", {"min_value": 0, "step": 1}),
-    "ridge": (
-        "Ridge λ",
-        "Larger values are more stable and less accurate. λ = 1 counts as much as one average anchor.",
-        {"min_value": 0.001, "max_value": 1000.0, "step": 0.5},
-    ),
-}
+_CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last, to begin with by hand
 
 
 def choosers(workspace: Workspace) -> None:
     """The direction, the method and its settings."""
-    spec = workspace.inversion
+    spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
-        bound(
-            st.selectbox,
-            "Invert",
-            "invert.route",
-            spec.route,
-            lambda route: _change(f"invert {ROUTES[route].title}", "route", route),
-            options=list(ROUTES),
-            format_func=lambda route: ROUTES[route].title,
-            width=200,
-            help="Source and target are chosen in the sidebar.",
-        )
-        bound(
-            st.segmented_control,
-            "Method",
-            "invert.method",
-            spec.method,
-            lambda method: _change(f"invert by {INVERSES[method].title}", "method", method),
-            options=list(INVERSES),
-            format_func=lambda name: INVERSES[name].title.capitalize(),
-            required=True,
-            help=_HELP,
-        )
-        bound(
-            st.segmented_control,
-            "Settings",
-            "invert.tuned",
-            spec.tuned,
-            _tune,
-            options=list(_BY),
-            format_func=_BY.get,
-            required=True,
-            help=_BY_HELP,
-        )
+        look = {"options": list(ROUTES), "format_func": lambda route: ROUTES[route].title, "width": 200}
+        _bound(st.selectbox, spec, "route", "invert", **look)
+        look = {"format_func": lambda name: INVERSES[name].title.capitalize(), "required": True}
+        _bound(st.segmented_control, spec, "method", "invert by", options=list(INVERSES), **look)
+        look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
+        bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
         if not spec.tuned:
-            _draw(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
-        published = InversionSpec(spec.route)
+            _numbers(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
         if spec != published:
             st.button(
                 "As published",
@@ -127,82 +71,56 @@ def choosers(workspace: Workspace) -> None:
             )
 
 
-def remember(choice: Choice | None) -> None:
-    """Begin with these numbers when the user sets them by hand."""
-    if choice:
-        st.session_state[_CHOSEN] = choice.numbers()
+def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:
+    """These settings only, for a tab that runs every method."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
+        _numbers(workspace.inversion, fields)
+
+
+def _numbers(spec: InversionSpec, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        one = _SETTINGS[field]
+        limits = {"min_value": one.number(one.low), "max_value": one.number(one.high), "step": one.step}
+        _bound(st.number_input, spec, field, f"{one.label} =", width=135, **limits)
+
+
+def _bound(widget: Callable, spec: InversionSpec, field: str, change: str, **look: Any) -> None:
+    """A widget of one setting; `change` and the new value are what undo calls the change."""
+
+    def apply(value: Any) -> None:
+        named = {"route": ROUTES, "method": INVERSES}.get(field)
+        told = named[value].title if named else general(value)
+        session.edit_spec(f"{change} {told}", "inversion", **{field: value})
+
+    one = _SETTINGS[field]
+    bound(widget, one.label, f"invert.{field}", getattr(spec, field), apply, help=one.help, **look)
 
 
 def _tune(tuned: bool) -> None:
-    numbers = {} if tuned else st.session_state.get(_CHOSEN, {})
-    session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **numbers)
-
-
-def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:
-    """These settings only, for tabs that run every method."""
-    with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
-        _draw(workspace.inversion, fields)
-
-
-def _draw(spec: InversionSpec, fields: tuple[str, ...]) -> None:
-    for field in fields:
-        label, explanation, limits = _NUMBERS[field]
-        bound(
-            st.number_input,
-            label,
-            f"invert.{field}",
-            getattr(spec, field),
-            lambda given, label=label, field=field: _change(f"{label} = {general(given)}", field, given),
-            width=135,
-            help=explanation,
-            **limits,
-        )
-
-
-def _change(step: str, field: str, value: Any) -> None:
-    session.edit_spec(step, "inversion", **{field: value})
-
-
-# Caches around inversion, by the rules of `compute`: keys are digests and frozen specs, results are shared
-# and read-only.
-
-
-def inverted(pair: Match, workspace: Workspace) -> Inversion:
-    """The pair's rows, inverted with the workspace's settings."""
-    anchors = workspace.anchors
-    return _inverted(compute.pair_key(pair), digest_of(anchors), workspace.inversion, pair, anchors)
+    chosen = {} if tuned else st.session_state.get(_CHOSEN, {})
+    session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **chosen)
 
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
-@st.cache_resource(max_entries=6, show_spinner="Inverting …")
-def _inverted(
-    key: str, anchors_key: str, spec: InversionSpec, _pair: Match, _anchors: tuple[str, ...]
-) -> Inversion:
-    return invert_pair(_pair, _anchors, spec)
+@compute.cached(6, "Inverting …")
+def inverted(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
+    """The pair's rows, inverted through these anchors."""
+    return invert_pair(pair, anchors, spec)
 
 
-def inverted_scene(pair: Match, found: Inversion, workspace: Workspace, color_by: str) -> Scene:
+@compute.cached(12)
+def inverted_scene(
+    pair: Match, anchors: tuple[str, ...], spec: InversionSpec, color_by: str, view: ViewSpec
+) -> Scene:
     """Both panes, coloured."""
-    view = workspace.view if color_by != "error" else ViewSpec()
-    key = digest_of(compute.pair_key(pair), workspace.anchors, found.spec)
-    return _scene(key, color_by, view, pair, found)
-
-
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _scene(key: str, color_by: str, view: ViewSpec, _pair: Match, _found: Inversion) -> Scene:
-    return inversion_scene(_pair, _found, color_by, view)
-
-
-def drawn_rows(found: Inversion) -> View:
-    """The rows of the panes, for hovers and pictures."""
-    return View(found.rows, np.full(len(found.rows), -1), ())
+    return inversion_scene(pair, inverted(pair, anchors, spec), color_by, view)
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
 _HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
-NO_ANCHORS = (
+_NO_ANCHORS = (
     "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least"
     " two."
 )
@@ -211,20 +129,22 @@ NO_ANCHORS = (
 def draw(workspace: Workspace) -> None:
     """The whole tab; errors are shown with a remedy, and the choosers stay."""
     if not workspace.anchors:
-        st.info(NO_ANCHORS, icon=":material/star:")
+        st.info(_NO_ANCHORS, icon=":material/star:")
         return
     pair = compute.matched(workspace.source, workspace.target)
+    chosen = pair, workspace.anchors, workspace.inversion
     try:
-        found = inverted(pair, workspace)
+        found = inverted(*chosen)
         color_by = _color(pair)
-        scene = inverted_scene(pair, found, workspace, color_by)
+        scene = inverted_scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
     except SpaceError as error:
         messages.error(error)
         st.caption(
             "Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step."
         )
         return
-    remember(found.choice)
+    if found.choice:
+        st.session_state[_CHOSEN] = found.choice.numbers()
     _warnings(found)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     picture, side = st.columns([2.9, 1], gap="medium")
@@ -235,7 +155,7 @@ def draw(workspace: Workspace) -> None:
         exports.export_bar(panes.draw((found, scene)), "invert-panes")
     with side:
         st.html(STYLE)
-        st.html(_numbers(pair, found))
+        st.html(_scores(pair, found))
     rows, one = st.columns([2.9, 1], gap="medium")
     with rows:
         _extremes(pair, found, workspace)
@@ -271,8 +191,7 @@ def _colors(pair: Match) -> list[str]:
 
 
 def _color(pair: Match) -> str:
-    chosen = st.session_state.setdefault("invert.color", "error")
-    if chosen not in _colors(pair):
+    if st.session_state.setdefault("invert.color", "error") not in _colors(pair):
         st.session_state["invert.color"] = "error"
     return st.session_state["invert.color"]
 
@@ -290,7 +209,8 @@ def _color_chooser(pair: Match) -> None:
 
 
 def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by: str) -> None:
-    view, items = drawn_rows(found), items_of(workspace)
+    view = View(found.rows, np.full(len(found.rows), -1), ())
+    items = items_of(workspace)
     texts, notes = hover_columns(pair, view, items, color_by != "labels")
     look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
     linked_scatter(
@@ -319,7 +239,7 @@ def _receive(event: PaneEvent, pair: Match, rows: np.ndarray) -> None:
         select(pair, rows[event.rows])
 
 
-def _numbers(pair: Match, found: Inversion) -> str:
+def _scores(pair: Match, found: Inversion) -> str:
     """Mean cosine by each method with its chance level, and facts about the inverse."""
     source, target = side_names(pair, found.spec.route)
     way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
@@ -342,7 +262,10 @@ def _numbers(pair: Match, found: Inversion) -> str:
         "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
     }
     lines += [f"<tr><th>{name}</th><td>{plain_html(value)}</td></tr>" for name, value in facts.items()]
-    chosen = _chosen_by(found.choice) if found.choice else ""
+    auto = found.choice and (
+        f" Auto: the best of {found.choice.n_tried} settings on {found.choice.n_held_out:,} held-out anchors"
+        f" at a time (mean cosine {short(found.choice.cosine)}), fitted on all anchors."
+    )
     averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
         '<table class="relscope-inversion"><caption>Recovered to true, mean cosine:'
@@ -350,14 +273,7 @@ def _numbers(pair: Match, found: Inversion) -> str:
         f"{''.join(lines)}</tbody></table>"
         f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted,'
         " 95 % band."
-        f"{averaged}{chosen}</p>"
-    )
-
-
-def _chosen_by(choice: Choice) -> str:
-    return (
-        f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a time"
-        f" (mean cosine {short(choice.cosine)}), fitted on all anchors."
+        f"{averaged}{auto or ''}</p>"
     )
 
 
