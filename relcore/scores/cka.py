@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,25 +66,6 @@ class RowSums:
     u: float
     r: float
     b: float
-
-    @classmethod
-    def of(
-        cls,
-        rows: np.ndarray,
-        sample: np.ndarray,
-        square: np.ndarray,
-        lengths: np.ndarray,
-        weighted: np.ndarray,
-    ) -> RowSums:
-        """From XᵀX (d, d) as `square`, ‖xᵢ‖² (n,), Σ ‖xᵢ‖² xᵢ (d,), and the centred `rows` (m, d) of a
-        `sample`.
-        """
-        powers = (
-            lengths.sum(),
-            lengths @ lengths,
-            np.vdot(lengths * lengths, lengths),
-        )  # many times as fast as a power of three
-        return cls.from_sums(len(lengths), powers, rows, lengths[sample], square, weighted)
 
     @classmethod
     def from_sums(
@@ -254,8 +235,10 @@ def alignment(xy: float, xx: float, yy: float) -> float:
 
 def offset_note(spreads: Sequence[float], offsets: Sequence[float]) -> str:
     """See `cautions.far_from_zero`; of the first space that lies far from zero."""
-    told = (far_from_zero(*facts) for facts in zip(("first", "second"), spreads, offsets, strict=True))
-    return next(filter(None, told), "")
+    first, second = (
+        far_from_zero(side, spreads[at], offsets[at]) for at, side in enumerate(("first", "second"))
+    )
+    return first or second
 
 
 def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[str] | None) -> str:
@@ -289,119 +272,54 @@ _FEW = 256  # rows that stay in cache between their passes
 _DIFFERENCE_ROWS, _INFLUENCE_ROWS = (
     4000,
     1000,
-)  # rows that tell a difference, and how sure it is: a score takes all
+)  # that tell a difference, and how sure it is: a score takes all
 
 
 @dataclass(frozen=True)
 class OwnMoments:
-    """The part of linear CKA that depends on one space.
+    """The part of linear CKA that depends on one space (n, d), found once where it is compared with several
+    others.
 
-    Its frame, ‖XᵀX‖²_F of the rows in it, their squared lengths (n,), and the sums for the chance level.
+    The rows are brought to numbers that float32 can square: times 2^−exponent, which is exact, less a mean
+    row (d,). Of these `square` is ‖XᵀX‖²_F, `rows` their squared lengths (n,), and `sums` is for the chance
+    level.
     """
 
-    frame: CoordinateFrame
+    mean: np.ndarray
+    exponent: int
     square: float
     rows: np.ndarray
     sums: RowSums | None
 
     @classmethod
-    def of(cls, X: np.ndarray) -> OwnMoments:
-        """Of a space (n, d), once, where it is compared with several others."""
-        centred, products = _Centred.of((X,), {"xx": (0, 0)})
-        return cls.from_products(X, centred, 0, products["xx"])
-
-    @classmethod
-    def from_products(
-        cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray, null: bool = True
-    ) -> OwnMoments:
-        """From XᵀX (d, d), once it has been formed; without the sums for the chance level unless `null`."""
-        frame, rows, square = centred.frames[side], centred.lengths[side], float(np.vdot(product, product))
-        if square == 0 or len(X) < 2 or not null:
-            return cls(frame, square, rows, None)
-        sample = sampled_rows(len(X))
-        return cls(
-            frame,
-            square,
-            rows,
-            RowSums.of(frame.rows(X[sample]), sample, product, rows, centred.weighted[side]),
-        )
-
-
-@dataclass(frozen=True)
-class CoordinateFrame:
-    """How a space is brought to numbers that float32 can square: times 2^−exponent, which is exact, less a
-    mean row (d,).
-    """
-
-    mean: np.ndarray
-    exponent: int = 0
-
-    @classmethod
-    def of(cls, X: np.ndarray, exponent: int = 0) -> CoordinateFrame:
-        return cls(_mean_row(scaled(X, exponent)), exponent)
-
-    def rows(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Rows of the space (m, d) in the frame, float32."""
-        return centred(scaled(X, self.exponent), self.mean, out)
-
-
-class _Centred:
-    """Products of spaces in their frames (blocks in float32, sums in float64), and further sums from the same
-    pass.
-
-    Attributes
-    ----------
-    lengths : squared row lengths (n,) of each space
-    weighted : Σ ‖xᵢ‖² xᵢ (d,) of each space
-    """
-
-    def __init__(self, spaces: Sequence[np.ndarray], frames: Sequence[CoordinateFrame]) -> None:
-        self.spaces, self.frames = spaces, frames
-        self.lengths = [np.empty(len(X)) for X in spaces]
-        self.weighted = [np.zeros(X.shape[1]) for X in spaces]
-
-    @classmethod
-    def of(
-        cls, spaces: Sequence[np.ndarray], wanted: Mapping[str, tuple[int, int]]
-    ) -> tuple[_Centred, dict[str, np.ndarray]]:
-        """With the products; computed again with a power of two where the longest rows show that float32
-        cannot square them.
-        """
+    def of(cls, X: np.ndarray, null: bool = True, exponent: int = 0) -> OwnMoments:
+        """Without the sums for the chance level unless `null`."""
+        n = len(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = cls(spaces, [CoordinateFrame.of(X) for X in spaces])
-            products = found.products(wanted)
-        longest = np.array([lengths.max() for lengths in found.lengths])
-        if within(longest).all():
-            return found, products
-        found = cls(spaces, [CoordinateFrame.of(X, brought(X)[1]) for X in spaces])
-        return found, found.products(wanted)
+            mean = _mean_row(scaled(X, exponent))
+        rows, weighted, product = np.empty(n), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
+        buffer = np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in row_blocks(n):
+                part = buffer[: block.stop - block.start]
+                for few in row_blocks(len(part), _FEW):  # still in cache when their lengths are taken
+                    centred(scaled(X[block][few], exponent), mean, part[few])
+                    lengths = np.vecdot(part[few], part[few])
+                    rows[block][few] = lengths
+                    weighted += lengths @ part[few]
+                product += part.T @ part
+        if not exponent and not within(np.array([rows.max()])).all() and (power := brought(X)[1]):
+            return cls.of(X, null, power)
+        square, sums = float(np.vdot(product, product)), None
+        if null and square > 0 and n > 1:
+            sample = sampled_rows(n)
+            sampled = centred(scaled(X[sample], exponent), mean)
+            powers = rows.sum(), rows @ rows, np.vdot(rows * rows, rows)  # much faster than a power of three
+            sums = RowSums.from_sums(n, powers, sampled, rows[sample], product, weighted)
+        return cls(mean, exponent, square, rows, sums)
 
-    def products(self, wanted: Mapping[str, tuple[int, int]], rows: bool = True) -> dict[str, np.ndarray]:
-        """XᵀY of the named pairs; lengths and weighted sums too where `rows` are wanted."""
-        n = len(self.spaces[0])
-        widths = [X.shape[1] for X in self.spaces]
-        sums = {name: np.zeros((widths[left], widths[right])) for name, (left, right) in wanted.items()}
-        buffers = [np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
-        for block in row_blocks(n):
-            size = block.stop - block.start
-            parts = [out[:size] for out in buffers]
-            for side, part in enumerate(parts):
-                self._centre(side, block, part, rows)
-            for name, (left, right) in wanted.items():
-                sums[name] += parts[left].T @ parts[right]
-        return sums
-
-    def _centre(self, side: int, block: slice, out: np.ndarray, rows: bool) -> None:
-        """Rows of a space into `out`, a few at a time, which are still in cache when their lengths are
-        taken.
-        """
-        X, frame, lengths = self.spaces[side][block], self.frames[side], self.lengths[side][block]
-        for few in row_blocks(len(X), _FEW):
-            part = frame.rows(X[few], out[few])
-            if rows:
-                squares = np.vecdot(part, part)
-                lengths[few] = squares
-                self.weighted[side] += squares @ part
+    def centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return centred(scaled(X, self.exponent), self.mean, out)
 
 
 def linear_cka(
@@ -439,82 +357,51 @@ def linear_cka(
         raise SpaceError(
             f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
         )
-    moments = _Moments.of(X, Y, own)
-    need_different_rows(moments.x.square, moments.y.square)
-    value, note = moments.value(debiased), moments.far_from_zero()
-    rows = decisive_rows((moments.x.rows, moments.y.rows))
-    if len(rows) and len(X) - len(rows) >= 4:
-        rest = np.delete(np.arange(len(X)), rows)
-        without = _Moments.of(X[rest], Y[rest]).value(debiased)
+    value, x, y = _cka(X, Y, debiased, own)
+    need_different_rows(x.square, y.square)
+    n, rows = len(X), decisive_rows((x.rows, y.rows))
+    spreads = float(np.sqrt(x.rows.mean())), float(np.sqrt(y.rows.mean()))
+    note = offset_note(spreads, (float(np.linalg.norm(x.mean)), float(np.linalg.norm(y.mean))))
+    if len(rows) and n - len(rows) >= 4:
+        rest = np.delete(np.arange(n), rows)
+        without = _cka(X[rest], Y[rest], debiased, null=False)[0]
         note = f"{decided_note(value, without, rows, ids)} {note}".strip()
-    null = moments.debiased_null() if debiased else moments.null()
+    null = rv_null(x.sums, y.sums)
+    if debiased:  # its mean is 0; the spread is that of the biased score, but for a constant and O(1/n)
+        scale = np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y)))
+        null = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
     return Score(
-        value, metric="cka", convention="debiased" if debiased else "linear", n=len(X), null=null, note=note
+        value, metric="cka", convention="debiased" if debiased else "linear", n=n, null=null, note=note
     )
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over centred rows: xy = ‖XᵀY‖²_F, and what each space has of its own."""
+def _cka(
+    X: np.ndarray,
+    Y: np.ndarray,
+    debiased: bool,
+    own: tuple[OwnMoments, OwnMoments] | None = None,
+    null: bool = True,
+) -> tuple[float, OwnMoments, OwnMoments]:
+    """The score, NaN where all rows of a space are equal, and the moments of either space."""
+    n = len(X)
+    if n < 4:
+        raise SpaceError(f"expected at least 4 rows, got {n}")
+    x, y = own or (OwnMoments.of(X, null), OwnMoments.of(Y, null))
+    product = np.zeros((X.shape[1], Y.shape[1]))
+    left, right = (np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in product.shape)
+    for block in row_blocks(n):
+        size = block.stop - block.start
+        product += x.centred(X[block], left[:size]).T @ y.centred(Y[block], right[:size])
+    xy, xx, yy = float(np.vdot(product, product)), x.square, y.square
+    if debiased:
+        xy, xx, yy = _unbiased(xy, x, y), _unbiased(xx, x, x), _unbiased(yy, y, y)
+    return alignment(xy, xx, yy), x, y
 
-    n: int
-    xy: float
-    x: OwnMoments
-    y: OwnMoments
 
-    @classmethod
-    def of(
-        cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True
-    ) -> _Moments:
-        if len(X) < 4:
-            raise SpaceError(f"expected at least 4 rows, got {len(X)}")
-        if own:
-            product = _Centred((X, Y), (own[0].frame, own[1].frame)).products({"xy": (0, 1)}, rows=False)[
-                "xy"
-            ]
-        else:
-            found, products = _Centred.of((X, Y), {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
-            product = products["xy"]
-            own = tuple(
-                OwnMoments.from_products(Z, found, side, products[name], null=null)
-                for side, (Z, name) in enumerate(((X, "xx"), (Y, "yy")))
-            )
-        return cls(len(X), float(np.vdot(product, product)), *own)
-
-    def value(self, debiased: bool) -> float:
-        """The score; NaN where all rows of a space are equal."""
-        names = (
-            [self.unbiased(name) for name in ("xy", "xx", "yy")]
-            if debiased
-            else [self.xy, self.x.square, self.y.square]
-        )
-        return alignment(*names)
-
-    def far_from_zero(self) -> str:
-        """See `cautions.far_from_zero`."""
-        sides = (self.x, self.y)
-        return offset_note(
-            [np.sqrt(one.rows.mean()) for one in sides], [np.linalg.norm(one.frame.mean) for one in sides]
-        )
-
-    def unbiased(self, name: str) -> float:
-        """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
-        biased = {"xx": self.x.square, "yy": self.y.square, "xy": self.xy}[name]
-        left, right = ({"x": self.x.rows, "y": self.y.rows}[side] for side in name)
-        n = self.n
-        return biased - n / (n - 2) * (left @ right) + left.sum() * right.sum() / ((n - 1) * (n - 2))
-
-    def null(self) -> Null:
-        """See `rv_null`."""
-        return rv_null(self.x.sums, self.y.sums)
-
-    def debiased_null(self) -> Null:
-        """Mean 0 by construction; the spread is that of the biased score, which differs from it by a
-        constant and O(1/n).
-        """
-        biased = self.null()
-        scale = np.sqrt(self.x.square * self.y.square / (self.unbiased("xx") * self.unbiased("yy")))
-        return Null(0.0, (biased.low - biased.mean) * scale, (biased.high - biased.mean) * scale)
+def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
+    """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
+    n, p, q = len(left.rows), left.rows, right.rows
+    return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 
 
 def _mean_row(X: np.ndarray) -> np.ndarray:
@@ -523,9 +410,10 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
     The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of
     squares, unless the rows lie far from zero.
     """
-    one = np.ones(512, dtype=np.float32)
-    sums = [one[: block.stop - block.start] @ X[block] for block in row_blocks(len(X), len(one))]
-    mean = (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
+    one, total = np.ones(512, dtype=np.float32), np.zeros(X.shape[1])
+    for block in row_blocks(len(X), len(one)):
+        total += one[: block.stop - block.start] @ X[block]
+    mean = (total / len(X)).astype(np.float32)
     spread, offset = spread_and_offset(X, mean)
     return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
 
@@ -547,13 +435,10 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     n = len(source)
     a, b = (source, target) if of_unit_length else (unit_rows(source), unit_rows(target))
     mean_a, mean_b = a.mean(axis=0, dtype=np.float64), b.mean(axis=0, dtype=np.float64)
-    gram_a, gram_b = (_centred_gram(rows, mean) for rows, mean in ((a, mean_a), (b, mean_b)))
+    gram_a = (a.T @ a).astype(np.float64) - n * np.outer(mean_a, mean_a)
+    gram_b = (b.T @ b).astype(np.float64) - n * np.outer(mean_b, mean_b)
     paired = np.einsum("ij,ij->i", a, b).mean(dtype=np.float64)
     return CosineSums(n, paired, mean_a @ mean_b, np.vdot(gram_a, gram_b)).score()
-
-
-def _centred_gram(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    return (rows.T @ rows).astype(np.float64) - len(rows) * np.outer(mean, mean)
 
 
 class LinearCKA(Metric):
@@ -581,9 +466,9 @@ class LinearCKA(Metric):
 
     def _value(self, X: np.ndarray, Y: np.ndarray) -> float:
         """`linear_cka` without its chance level."""
-        moments = _Moments.of(X, Y, null=False)
-        need_different_rows(moments.x.square, moments.y.square)
-        return moments.value(self.debiased)
+        value, x, y = _cka(X, Y, self.debiased, null=False)
+        need_different_rows(x.square, y.square)
+        return value
 
     def own(self, space: LatentSpace, settings: Any) -> OwnMoments:
         return OwnMoments.of(space.vectors)

@@ -43,6 +43,7 @@ from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
 BLOCK_ROWS = 8192
+FEW_ROWS = 1024  # matrices of so few rows take less time than the preparation of a pass
 SPARE = (
     8  # rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own
 )
@@ -220,8 +221,8 @@ def score_forms(
     device: str = "auto",
     keep: Callable[[str, PassedPair], None] | None = None,
 ) -> dict[str, dict[str, Score]]:
-    """`comparison.score_pair` of each representation on its held-out rows, from one pass over the rows for
-    all.
+    """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
+    them for all.
 
     The scores are those of `score_pair(*represent(match, form, …), held_out(match, …), …)` but for rounding,
     and the memory is that of a few blocks. `done(parts, n_parts)` tells how far it is. The passes run on a
@@ -235,6 +236,14 @@ def score_forms(
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
+    if len(match) <= FEW_ROWS and keep is None and device in ("auto", "cpu"):
+        scores = {}
+        for form in forms:
+            split = scored_rows(match, anchor_ids, form, k, convention)
+            rows = represent(match, form, anchor_ids, projection)
+            pair = AlignedPair.of(*rows, split, k, convention, n_queries, labels=labels)
+            scores[form] = scores_of(pair, metrics)
+        return scores
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
     asked = Question((), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0)
