@@ -11,12 +11,14 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
+from app.page_settings import kept
 from app.plain_text import plain
 from app.session import anchors_origin, behind
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import SIMILARITIES, STRATEGIES
 from relcore.base.numbers import counted
+from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files.readers import suffix_of
 from relcore.scores.neighbours import CONVENTIONS
@@ -249,3 +251,15 @@ def score_choosers(workspace: Workspace) -> None:
             " of Moschella et al.). Mutual: each space has its own neighbours, without the row itself."
         ),
     )
+
+
+def setting_widget(one: Setting, key: str, usual: Any, *limits: Any, **look: Any) -> Any:
+    """A chooser of one setting of a task, by its field; for a number `limits` are the least and the largest
+    one, for a choice all that the data allow.
+    """
+    look = {"key": key, "help": one.help or None, **look}
+    if one.number:
+        return one.number(kept(st.number_input, one.label, *limits, usual, one.step or 1, **look))
+    options = list(limits or one.choices)
+    index = options.index(usual)
+    return kept(st.selectbox, one.label, options, index=index, format_func=one.shown, **look)

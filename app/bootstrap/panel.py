@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +17,11 @@ from app.page_settings import kept
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
 from app.tables import score_table
-from app.widgets import space_name
+from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
+from relcore.base.settings import settings_of
 from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
@@ -29,14 +30,18 @@ from relcore.represent.literal import LEARNING_RATE
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 
-# The choosers of the Bootstrap page: experiment or real use, the known pairs, the method and the rows, as one
-# frozen spec.
-
 FEWEST_SHARED = 20
 _MODES = {"hide": "Experiment", "real": "Real use"}
 _SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
-_METHODS = {name: method.title[:1].upper() + method.title[1:] for name, method in BOOTSTRAPS.items()}
 _ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
+_MODE_HELP = (
+    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
+    " result. Real use: two spaces whose rows may have no ids in common."
+)
+_SEEDS_HELP = (
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's"
+    " anchors, or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,90 +63,74 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     """The choosers of the page; None if the settings are invalid, and the page shows why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
-        st.info(
-            "Source and target are the same space. Choose two different spaces in the sidebar.",
-            icon=":material/info:",
+        return _tell(
+            "Source and target are the same space. Choose two different spaces in the sidebar.", "info"
         )
-        return None
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         tell_in_use()
-    n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth
-    modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
+    n_shared = 0 if guessed else _shared(source.digest, target.digest, source, target)  # such ids are guesses
+    fields, experiments = settings_of(BootstrapSpec), n_shared >= FEWEST_SHARED
+
+    def number(name: str, key: str, low: float, high: float, usual: float, **look: Any) -> Any:
+        return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
+
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
-        mode = _segments("Purpose", modes, _MODES, "bootstrap.mode", _MODE_HELP)
-        starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
-        starts = [one for one in starts if not (one == "random" and mode == "real")]
-        start = _segments(
-            "Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP
-        )
-        method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
+        modes = [mode for mode in _MODES if experiments or mode == "real"]
+        mode = _segments("Purpose", modes, _MODES.get, "mode", _MODE_HELP)
+        starts = [one for one in _SEEDS if experiments or one in ("typed", "none")]
+        starts = [one for one in starts if one != "random" or mode == "hide"]
+        label = "Seeds (known pairs)"
+        start = _segments(label, starts, _SEEDS.get, f"start-{'-'.join(starts)}", _SEEDS_HELP)
+        one = fields["method"]
+        titled = lambda name: one.shown(name)[:1].upper() + one.shown(name)[1:]  # noqa: E731
+        method = _segments(one.label, list(one.choices), titled, "method", one.help)
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
         most = min(rows or len(source), len(target), MOST_ANCHORS)
-        n_anchors = int(
-            kept(
-                st.number_input,
-                "Anchors",
-                1,
-                most,
-                min(300, max(1, most // 2)),
-                10,
-                key=f"bootstrap.anchors-{most}",
-                width=140,
-            )
-        )
-        n_seeds = 0
+        n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
+        settings = {"n_anchors": n_anchors, "n_seeds": 0}
         if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
-            n_seeds = int(
-                kept(
-                    st.number_input, "Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140
-                )
-            )
-        learning_rate = LEARNING_RATE
+            settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
         if method == "paper":
-            learning_rate = float(
-                kept(
-                    st.number_input,
-                    "Learning rate",
-                    0.001,
-                    1.0,
-                    LEARNING_RATE,
-                    0.01,
-                    format="%.3f",
-                    key="bootstrap.learning-rate",
-                    width=140,
-                    help=_RATE_HELP,
-                )
+            look = {"format": "%.3f"}
+            settings["learning_rate"] = number(
+                "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, **look
             )
-        random_state = int(
-            kept(st.number_input, "Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140)
-        )
+        settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         if len(workspace.anchors) < 3:
-            st.info(
-                "At least three anchors are needed. Choose some in the sidebar, or other seeds.",
-                icon=":material/star:",
+            return _tell(
+                "At least three anchors are needed. Choose some in the sidebar, or other seeds.", "star"
             )
-            return None
-        pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
+        pairs = tuple((one, one) for one in workspace.anchors[: settings["n_seeds"]])
     elif start == "typed":
-        pairs = _typed()
-        if pairs is None:
-            return None
-    if method == "paper" and not (pairs or n_seeds):
-        st.info(
-            "The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:"
+        text = kept(
+            st.text_area,
+            "One pair per line: id of the source, then a tab or “=”, then id of the target",
+            placeholder="river = fluss\nmountain = berg\nsea = meer",
+            key="bootstrap.typed",
+            height=120,
         )
-        return None
-    given = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
-    spec = BootstrapSpec(
-        method, pairs=pairs, rows=rows, hide=mode == "hide", **given, learning_rate=learning_rate
-    )
+        try:
+            pairs = read_pairs(text)
+        except SpaceError as error:
+            messages.warning(error)
+            return None
+        if not pairs:
+            st.caption("Type at least three pairs to start.")
+            return None
+    if method == "paper" and not (pairs or settings["n_seeds"]):
+        return _tell("The published method needs seeds. Choose some, or use self-learning.", "info")
+    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", k=workspace.k, **settings)
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec)
+
+
+def _tell(text: str, icon: str) -> None:
+    st.info(text, icon=f":material/{icon}:")
 
 
 def tell_in_use() -> None:
@@ -153,46 +142,18 @@ def tell_in_use() -> None:
     )
 
 
-_MODE_HELP = (
-    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
-    " result. Real use: two spaces whose rows may have no ids in common."
-)
-_SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's"
-    " anchors, or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
-)
-_METHOD_HELP = (
-    "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As"
-    " published: Sinkhorn and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed. The paper's"
-    " text optimises them, too, which finds almost none of the hidden anchors here (.049 instead of .986 on"
-    " 1,000 words)."
-)
-_RATE_HELP = (
-    "Adam's learning rate. The paper uses .02 for retrieval and .05 for stitching. Raise it if the error is"
-    " still falling at the end."
-)
+def _segments(label: str, options: list[str], titled: Callable[[str], str], key: str, explained: str) -> str:
+    look = {"default": options[0], "format_func": titled, "help": explained, "required": True}
+    return kept(st.segmented_control, label, options, key=f"bootstrap.{key}", **look)
 
 
-def _segments(label: str, options: list[str], names: dict[str, str], key: str, explanation: str) -> str:
-    return kept(
-        st.segmented_control,
-        label,
-        options,
-        default=options[0],
-        format_func=names.get,
-        key=key,
-        help=explanation,
-        required=True,
-    )
-
-
-def _rows(n: int, counted: bool, method: str) -> int | None:
+def _rows(n: int, has_counts: bool, method: str) -> int | None:
     """All rows, or the most frequent; the published method starts with few, because each of its steps
     compares all pairs.
     """
     options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
     usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
-    which = "most frequent" if counted else "first"
+    which = "most frequent" if has_counts else "first"
     chosen = kept(
         st.selectbox,
         "Rows",
@@ -205,32 +166,8 @@ def _rows(n: int, counted: bool, method: str) -> int | None:
     return chosen or None
 
 
-def _typed() -> tuple[tuple[str, str], ...] | None:
-    """The pairs in the text area; None if there are none or they cannot be read."""
-    text = kept(
-        st.text_area,
-        "One pair per line: id of the source, then a tab or “=”, then id of the target",
-        placeholder="river = fluss\nmountain = berg\nsea = meer",
-        key="bootstrap.typed",
-        height=120,
-    )
-    try:
-        pairs = read_pairs(text)
-    except SpaceError as error:
-        messages.warning(error)
-        return None
-    if not pairs:
-        st.caption("Type at least three pairs to start.")
-        return None
-    return pairs
-
-
-def _shared(source: LatentSpace, target: LatentSpace) -> int:
-    return _count_shared(source.digest, target.digest, source, target)
-
-
 @st.cache_data(max_entries=32, show_spinner=False)
-def _count_shared(source_digest: str, target_digest: str, _source: LatentSpace, _target: LatentSpace) -> int:
+def _shared(source_digest: str, target_digest: str, _source: LatentSpace, _target: LatentSpace) -> int:
     return int((_target.index.get_indexer(_source.index) >= 0).sum())
 
 
@@ -309,24 +246,22 @@ def _by_rounds(figure: Any, n: int) -> Any:
 
 
 def _list(outcome: Outcome) -> None:
-    result, wrong = outcome.result, outcome.wrong()
+    result, pairs = outcome.result, outcome.wrong() if outcome.known else outcome.result.anchors
+    st.subheader("Wrong anchors" if outcome.known else "Anchors", anchor=False)
     if outcome.known:
-        st.subheader("Wrong anchors", anchor=False)
         by_chance = short(outcome.n_hidden / outcome.n_shared, 2)
         st.caption(
-            f"{len(wrong):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
+            f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
         )
-        if not wrong:
+        if not pairs:
             st.markdown("None.")
             return
-        table = pd.DataFrame(wrong, columns=["anchor", "matched to"])
     else:
-        st.subheader("Anchors", anchor=False)
         st.caption(
             f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no"
             " scores: check the pairs by eye."
         )
-        table = pd.DataFrame(result.anchors, columns=["anchor", "matched to"])
+    table = pd.DataFrame(pairs, columns=["anchor", "matched to"])
     st.dataframe(table, key="bootstrap.list", hide_index=True, height=360 if len(table) > 9 else "content")
 
 

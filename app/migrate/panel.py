@@ -13,24 +13,22 @@ import streamlit as st
 from app import compute, exports, jobs, messages, results, session
 from app.plain_text import plain_html
 from app.sharing import keep_upload
-from app.widgets import space_labels
+from app.widgets import setting_widget, space_labels
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
+from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.figures import MigrationChart
-from relcore.migrate.migration import AUTO, MOVES, Migration, MigrationResult, starting_models
+from relcore.migrate.migration import MOVES, Migration, MigrationResult, starting_models
 from relcore.migrate.migration import TASK as EXAMPLE
-from relcore.migrate.pairs import FEWEST
 from relcore.migrate.retrieval import JudgedQuery, read_qrels
 from relcore.spaces.space import LatentSpace
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
 STARTS_ITSELF = 20.0  # seconds
 MOST_QRELS = 50_000_000  # bytes
-_RELEVANT = {"neighbours": "Neighbours in the models", "labels": "Rows of the same label"}
-_AUTOMATIC = "Chosen by cross-validation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,56 +116,23 @@ def _read(path: str) -> tuple[JudgedQuery, ...]:
 def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[str, Any]:
     old, new = (compute.load_space(spec) for spec in specs[:2])
     place = results.place_of(specs)
-
-    def look(key: str, help: str | None = None) -> dict[str, Any]:
-        return {"key": f"migrate.{key}", "help": help, **KEEP}
-
-    settings = {
-        "n_pairs": st.number_input(
-            "Pairs to learn from",
-            0,
-            min(len(old), len(new)),
-            EXAMPLE.n_pairs if example else 0,
-            50,
-            **look(
-                f"pairs-{place}",
-                f"Rows with a vector of each model, at least {FEWEST}. 0 takes all that are not held out as"
-                " queries.",
-            ),
-        ),
-        "adapter": st.selectbox(
-            "Adapter",
-            [AUTO, *ADAPTERS],
-            format_func=lambda name: _AUTOMATIC if name == AUTO else ADAPTERS[name].title,
-            **look(
-                "adapter",
-                "What maps new queries into the space of the old vectors. Cross-validation uses pairs only,"
-                " never queries.",
-            ),
-        ),
-        "strategy": st.selectbox(
-            "Choose pairs by",
-            [name for name in STRATEGIES if name != "class-balanced" or old.labels is not None],
-            format_func=lambda name: STRATEGIES[name].title,
-            **look("strategy"),
-        ),
+    start = EXAMPLE if example else Migration()
+    strategies = [name for name in STRATEGIES if name != "class-balanced" or old.labels is not None]
+    shown = {
+        "n_pairs": (f"pairs-{place}", 0, min(len(old), len(new))),
+        "adapter": ("adapter",),
+        "strategy": ("strategy", *strategies),
+        "relevance": (f"relevance-{place}",),
+        "k": ("k", 1, 100),
+        "random_state": ("random-state", 0, 10_000),
     }
-    if old.labels is not None and not judged:
-        settings["relevance"] = st.segmented_control(
-            "Relevant are",
-            list(_RELEVANT),
-            default=EXAMPLE.relevance if example else "neighbours",
-            format_func=_RELEVANT.get,
-            required=True,
-            **look(
-                f"relevance-{place}",
-                "What a held-out row should find. Neighbours: in the model that contains the other one's, or"
-                " both.",
-            ),
-        )
-    settings["k"] = st.number_input("Results per query, k", 1, 100, 10, **look("k"))
-    settings["random_state"] = st.number_input("Random state", 0, 10_000, 0, **look("random-state"))
-    return settings
+    if old.labels is None or judged:
+        del shown["relevance"]
+    fields = settings_of(Migration)
+    return {
+        name: setting_widget(fields[name], f"migrate.{key}", getattr(start, name), *limits)
+        for name, (key, *limits) in shown.items()
+    }
 
 
 def measured(setup: MigrateSetup) -> MigrationResult | None:

@@ -488,7 +488,9 @@ class Pairs(NamedTuple):
 
     def sample(self, random_state: int) -> Pairs:
         """At most 2,000, by their ids' keys."""
-        return self.take(np.sort(np.argsort(row_keys(self.ids, "chosen on", random_state))[:MOST_PAIRS]))
+        kept = np.sort(np.argsort(row_keys(self.ids, "chosen on", random_state))[:MOST_PAIRS])
+        # Lengths of 1 to the last bit: where a model has silent directions, Procrustes turns on it.
+        return Pairs(unit_rows(self.new[kept]), unit_rows(self.old[kept]), self.ids[kept])
 
     def fit(self, adapter: str) -> Adapter:
         """The adapter of this name."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.numbers import band, short
-from relcore.represent.literal import LEARNING_RATE, STEPS, optimise_anchors
+from relcore.represent.literal import optimise_anchors
 from relcore.represent.matching import (
     MOST_ROWS,
     Alignment,
@@ -141,38 +141,31 @@ def judge(
             f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds,"
             f" {_FEWEST} are needed."
         )
-        return Judgement(
-            "cannot tell",
-            reason,
-            HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))),
-        )
+        none = HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1])))
+        return Judgement("cannot tell", reason, none)
     held_out = fit_held_out(X, Y, seeds, ids, **settings)
-    told = held_out.describe()
+    scores = held_out.describe()
     if held_out.fits:
         partner = match_csls(unit_rows(X @ held_out.rotation), Y, k).partner
         agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
         if agreement >= AGREED:
-            return Judgement("fits", f"The two spaces fit each other: {told}.", held_out)
+            return Judgement("fits", f"The two spaces fit each other: {scores}.", held_out)
         reason = (
-            f"The two spaces fit each other ({told}), but these anchors are unreliable: a second fit, on"
+            f"The two spaces fit each other ({scores}), but these anchors are unreliable: a second fit, on"
             f" three quarters of the rows, gives {100 * agreement:.1f} % of them."
         )
         return Judgement("cannot tell", reason, held_out)
-    narrow, name = min(((X, names[0]), (Y, names[1])), key=lambda one: one[0].shape[1])
+    narrow, name = min(zip((X, Y), names, strict=True), key=lambda side: side[0].shape[1])
     rng = np.random.default_rng((random_state, 2))
-    n, n_seeds = min(len(X), len(Y)), len(seeds[0])
-    one = narrow[rng.choice(len(narrow), n, replace=False)]
-    known = np.arange(n_seeds)
-    if fit_held_out(one, noisy_copy(one, rng), (known, known), np.arange(n).astype(str), **settings).fits:
-        return Judgement(
-            "nothing in common",
-            f"No common structure was found: {told}, no more than rows without a partner.",
-            held_out,
-        )
+    n, known = min(len(X), len(Y)), np.arange(len(seeds[0]))
+    rows = narrow[rng.choice(len(narrow), n, replace=False)]
+    if fit_held_out(rows, noisy_copy(rows, rng), (known, known), np.arange(n).astype(str), **settings).fits:
+        reason = f"No common structure was found: {scores}, no more than rows without a partner."
+        return Judgement("nothing in common", reason, held_out)
     reason = (
-        f"It is undecided whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,}"
-        f" dimensions and {n_seeds or 'no'} seeds, not even a noisy copy of {name!r} would be found to fit"
-        " it. Give more rows or more seeds."
+        f"It is undecided whether the two spaces fit each other: {scores}. With {n:,} rows,"
+        f" {narrow.shape[1]:,} dimensions and {len(known) or 'no'} seeds, not even a noisy copy of {name!r}"
+        " would be found to fit it. Give more rows or more seeds."
     )
     return Judgement("cannot tell", reason, held_out)
 
@@ -358,164 +351,155 @@ def bootstrap_anchors(
     ('fits', 1.0)
     """
     need_one_of("method", method, METHODS)
-    task = _Task(source, target, _checked_seeds(seeds, source, target), truth)
-    asked = _asked_rows(task, anchors, n_anchors, method, random_state)
-    run = _self_learning if method == "self-learning" else _paper
-    found, history, vectors = run(task, asked, k, random_state, state, after, **settings)
+    task = _Task(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
+    wanted = task.wanted(anchors, n_anchors, method)
+    run = task.self_learning if method == "self-learning" else task.paper
+    rows, history, vectors = run(wanted, state, after or (lambda state: None), **settings)
     before_verdict()
-    final = _matched(task, found, k)
-    n_seeds = len(task.seeds[0])
+    matching = task.matched(rows)
     if method == "self-learning":
-        found = _anchor_rows(task, final, asked, n_anchors, random_state)
-    pairs = _one_to_one(found, final.pairs)
-    told = _judge(task, found if method == "paper" else pairs, k, random_state)
-    ids = {"anchors": task.ids(found), "n_seeds": n_seeds, "pairs": task.ids(pairs)}
-    judged = {
-        "held_out": told.held_out.mean,
-        "null": told.held_out.null,
-        "verdict": told.verdict,
-        "reason": told.reason,
-    }
-    return BootstrapResult(**ids, history=history, **judged, vectors=vectors)
+        rows = task.chosen(matching, wanted, n_anchors)
+    pairs = _one_to_one(rows, matching.pairs)
+    judgement = task.judge(rows if method == "paper" else pairs)
+    return BootstrapResult(
+        anchors=task.ids(rows),
+        n_seeds=len(task.seeds[0]),
+        pairs=task.ids(pairs),
+        history=history,
+        held_out=judgement.held_out.mean,
+        null=judgement.held_out.null,
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        vectors=vectors,
+    )
 
 
 class _Task:
-    """Two spaces as row numbers: centred unit rows, the seeds, the truth."""
+    """Two spaces as row numbers: centred unit rows, the seeds, the truth; anchors `wanted` are source rows,
+    the seeds first.
+    """
 
     def __init__(
-        self, source: LatentSpace, target: LatentSpace, seeds: Rows, truth: Mapping[str, str] | None
+        self,
+        source: LatentSpace,
+        target: LatentSpace,
+        seeds: Rows,
+        truth: Mapping[str, str] | None,
+        k: int,
+        random_state: int,
     ) -> None:
         self.source, self.target, self.seeds = source, target, seeds
+        self.k, self.random_state = k, random_state
         self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
-        self.truth = np.full(len(source), -1)
-        if truth:
-            self.truth = target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
-        self.knows = bool(truth)
+        self.truth = truth and target.index.get_indexer([truth.get(one) for one in source.ids])
 
     def ids(self, rows: Rows) -> Pairs:
         return tuple(zip(self.source.ids[rows[0]].tolist(), self.target.ids[rows[1]].tolist(), strict=True))
 
-    def found(self, asked: np.ndarray, partner: np.ndarray) -> float:
-        """Share of the requested rows with their true partner; seeds are excluded."""
-        hidden = ~np.isin(asked, self.seeds[0])
-        return (
-            float((self.truth[asked] == partner)[hidden].mean())
-            if self.knows and hidden.any()
-            else float("nan")
-        )
+    def share_found(self, wanted: np.ndarray, partner: np.ndarray) -> float:
+        """Share of the wanted anchors with their true partner; seeds are excluded."""
+        hidden = ~np.isin(wanted, self.seeds[0])
+        if self.truth is None or not hidden.any():
+            return float("nan")
+        return float((self.truth[wanted] == partner)[hidden].mean())
 
+    def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
+        """The seeds alone where the others are chosen among the matched rows."""
+        seeds = self.seeds[0]
+        if anchors is not None:
+            rows = self.source.rows(anchors)
+            return np.r_[seeds, rows[~np.isin(rows, seeds)]]
+        least, most = max(len(seeds), 1), min(len(self.source), len(self.target))
+        if not least <= n_anchors <= most:
+            raise SpaceError(
+                f"n_anchors: expected {least} … {most:,}, from the seeds to the rows, got {n_anchors:,}"
+            )
+        if method == "self-learning":
+            return seeds
+        rest, rng = np.setdiff1d(np.arange(len(self.source)), seeds), np.random.default_rng(self.random_state)
+        return np.r_[seeds, rng.choice(rest, n_anchors - len(seeds), replace=False)]
 
-def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after):
-    stages = _stages(task, asked)
-    if state is None:
-        rotation, place = begin(task.X, task.Y, task.seeds, stages[0], k)
-        state = State({"rotation": rotation}, asdict(place), ())
-    history, pairs = state.history, tuple(state.arrays.get("pairs", ()))
-    settings = {"k": k, "random_state": random_state, "place": Alignment(**state.numbers)}
-    for step in self_learn(task.X, task.Y, state.arrays["rotation"], task.seeds, stages, **settings):
-        partner = np.full(len(task.source), -2)
-        partner[step.rows[0]] = step.rows[1][step.matching.partner]
-        found = task.found(asked, partner[asked])
-        pairs = step.pairs
-        history = (*history, Round(len(step.rows[0]), len(pairs[0]), step.matching.mean, found))
-        if after:
+    def self_learning(
+        self, wanted: np.ndarray, state: State | None, after: Callable[[State], None]
+    ) -> tuple[Rows, tuple[Round, ...], None]:
+        stages = self.stages(wanted)
+        if state is None:
+            rotation, place = begin(self.X, self.Y, self.seeds, stages[0], self.k)
+            state = State({"rotation": rotation}, asdict(place), ())
+        history, pairs = state.history, tuple(state.arrays.get("pairs", ()))
+        settings = {"k": self.k, "random_state": self.random_state, "place": Alignment(**state.numbers)}
+        for step in self_learn(self.X, self.Y, state.arrays["rotation"], self.seeds, stages, **settings):
+            partner = np.full(len(self.source), -2)
+            partner[step.rows[0]] = step.rows[1][step.matching.partner]
+            share, pairs = self.share_found(wanted, partner[wanted]), step.pairs
+            history = (*history, Round(len(step.rows[0]), len(pairs[0]), step.matching.mean, share))
             after(State({"rotation": step.rotation, "pairs": np.stack(pairs)}, asdict(step.place), history))
-    return pairs, history, None
+        return pairs, history, None
 
-
-def _paper(
-    task: _Task, asked: np.ndarray, k: int, random_state: int, state, after, steps: int = STEPS,
-    learning_rate: float = LEARNING_RATE, device: str = "auto",
-):  # fmt: skip
-    history = state.history if state else ()
-    X, Y = unit_rows(task.source.vectors), unit_rows(task.target.vectors)
-    settings = {
-        "steps": steps,
-        "learning_rate": learning_rate,
-        "random_state": random_state,
-        "device": device,
-    }
-    nearest, vectors = (state.arrays[name] if state else None for name in ("nearest", "vectors"))
-    for step in optimise_anchors(
-        X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings
-    ):
-        nearest, vectors = step.nearest, step.vectors
-        history = (*history, Round(len(X), len(asked), step.loss, task.found(asked, nearest)))
-        if after:
+    def paper(
+        self, wanted: np.ndarray, state: State | None, after: Callable[[State], None], **settings: Any
+    ) -> tuple[Rows, tuple[Round, ...], np.ndarray | None]:
+        X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
+        history, arrays = (state.history, state.arrays) if state else ((), {})
+        nearest, vectors = arrays.get("nearest"), arrays.get("vectors")
+        settings |= {"random_state": self.random_state, "state": arrays or None}
+        for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
+            nearest, vectors = step.nearest, step.vectors
+            history = (*history, Round(len(X), len(wanted), step.loss, self.share_found(wanted, nearest)))
             after(State({**step.state, "nearest": nearest, "vectors": vectors}, {}, history))
-    return (asked, nearest), history, vectors
+        return (wanted, nearest), history, vectors
 
+    def matched(self, pairs: Rows) -> Matching:
+        """All rows matched under the rotation that these pairs and the seeds give."""
+        rows = [np.concatenate(both) for both in zip(pairs, self.seeds, strict=True)]
+        rotation = rotation_between(self.X[rows[0]], self.Y[rows[1]])
+        return match_csls(unit_rows(self.X @ rotation), self.Y, self.k)
 
-def _matched(task: _Task, found: Rows, k: int) -> Matching:
-    """All rows matched under the rotation that the pairs found and the seeds give."""
-    rows = [np.concatenate(both) for both in zip(found, task.seeds, strict=True)]
-    return match_csls(unit_rows(task.X @ rotation_between(task.X[rows[0]], task.Y[rows[1]])), task.Y, k)
+    def chosen(self, matching: Matching, wanted: np.ndarray, n_anchors: int) -> Rows:
+        """The wanted anchors with their partners, or as many at random among the mutual pairs."""
+        known, partners = self.seeds
+        if len(wanted) > len(known):
+            return wanted, np.r_[partners, matching.partner[wanted[len(known) :]]]
+        mutual, partner = matching.pairs
+        free = np.flatnonzero(~np.isin(mutual, known) & ~np.isin(partner, partners))
+        missing = min(n_anchors - len(known), len(free))
+        drawn = np.random.default_rng(self.random_state).choice(free, missing, replace=False)
+        return np.r_[known, mutual[drawn]], np.r_[partners, partner[drawn]]
 
-
-def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
-    """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the
-    first.
-    """
-    rows = list(_stages(task, found[0])[0])
-    if len(rows[0]) > MOST_ROWS:
-        keys = row_keys(task.source.ids[rows[0]], "judged", random_state)
-        keys[np.isin(rows[0], task.seeds[0])] = -1  # the seeds take part in any case
-        rows[0] = np.sort(rows[0][np.argsort(keys)[:MOST_ROWS]])
-    here = np.isin(found[0], rows[0]) & np.isin(found[1], rows[1]) & ~np.isin(found[0], task.seeds[0])
-    seeds, pairs = (
-        tuple(np.searchsorted(all_, one) for all_, one in zip(rows, two, strict=True))
-        for two in (task.seeds, (found[0][here], found[1][here]))
-    )
-    names = task.source.name, task.target.name
-    ids = task.source.ids[rows[0]]
-    return judge(task.X[rows[0]], task.Y[rows[1]], seeds, pairs, ids, names, k=k, random_state=random_state)
-
-
-def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:
-    """Rows with a direction; the most frequent first, if counts are known, with the seeds and the
-    requested anchors.
-    """
-    alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (task.X, task.Y))
-    spaces = task.source, task.target
-    if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
-        return [alive]
-    wanted = np.r_[task.seeds[0], asked][: MOST_ROWS // 4], task.seeds[1][: MOST_ROWS // 4]
-    first = []
-    for space, rows, extra in zip(spaces, alive, wanted, strict=True):
-        frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(extra)]]
-        first.append(np.union1d(frequent, extra))
-    return [(first[0], first[1]), alive]
-
-
-def _asked_rows(task: _Task, anchors, n_anchors: int, method: str, random_state: int) -> np.ndarray:
-    seeds = task.seeds[0]
-    if anchors is not None:
-        rows = task.source.rows(anchors)
-        return np.r_[seeds, rows[~np.isin(rows, seeds)]]
-    most = min(len(task.source), len(task.target))
-    if not max(len(seeds), 1) <= n_anchors <= most:
-        raise SpaceError(
-            f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got"
-            f" {n_anchors:,}"
+    def judge(self, pairs: Rows) -> Judgement:
+        """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the
+        first.
+        """
+        rows, targets = self.stages(pairs[0])[0]
+        if len(rows) > MOST_ROWS:
+            keys = row_keys(self.source.ids[rows], "judged", self.random_state)
+            keys[np.isin(rows, self.seeds[0])] = -1  # the seeds take part in any case
+            rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
+        here = np.isin(pairs[0], rows) & np.isin(pairs[1], targets) & ~np.isin(pairs[0], self.seeds[0])
+        seeds, pairs = (
+            (np.searchsorted(rows, own), np.searchsorted(targets, other))
+            for own, other in (self.seeds, (pairs[0][here], pairs[1][here]))
         )
-    if method == "self-learning":
-        return seeds  # the others are chosen among the matched rows
-    rest = np.setdiff1d(np.arange(len(task.source)), seeds)
-    return np.r_[
-        seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)
-    ]
+        names, settings = (
+            (self.source.name, self.target.name),
+            {"k": self.k, "random_state": self.random_state},
+        )
+        return judge(self.X[rows], self.Y[targets], seeds, pairs, self.source.ids[rows], names, **settings)
 
-
-def _anchor_rows(task: _Task, final: Matching, asked: np.ndarray, n_anchors: int, random_state: int) -> Rows:
-    seeds = task.seeds
-    if len(asked) > len(seeds[0]):
-        rest = asked[len(seeds[0]) :]
-        return asked, np.r_[seeds[1], final.partner[rest]]
-    mutual, partner = final.pairs
-    free = np.flatnonzero(~np.isin(mutual, seeds[0]) & ~np.isin(partner, seeds[1]))
-    missing = min(n_anchors - len(seeds[0]), len(free))
-    chosen = np.random.default_rng(random_state).choice(free, missing, replace=False)
-    return np.r_[seeds[0], mutual[chosen]], np.r_[seeds[1], partner[chosen]]
+    def stages(self, wanted: np.ndarray) -> list[Rows]:
+        """Rows with a direction; the most frequent first, if counts are known, with the seeds and the
+        wanted anchors.
+        """
+        alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
+        spaces = self.source, self.target
+        if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
+            return [alive]
+        also = np.r_[self.seeds[0], wanted][: MOST_ROWS // 4], self.seeds[1][: MOST_ROWS // 4]
+        first = []
+        for space, rows, extra in zip(spaces, alive, also, strict=True):
+            frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(extra)]]
+            first.append(np.union1d(frequent, extra))
+        return [tuple(first), alive]
 
 
 def _one_to_one(first: Rows, then: Rows) -> Rows:
@@ -530,36 +514,30 @@ def _one_to_one(first: Rows, then: Rows) -> Rows:
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
     seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
     if 0 < len(seeds) < 3:
-        raise SpaceError(
-            f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without"
-            " seeds"
-        )
+        got = f"{len(seeds)}; give more, or start without seeds"
+        raise SpaceError(f"seeds: expected none, or three pairs or more, got {got}")
     rows = []
     for side, space in enumerate((source, target)):
         ids = [pair[side] for pair in seeds]
-        twice = [identifier for identifier in dict.fromkeys(ids) if ids.count(identifier) > 1]
-        if twice:
-            partners = [pair[1 - side] for pair in seeds if pair[side] == twice[0]]
+        twice = next((one for one in ids if ids.count(one) > 1), None)
+        if twice is not None:
+            partners = quote([pair[1 - side] for pair in seeds if pair[side] == twice])
             raise SpaceError(
-                f"seeds: expected one partner an id, got {quote([twice[0]])} with {quote(partners)}; keep one"
-                " of these pairs"
+                f"seeds: expected one partner an id, got {quote([twice])} with {partners}; keep one of these"
+                " pairs"
             )
         try:
-            rows.append(space.rows(ids))
+            rows.append(space.rows(ids).astype(np.int64))
         except SpaceError as error:
             raise SpaceError(
                 f"seeds: {error}; the first of a pair is an id of the source, the second of the target"
             ) from error
-        zero = space.norms[rows[-1]] == 0
-        if zero.any():
-            raise SpaceError(
-                f"seeds: {quote(np.array(ids, dtype=object)[zero][:3])} are zero vectors in {space.name!r}:"
-                " choose others"
-            )
-    return rows[0].astype(np.int64), rows[1].astype(np.int64)
+        if zero := [one for one, norm in zip(ids, space.norms[rows[-1]], strict=True) if norm == 0]:
+            raise SpaceError(f"seeds: {quote(zero[:3])} are zero vectors in {space.name!r}: choose others")
+    return rows[0], rows[1]
 
 
 def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
     """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
-    found = result.anchors[result.n_seeds :]
-    return float(np.mean([truth.get(one) == other for one, other in found])) if found else float("nan")
+    pairs = result.anchors[result.n_seeds :]
+    return float(np.mean([truth.get(one) == other for one, other in pairs])) if pairs else float("nan")
