@@ -9,9 +9,25 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+REST = (
+    0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
+)
+IDLE = (
+    "document.querySelector('[data-test-script-state=notRunning]') &&"
+    " !document.querySelector('[data-stale=true]')"
+)
+SETTLED = f"""() => new Promise(done => {{
+  let since = performance.now();
+  const look = () => {{
+    if (!({IDLE})) since = performance.now();
+    performance.now() - since > {REST * 1000} ? done(true) : setTimeout(look, 25);
+  }};
+  look();
+}})"""
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -44,3 +60,23 @@ def serve(store: str, *files: str) -> tuple[subprocess.Popen, str]:
         except OSError:
             time.sleep(0.2)
     raise SystemExit(f"the app ended with code {process.returncode} before it was up")
+
+
+def resident(pid: int) -> float:
+    """Megabytes that a process and its descendants have in memory."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        children[parent].append(int(status.parent.name))
+    total, waiting = 0, [pid]
+    while waiting:
+        one = waiting.pop()
+        waiting += children[one]
+        try:
+            total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            continue
+    return total / 1e6

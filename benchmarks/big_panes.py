@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.app_in_chromium import FLAGS, find_chromium, serve
-from benchmarks.browser_sessions import REST, SETTLED
-from benchmarks.load import resident
+from benchmarks.app_in_chromium import FLAGS, REST, SETTLED, find_chromium, resident, serve
 
 CLASSES = 10
 SHOWN = (

@@ -13,12 +13,13 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from benchmarks.browser_sessions import SETTLED
+from benchmarks.app_in_chromium import SETTLED
 from relcore.charts.scene import Pane, Scene
 from relcore.panes.page import script, style
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 
 ROOT = ".ls-root"
+PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers", "Compare")
 CLASSES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
 TITLES = ("Word2Vec · absolute", "FastText · absolute", "Word2Vec · relative", "FastText · relative")
 

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.browser_sessions import PAGES
 from relcore.figures.export import read_recipe
 from relcore.figures.style import DARK, LIGHT
-from tests.browser.panes import ROOT, drag, lasso, pixels, settle, views, wait_for, zoom
+from tests.browser.panes import PAGES, ROOT, drag, lasso, pixels, settle, views, wait_for, zoom
 
 
 def opened(page, url):

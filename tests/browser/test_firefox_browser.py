@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from benchmarks.browser_sessions import PAGES, SETTLED
+from benchmarks.app_in_chromium import SETTLED
 from tests.browser.firefox import Firefox, find_firefox, without_screen
+from tests.browser.panes import PAGES
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Unrelated spaces in, chance out: every score of Compare, at small n, with many anchors, with d near n."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
+    class_labels,
     held_out,
     represent,
     score_differences,
@@ -16,37 +19,50 @@ from relcore.scores.comparison import (
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
 
-DRAWS = 25
-# (n, d, anchors): few rows of which a third are anchors, d near n, one dimension, in which most rows are
-# equally near
-SETTINGS = [(60, 5, 20), (90, 80, 30), (90, 1, 30)]
+# Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 8 or more
+# of 60 once in 4,000. On rows with the anchors among them it is all.
+DRAWS = [(10, 3), pytest.param((60, 7), marks=pytest.mark.slow)]
+# (n, d, anchors, shares of the classes): few rows of which a third are anchors, d near n, one rare class, more classes
+# than neighbours, and one dimension, in which most rows are equally near.
+SETTINGS = [
+    (60, 5, 20, [0.5, 0.5]),
+    (90, 80, 30, [1 / 3] * 3),
+    (90, 5, 30, [0.95, 0.05]),
+    (90, 5, 30, [0.1] * 10),
+    (90, 1, 30, [0.5, 0.5]),
+]
 
 
-def unrelated(n, d, random_state):
+def unrelated(n, d, random_state, shares=(1,)):
     rng = np.random.default_rng([n, d, random_state])
     ids = [f"r{row}" for row in range(n)]
-    return match(*(LatentSpace(rng.normal(size=(n, d)), ids, name=name) for name in ("a", "b")))
+    labels = rng.choice([f"c{place}" for place in range(len(shares))], n, p=shares)
+    labels[: len(shares)][:2] = ["c0", "c1"][: len(shares)]
+    return match(
+        *(LatentSpace(rng.normal(size=(n, d)), ids, labels=labels, name=name) for name in ("a", "b"))
+    )
 
 
+@pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize(("n", "d", "n_anchors"), SETTINGS)
-def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, convention):
-    above, counted = {}, {}
-    for draw in range(DRAWS):
-        pair = unrelated(n, d, draw)
+@pytest.mark.parametrize(("n", "d", "n_anchors", "shares"), SETTINGS)
+def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shares, convention, draws):
+    draws, most = draws
+    above, counted = Counter(), Counter()
+    for draw in range(draws):
+        pair = unrelated(n, d, draw, shares)
         anchors = select_anchors(pair.source, n_anchors, random_state=draw)
         split = held_out(pair, anchors)
         for form in REPRESENTATIONS if d > 1 else ("absolute", "relative"):
-            scores = score_pair(
-                *represent(pair, form, anchors, ProjectionSpec()), split, k=5, convention=convention
-            )
+            spaces, labels = represent(pair, form, anchors, ProjectionSpec()), class_labels(pair)
+            scores = score_pair(*spaces, split, k=5, convention=convention, labels=labels)
             for metric, score in scores.items():
-                above[form, metric] = above.get((form, metric), 0) + (score > score.null.high + 1e-9)
-                counted[form, metric] = counted.get((form, metric), 0) + 1
-    # 2.5 % of 25 draws is .6; 5 or more come once in 2,000 times. On rows with the anchors among them it is
-    # 25 of 25.
-    assert set(counted.values()) == {DRAWS}
-    assert {name: count for name, count in above.items() if count > 4} == {}
+                above[form, metric] += score > score.null.high + 1e-9
+                counted[form, metric] += 1
+    # The rare class may be among the anchors, and then has no agreement of classes.
+    assert {metric for _, metric in counted} >= {"jaccard", "mrr", "cosine", "cka", "class agreement"}
+    assert min(counted.values()) >= 0.8 * draws
+    assert {name: n for name, n in above.items() if n > most} == {}
 
 
 def test_the_fault_that_this_is_about():
@@ -64,7 +80,7 @@ def test_the_fault_that_this_is_about():
 
 def test_as_noisy_a_space_as_before_shows_no_arrow():
     clear = {"jaccard": 0, "mrr": 0, "cosine": 0, "cka": 0}
-    for draw in range(DRAWS):
+    for draw in range(25):
         source = unrelated(120, 8, draw).source
         noise = np.random.default_rng(draw).normal(size=(2, 120, 8))
         before, now = ((source.vectors, source.vectors + one) for one in noise)
@@ -86,6 +102,6 @@ def test_the_headline_is_the_exact_score_within_its_interval(words, n_anchors):
     split = held_out(words, anchors)
     assert not set(split.queries(300)) & set(split.anchors)
     made = represent(words, "relative", anchors, ProjectionSpec())
-    live, exact = (score_pair(*made, split, n_queries=n_queries)["mrr"] for n_queries in (300, 2000))
+    live, exact = (score_pair(*made, split, n_queries=n_queries)["mrr"] for n_queries in (300, 1000))
     low, high = live.interval
     assert low - (exact.interval[1] - exact) <= exact <= high + (exact.interval[1] - exact)

@@ -15,7 +15,8 @@ from relcore.spaces.split import Split
 from relcore.studies.pruning import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
-SHAPES = [(1000, 100, 300), (150, 20, 50), (160, 150, 53), (200, 120, 66)]
+SHAPES = [(150, 20, 50), (160, 150, 53), (200, 120, 66)]
+LARGE = pytest.param(1000, 100, 300, marks=pytest.mark.slow)
 STATES = range(6)
 
 
@@ -30,7 +31,7 @@ def deviations(score: Score) -> float:
     return (float(score) - score.null.mean) * Z95 / (score.null.high - score.null.mean)
 
 
-@pytest.mark.parametrize(("n", "d", "k"), SHAPES)
+@pytest.mark.parametrize(("n", "d", "k"), [*SHAPES, LARGE])
 @pytest.mark.parametrize("tuned", [False, True], ids=["given", "auto"])
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
 def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
@@ -49,7 +50,7 @@ def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
         assert np.abs(values).max() < 4.5, (name, values)
 
 
-@pytest.mark.parametrize(("n", "d", "k"), SHAPES[:2])
+@pytest.mark.parametrize(("n", "d", "k"), [SHAPES[0], LARGE])
 def test_the_best_cell_of_the_grid_lies_in_the_band_of_the_best(n, d, k):
     # Inside with probability .95 each: more than 2 of 6 outside have probability .002.
     outside, grids = 0, []

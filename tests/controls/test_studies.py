@@ -63,7 +63,7 @@ def near_chance_of_accuracy(scores, m):
     return (scores < 0.37 + 4 * np.sqrt(0.25 / m)).all()
 
 
-@pytest.fixture(params=[0, 1])
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def spaces(request, monkeypatch):
     spaces = unrelated(request.param)
     for module in (common_mean, quantisation):

@@ -3,10 +3,28 @@
 import numpy as np
 import pytest
 
-from benchmarks.stitching import digits
+from relcore.base.names import METHODS
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from relcore.stitch import stitching as classification
-from relcore.stitch.stitching import Stitching, share_rows, stitch_matrix
+from relcore.stitch.methods import MethodSettings
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows, stitch_matrix
+
+
+def digits(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
+    """Four architectures; tested on the fifth of the rows that none of them was trained on."""
+    spaces = [
+        encode(DatasetSpec("digits"), SmallVision(name), store)[0]
+        for name in ("mlp", "cnn", "residual", "vit")
+    ]
+    test_ids = tuple(spaces[0].ids[held_out_rows(len(spaces[0]))])
+    settings = MethodSettings(omega=8, delta=0.65)
+    return spaces, StitchSpec(
+        tuple(METHODS), n_anchors=128, test_ids=test_ids, random_states=(0, 1, 2), settings=settings
+    )
 
 
 @pytest.fixture(scope="module")
