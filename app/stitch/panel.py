@@ -42,7 +42,6 @@ from relcore.stitch.figures import (
 )
 from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import SharedRows, Stitching, StitchResult, StitchSpec, share_rows, split_rows
-from relcore.stitch.try_it import why_not
 
 # The Stitch page in a session without labelled spaces: what it does, on an example that comes with Relscope.
 
@@ -475,15 +474,6 @@ def candidates(workspace: Workspace) -> list[SpaceSpec]:
         if labelled:
             found.append(spec)
     return found
-
-
-def labelled_items(workspace: Workspace, kind: str) -> list[SpaceSpec]:
-    """The session's labelled encodings of "texts" or "images" whose encoders can encode new items."""
-    return [
-        spec
-        for spec in candidates(workspace)
-        if not why_not(spec) and datasets.preview(spec.dataset).kind == kind
-    ]
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:

@@ -282,11 +282,6 @@ def _good(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["best validation accuracy"] >= POOR]
 
 
-def trained_well(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs that finished training and are not poor, by accuracy, the best first."""
-    return _good(_known(table)).sort_values("accuracy", ascending=False)
-
-
 def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     groups = [
         (f"{architecture.upper()}, {optimizer}", part)

@@ -172,19 +172,11 @@ def test_a_list_replaces_or_joins_the_anchors(anchors_page):
     assert not anchors_page.errors
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"\n \n", "one id per line, got an empty file"),
-        (b"\xff\xfe\x00r1", "expected UTF-8 text"),
-        (b"nowhere\n", "none of its 1 ids is in both"),
-    ],
-)
 @pytest.mark.parametrize("button", ["Add it", "Replace the anchors"])
-def test_a_list_without_ids_changes_nothing(anchors_page, content, said, button):
+def test_a_list_without_ids_changes_nothing(anchors_page, button):
     before = anchors_page.workspace
-    anchors_page.upload("anchors.upload", "list.txt", content).click(button)
-    assert said in anchors_page.errors[0]
+    anchors_page.upload("anchors.upload", "list.txt", b"nowhere\n").click(button)
+    assert "none of its 1 ids is in both" in anchors_page.errors[0]
     assert anchors_page.workspace == before
 
 

@@ -5,17 +5,13 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import put_space
 from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import ProjectionSpec, held_out, represent
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.pair_scores import PairScores
 from relcore.spaces.space import match
-from relcore.tasks.task import task_job
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12
@@ -148,12 +144,6 @@ def test_grouping_puts_alike_spaces_side_by_side_and_changes_no_score(make_space
             assert grouped.scores[i][j] is found.scores[found.names.index(first)][found.names.index(second)]
 
 
-def test_grouping_sets_what_cannot_be_compared_apart(make_space, vectors, rotation):
-    stranger = make_space(vectors, [f"q{row}" for row in range(N)], name="stranger")
-    spaces = [make_space(vectors, name="a"), stranger, make_space(vectors @ rotation, name="b")]
-    assert similarity_matrix(spaces, "cka").grouped().names.index("stranger") != 1
-
-
 def test_the_table_has_a_row_a_pair_with_its_circumstances(spaces):
     few = spaces[0].take(np.arange(5), "few")
     found = similarity_matrix([spaces[0], spaces[1], few], "mutual knn", k=10, n_queries=50)
@@ -170,23 +160,6 @@ def test_the_table_has_a_row_a_pair_with_its_circumstances(spaces):
     assert row[["n", "k", "queries", "reason"]].tolist() == [N, 10, 50, ""]
     assert np.isnan(table.loc["first", "few"].score)
     assert table.loc["first", "few"].reason.startswith("k: expected")
-
-
-def test_a_job_finds_the_same_numbers_through_the_store(spaces, tmp_path):
-    store, told = Store(tmp_path), []
-    context = Context("c" * 32, store)
-    context.report = lambda done, total, message: told.append((done, total, message))
-    settings = {"metric": "relative cosine", "anchors": ANCHORS, "projection": ProjectionSpec(center=False)}
-    inputs = [put_space(store, space) for space in spaces[:3]]
-    task = AllPairs(**settings)
-    task_job(context, task=task, inputs=inputs)
-    found = task.read(store.get("c" * 32))
-    expected = similarity_matrix(spaces[:3], **settings)
-    np.testing.assert_array_equal(found.values, expected.values)
-    assert found.table().equals(expected.table())
-    assert told[0] == (0, 6, "first")
-    assert told[1] == (1, 6, "first and noisy")
-    assert told[-1] == (6, 6, "")
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -222,12 +195,6 @@ def test_one_pair_and_pairs_of_other_rows_have_no_best(spaces):
     assert similarity_matrix([*spaces[:2], spaces[2].take(np.arange(100))]).best_chance is None
 
 
-def test_results_of_older_versions_have_no_best(spaces):
-    described = records.to_json(similarity_matrix(spaces, "cka"))
-    del described["best_chance"]
-    assert records.from_json(PairScores, described).best_chance is None
-
-
 @pytest.mark.parametrize(
     ("n", "settings", "message"),
     [
@@ -244,12 +211,3 @@ def test_results_of_older_versions_have_no_best(spaces):
 def test_wrong_questions(spaces, n, settings, message):
     with pytest.raises(SpaceError, match=message):
         similarity_matrix(spaces[:n], **settings)
-
-
-def test_more_spaces_rows_and_queries_are_estimated_to_take_longer(spaces):
-    for metric in METRICS:
-        task = AllPairs(metric, ANCHORS)
-        assert task.seconds(spaces) > task.seconds(spaces[:2]) > 0
-    assert AllPairs("mutual knn", n_queries=150).seconds(spaces) > AllPairs(
-        "mutual knn", n_queries=10
-    ).seconds(spaces)

