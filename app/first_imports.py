@@ -19,7 +19,6 @@ MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive"),
     *("app.saving", "app.sidebar", "app.spaces.shards", "app.spaces.unpaired"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
-    "app.compare.layers",
 )
 _PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
 _LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
