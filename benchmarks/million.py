@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.__main__ import _processor
 from relcore.base.names import ADAPTERS
 from relcore.files.places import Place
+from relcore.migrate.adapter_file import adapt
 from relcore.migrate.adapters import Adapter
-from relcore.migrate.streaming import adapt
 from relcore.stores.index import BLOCK
 
 RESULTS = Path(__file__).parent / "million.md"

@@ -26,7 +26,7 @@ from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.charts.lines import Line, Lines
-from relcore.represent.literal import LEARNING_RATE
+from relcore.represent.bootstrap import LEARNING_RATE
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 

@@ -16,8 +16,16 @@ from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
 from relcore.base.text import lines_in
-from relcore.represent.bootstrap import BootstrapResult, Pairs, Round, State, bootstrap_anchors, share_found
-from relcore.represent.literal import LEARNING_RATE, STEPS
+from relcore.represent.bootstrap import (
+    LEARNING_RATE,
+    STEPS,
+    BootstrapResult,
+    Pairs,
+    Round,
+    State,
+    bootstrap_anchors,
+    share_found,
+)
 from relcore.represent.projection import RelativeProjection
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.progress import Report, silent
@@ -207,28 +215,62 @@ class BootstrapSpec(Task[Outcome]):
             `bootstrap_anchors`.
         """
         source, target = (most_frequent(space, self.rows) for space in spaces)
-        seconds = self.parts(len(source), len(target))
-        saved = (
-            _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report, seconds)
-            if store
-            else None
-        )
-        literal = self.method == "paper"
+        literal, key = self.method == "paper", digest_of("bootstrap-state", self.key(spaces))
         settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
-        settings |= {"random_state": self.random_state} | (saved.settings() if saved else {})
-        settings |= {"steps": self.steps, "learning_rate": self.learning_rate} if literal else {}
+        settings["random_state"] = self.random_state
+        if store:
+            settings |= self._resuming(store, key, report, self.parts(len(source), len(target)))
+        if literal:
+            settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
         if self.hide:
             shuffled, seeds, wanted, truth = self._hidden(source, target)
-            found = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
-            scores = relative_scores(source, target, found, k=self.k, center=not literal)
-            outcome = Outcome(found, share_found(found, truth), scores, len(truth))
+            result = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
+            scores = relative_scores(source, target, result, k=self.k, center=not literal)
+            outcome = Outcome(result, share_found(result, truth), scores, len(truth))
         else:
-            outcome = Outcome(
-                bootstrap_anchors(source, target, seeds=self.pairs, **settings), float("nan"), {}, 0
-            )
-        if saved:
-            saved.remove()
+            result = bootstrap_anchors(source, target, seeds=self.pairs, **settings)
+            outcome = Outcome(result, float("nan"), {}, 0)
+        if store:
+            store.remove(key)
         return outcome
+
+    def _resuming(
+        self, store: Store, key: str, report: Report, seconds: tuple[float, float]
+    ) -> dict[str, Any]:
+        """`state`, `after` and `before_verdict` of `bootstrap_anchors`: the last finished round is saved
+        under the key. Progress counts hundredths of seconds; a round over all rows takes the most.
+        """
+        literal, rounds, whole = self.method == "paper", seconds[0], round(100 * sum(seconds))
+
+        def show(state: State) -> None:
+            last, n = state.history[-1], len(state.history)
+            worked = sum(_ROUND * one.rows**2 for one in state.history)
+            message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
+            if literal:
+                worked = rounds * n / self.steps
+                message = f"round {n} of {self.steps}: mean squared error {short(last.objective, 4)}"
+            if last.found == last.found:
+                message += f", {100 * last.found:.1f} % of the hidden anchors found"
+            report(round(100 * min(worked, rounds)), whole, message, _measured(last))
+
+        def save(state: State) -> None:
+            show(state)
+            if not literal or len(state.history) % _EVERY == 0:
+                store.put(key, *records.pack(state))
+
+        def judge() -> None:
+            report(round(100 * rounds), whole, "comparing the anchors with the chance level")
+
+        report(0, 1, "reading")
+        entry = store.get(key)
+        state = records.unpack(State, entry.arrays, entry.metadata) if entry else None
+        for one in state.history if state else ():
+            report(0, whole, "resuming", _measured(one))
+        try:
+            store.require_writable()
+        except StoreError:  # then the result is shown, and only resuming is lost
+            return {"state": state, "after": show, "before_verdict": judge}
+        return {"state": state, "after": save, "before_verdict": judge}
 
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
@@ -255,72 +297,6 @@ class BootstrapSpec(Task[Outcome]):
         seeds = self.pairs or tuple((one, one) for one in drawn[:n_drawn])
         wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
         return shuffled, seeds, wanted, {one: one for one in shared}
-
-
-@dataclass(frozen=True)
-class _Rounds:
-    """The state after the last finished round, saved under `key` of the store."""
-
-    spec: BootstrapSpec
-    store: Store
-    key: str
-    report: Report
-    seconds: tuple[float, float]
-
-    def settings(self) -> dict[str, Any]:
-        """`state`, `after` and `before_verdict` of `bootstrap_anchors`."""
-        self.report(0, 1, "reading")
-        entry = self.store.get(self.key)
-        state = records.unpack(State, entry.arrays, entry.metadata) if entry else None
-        for one in state.history if state else ():
-            self.report(0, self._units(sum(self.seconds)), "resuming", _measured(one))
-        try:
-            self.store.require_writable()
-        except StoreError:  # then the result is shown, and only resuming is lost
-            return {"state": state, "after": self.show, "before_verdict": self.judge}
-        return {"state": state, "after": self.save, "before_verdict": self.judge}
-
-    def save(self, state: State) -> None:
-        self.show(state)
-        if self.spec.method != "paper" or len(state.history) % _EVERY == 0:
-            self.store.put(self.key, *records.pack(state))
-
-    def show(self, state: State) -> None:
-        """Progress counts the seconds of the rounds so far, by their rows: a round over all rows takes the
-        most.
-        """
-        rounds, last = self.seconds[0], state.history[-1]
-        literal = self.spec.method == "paper"
-        worked = (
-            rounds * len(state.history) / self.spec.steps
-            if literal
-            else sum(_ROUND * one.rows**2 for one in state.history)
-        )
-        found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
-        what = (
-            f"mean squared error {short(last.objective, 4)}"
-            if literal
-            else f"{last.pairs:,} of {last.rows:,} rows paired"
-        )
-        whole = f" of {self.spec.steps}" if literal else ""
-        message = f"round {len(state.history)}{whole}: {what}{found}"
-        self.report(
-            self._units(min(worked, rounds)), self._units(sum(self.seconds)), message, _measured(last)
-        )
-
-    def judge(self) -> None:
-        """The rounds are over."""
-        self.report(
-            self._units(self.seconds[0]),
-            self._units(sum(self.seconds)),
-            "comparing the anchors with the chance level",
-        )
-
-    def _units(self, seconds: float) -> int:
-        return round(100 * seconds)
-
-    def remove(self) -> None:
-        self.store.remove(self.key)
 
 
 def _measured(one: Round) -> dict[str, float]:

@@ -59,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.migrate.adapter_file import load
-    from relcore.migrate.streaming import adapt
+    from relcore.migrate.adapter_file import adapt, load
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
     if options.source is None and adapter is not None:

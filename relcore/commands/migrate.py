@@ -17,8 +17,8 @@ from relcore.commands.options import alias, option, values_of
 from relcore.commands.output import Lines, add_results, show, write_recipe
 from relcore.commands.running import computed
 from relcore.commands.shards import add_sample, samples
+from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
-from relcore.migrate.retrieval import read_qrels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,23 @@ from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.records import from_json, parse, to_json
+from relcore.files.places import Place
 from relcore.migrate.adapters import Adapter, AffineStep, Residual, Step, Steps, Unit
-from relcore.migrate.migration import TITLES, MigrationResult
 from relcore.runs.digest import digest_of
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.stores.index import (
+    BLOCK,
+    StagedRows,
+    StoredRows,
+    Target,
+    need_target,
+    open_index,
+    write_index,
+)
+
+if TYPE_CHECKING:
+    from relcore.migrate.migration import MigrationResult
 
 
 @dataclass(frozen=True)
@@ -375,6 +389,8 @@ def export_result(
     """Fit the adapter of a migration again, on the rows of its pairs by the new and the old model, and
     `export` it with a card.
     """
+    from relcore.migrate.migration import TITLES
+
     scores = [
         CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
         for one in result.options
@@ -450,3 +466,98 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     for transform in reversed(transforms):
         mapped.prepend_transform(transform)
     return mapped
+
+
+SIDES = ("queries", "corpus")
+
+
+def adapt(
+    adapter: Adapter | None,
+    source: Place,
+    goal: Place,
+    *,
+    side: str = "queries",
+    add: bool = False,
+    report: Report = silent,
+    block: int = BLOCK,
+) -> Target:
+    """Map all rows of a store and write them to another one, with their ids and payload.
+
+    Memory holds one block. Mapped blocks are kept in a folder beside the goal, `staging_folder`, until all
+    are there; then the goal is written, a file under its name only when it is whole. After a kill the same
+    call continues behind the last block. So the disk needs room for the result twice.
+
+    Parameters
+    ----------
+    adapter : Adapter, optional
+        None copies the rows as they are.
+    side : "queries" or "corpus"
+        Rows of the new model, or of the old one.
+    add : bool
+        Whether rows may be added to a collection or table that is there.
+
+    Raises
+    ------
+    SpaceError
+        Rows of another width than the adapter's, NaN or infinite values; a goal that is taken; as
+        `open_index`.
+    """
+    if source == goal:
+        expected = "a target other than the source, got the same; choose another"
+        raise SpaceError(f"{goal.text}: expected {expected}")
+    with open_index(source) as index:
+        mapped, width, steps = (lambda rows: rows), index.width, ()
+        if adapter is not None:
+            need_width(adapter, side, index.width, index.name)
+            is_query = side == "queries"
+            mapped = adapter.transform if is_query else adapter.corpus
+            steps = adapter.query_steps_ if is_query else adapter.corpus_steps_
+            width = mapped(np.ones((1, index.width), np.float32)).shape[1]
+        # Of the whole work. A file that was written again counts as another.
+        written = [] if source.address else [_written(path) for path in _files(source.path)]
+        key = digest_of([*steps], side, source.text, goal.text, index.n, index.width, written)
+        staged = StagedRows(staging_folder(goal), key)
+        target = Target(index.n, width, add, resumed=staged.writing)
+        if staged.writing and goal.is_file and goal.path.exists():  # killed after the last step but one
+            staged.remove()
+            return target
+        need_target(goal, target)
+        for rows in index.blocks(block, staged.done) if staged.done < index.n else ():
+            staged.append(StoredRows(rows.ids, mapped(rows.vectors), rows.payload))
+            report(staged.done, index.n, f"mapping {index.name}")
+    staged.begin_writing()
+    write_index(goal, staged.blocks(), target, report)
+    staged.remove()
+    return target
+
+
+def staging_folder(goal: Place) -> Path:
+    """Where blocks wait: beside the goal, or in the store where the goal is an address."""
+    if goal.address:
+        return Store().root / "adapting" / digest_of(goal.text)
+    path = goal.path
+    return path.with_name(f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting")
+
+
+def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
+    """Raise a SpaceError where an adapter takes no rows of this width: "queries" of the new model,
+    "corpus" of the old.
+    """
+    expected = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
+    if width != expected:
+        model = "new" if side == "queries" else "old"
+        raise SpaceError(
+            f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"
+            + ", or use --corpus for those of the old model" * (side == "queries")
+        )
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+
+
+def _written(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return path.name, status.st_size, status.st_mtime_ns

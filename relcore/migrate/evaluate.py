@@ -1,33 +1,460 @@
-"""The four options measured on the same queries: each finds rows of the same corpus, and is scored per
-query.
+"""What a migration is measured by: nDCG of searches with judgements, pairs that pair, adapters chosen by
+cross-validation, and the four options on the same queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
-from relcore.migrate.adapters import Adapter
-from relcore.migrate.pairs import FEWEST, PairSplit
-from relcore.migrate.retrieval import (
-    JudgedQuery,
-    K,
-    Relevance,
-    ndcg,
-    neighbours_as_truth,
-    relevance_of,
-    same_label,
-    search,
-)
-from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.base.numbers import counted, short
+from relcore.base.text import read_lines
+from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
+from relcore.represent.anchors import select_anchors
+from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Report, silent
+from relcore.scores.search import nearest
 from relcore.spaces.space import LatentSpace, Match, match
-from relcore.spaces.split import drawn_rows, row_keys, smallest_keys
+from relcore.spaces.split import TEST_FRACTION, drawn_rows, row_keys, smallest_keys
+
+K = 10
+MOST_JUDGEMENTS = 2_000_000
+_GRADE = re.compile(r"[+-]?[0-9]{1,4}(?:\.[0-9]{1,4})?")
+_LISTED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """Which rows of a corpus are relevant to each query, and by how much.
+
+    Attributes
+    ----------
+    query, row : arrays (j,) int64
+        Ascending by query, then by row; no pair twice.
+    grade : array (j,)
+        Above 0; 1 everywhere where judgements are binary.
+    n_queries, n_rows : int
+    """
+
+    query: np.ndarray
+    row: np.ndarray
+    grade: np.ndarray
+    n_queries: int
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls, query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
+    ) -> Relevance:
+        """In any order; grades of 0 and below are not relevant and are left out."""
+        query, row, grade = (np.asarray(one)[np.asarray(grade) > 0] for one in (query, row, grade))
+        order = np.lexsort((row, query))
+        return cls(
+            query[order].astype(np.int64), row[order].astype(np.int64), grade[order], n_queries, n_rows
+        )
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of relevant rows of each query, (n_queries,)."""
+        return np.bincount(self.query, minlength=self.n_queries)
+
+    def grades(self, lists: np.ndarray) -> np.ndarray:
+        """The grade of each row of the lists (n_queries, k), 0 where it is not relevant; −1 stands for no
+        row.
+        """
+        if not len(self.row):
+            return np.zeros(lists.shape)
+        known = self.query * self.n_rows + self.row
+        wanted = np.arange(self.n_queries)[:, None] * self.n_rows + lists
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where((known[at] == wanted) & (lists >= 0), self.grade[at], 0.0)
+
+    def take(self, queries: np.ndarray) -> Relevance:
+        """Of these queries, in this order."""
+        place = np.full(self.n_queries, -1)
+        place[queries] = np.arange(len(queries))
+        kept = place[self.query] >= 0
+        return Relevance.of(
+            place[self.query[kept]], self.row[kept], self.grade[kept], len(queries), self.n_rows
+        )
+
+
+def ndcg(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+    r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a
+    relevant row.
+
+    .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
+
+    over that of the best order of all relevant rows (Järvelin and Kekäläinen 2002, gains linear as in
+    trec_eval).
+
+    Parameters
+    ----------
+    lists : rows (n_queries, ≥ k) in the order of the search, −1 for none
+    """
+    discount = 1 / np.log2(np.arange(2, k + 2))
+    gains = relevance.grades(lists[:, :k])
+    reached = gains @ discount[: gains.shape[1]]
+    order = np.lexsort((-relevance.grade, relevance.query))
+    query, grade = relevance.query[order], relevance.grade[order]
+    place = np.arange(len(query)) - np.searchsorted(query, np.arange(relevance.n_queries))[query]
+    within = place < k
+    weights = grade[within] * discount[place[within]]
+    best = np.bincount(query[within], weights=weights, minlength=relevance.n_queries)
+    return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
+
+
+def recall(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+    """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant
+    row.
+    """
+    hits = np.count_nonzero(relevance.grades(lists[:, :k]), axis=1)
+    return np.divide(hits, relevance.counts, out=np.full(len(hits), np.nan), where=relevance.counts > 0)
+
+
+def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
+    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 where there
+    are fewer.
+
+    Parameters
+    ----------
+    own : array (m,), optional
+        The corpus row that each query is itself, which is left out.
+    """
+    lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)))
+    if own is not None:
+        is_own = lists == own[:, None]
+        is_own[~is_own.any(axis=1), -1] = True
+        lists = lists[~is_own].reshape(len(lists), lists.shape[1] - 1)
+    return np.pad(lists, ((0, 0), (0, max(0, k - lists.shape[1]))), constant_values=-1)
+
+
+@dataclass(frozen=True)
+class JudgedQuery:
+    """A document's grade for a query, as a line of a qrels file has it; not relevant from 0 down."""
+
+    query: str
+    row: str
+    grade: float
+
+
+def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
+    """TREC judgements: per line a query, an iteration that is not used, a document and a grade, separated by
+    white space.
+
+    Raises
+    ------
+    SpaceError
+        A line of other fields, a grade that is no number, a pair with two grades, too many lines, no
+        judgement; see `base.text.read_lines`.
+    """
+    grades: dict[tuple[str, str], float] = {}
+    name = Path(path).name
+    for number, line in enumerate(read_lines(Path(path), "TREC judgements, such as '1 0 184 1'"), start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 4 or not _GRADE.fullmatch(fields[3]):
+            raise SpaceError(
+                f"{name}, line {number}: expected a query, an iteration, a document and a grade, as in"
+                f" '1 0 184 1', got {line!r:.80}"
+            )
+        query, _, row, grade = fields
+        if grades.setdefault((query, row), float(grade)) != float(grade):
+            expected = f"one grade of {row!r:.40} for {query!r:.40}"
+            raise SpaceError(f"{name}, line {number}: expected {expected}, got two")
+        if len(grades) > MOST_JUDGEMENTS:
+            got = "more; sample the queries"
+            raise SpaceError(f"{name}: expected at most {MOST_JUDGEMENTS:,} judgements, got {got}")
+    if not grades:
+        raise SpaceError(f"{name}: expected TREC judgements, got none; is it this file?")
+    return tuple(JudgedQuery(query, row, grade) for (query, row), grade in grades.items())
+
+
+def relevance_of(
+    judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
+) -> tuple[Relevance, Mapping[str, int]]:
+    """Judgements by ids as `Relevance`, and how many name an unknown query or an unknown row of the corpus.
+
+    Raises
+    ------
+    SpaceError
+        No judgement of a known query and a known row says that the row is relevant.
+    """
+    query = pd.Index(queries).get_indexer([one.query for one in judgements])
+    row = pd.Index(rows).get_indexer([one.row for one in judgements])
+    grade = np.array([one.grade for one in judgements])
+    known = (query >= 0) & (row >= 0)
+    relevance = Relevance.of(query[known], row[known], grade[known], len(queries), len(rows))
+    if not len(relevance.row):
+        named = [
+            one.row if query[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]
+        ]
+        got = f"unknown ids, first {quote(named[:_LISTED])}" if named else "no grade above 0"
+        raise SpaceError(
+            f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
+        )
+    unknown = {"queries": query < 0, "rows": (row < 0) & (query >= 0)}
+    return relevance, {name: int(np.count_nonzero(flags)) for name, flags in unknown.items()}
+
+
+def same_label(labels: np.ndarray, queries: np.ndarray) -> Relevance:
+    """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row
+    numbers of the corpus.
+    """
+    labels = np.asarray(labels, dtype=object)
+    codes = np.where(labels == "", -1, pd.factorize(labels)[0])
+    members = {code: np.flatnonzero(codes == code) for code in np.unique(codes[queries]) if code >= 0}
+    none = np.empty(0, dtype=np.int64)
+    lists = [np.setdiff1d(members.get(codes[row], none), row) for row in queries]
+    query = np.repeat(np.arange(len(queries)), [len(rows) for rows in lists])
+    rows = np.concatenate([none, *lists])
+    return Relevance.of(query, rows, np.ones(len(rows)), len(queries), len(labels))
+
+
+def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> Relevance:
+    """The rows of a search's lists (m, k) are the relevant ones; −1 for none."""
+    query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
+    return Relevance.of(query, row, (row >= 0).astype(float), len(lists), n_rows)
+
+
+# Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a
+# shift.
+
+FEWEST = 25
+SHIFTS = range(-5, 6)
+_MOST_ROWS = 240
+_CLEAR = 3.1  # standard errors; .001 of unrelated pairs are above
+_MANY, _CLEARER = 50, 4.5  # from this number of rows on, true pairs on Cranfield are above 9
+_REPEATED, _REPEATED_LESS = 0.05, 0.2
+_UNIT = 1e-2
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How well pairs pair.
+
+    Attributes
+    ----------
+    score : float
+        Mean reciprocal rank of held-out rows' partners among the held-out rows.
+    chance, error : float
+        Its mean and standard error where rows are unrelated.
+    behind : float
+        Mean share of the rows that are less similar than the partner; .5 by chance.
+    n : int
+        Rows that were tried.
+    shift : int
+        How many rows further down the partners are found best; 0 where they are found where they should be.
+    shifted : float
+        The score at that shift.
+    """
+
+    score: float
+    chance: float
+    error: float
+    behind: float
+    n: int
+    shift: int = 0
+    shifted: float = 0.0
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether partners are found better than by chance, by both of two measures.
+
+        A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows
+        behind: of 108 shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
+        """
+        clear = _CLEAR if self.n < _MANY else _CLEARER
+        return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
+            12 * self.n
+        )
+
+    def need(self) -> None:
+        """
+        Raises
+        ------
+        SpaceError
+            The pairs do not pair, with the shift where one is found.
+        """
+        if self.shift:
+            place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
+            raise SpaceError(
+                "pairs: expected each new row to belong to the old row of the same id, got partners that are"
+                f" found {place} (mean reciprocal rank {short(self.shifted)}, {short(self.score)} at the"
+                f" given rows): the rows are shifted by {self.shift:+d}; look for a header or a missing row"
+                " in one of the files"
+            )
+        if not self.is_clear:
+            raise SpaceError(
+                "pairs: expected new rows that belong to the old rows of the same ids, got partners that"
+                f" {self.n:,} held-out rows find no better than by chance (mean reciprocal rank"
+                f" {short(self.score)}, chance {short(self.chance)}); the rows are in another order, or the"
+                " two models have nothing in common"
+            )
+
+
+def check_pairs(
+    new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
+) -> Pairing:
+    """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at
+    eleven shifts.
+
+    Parameters
+    ----------
+    new, old : arrays (m, d_new), (m, d_old)
+        The pairs in the order of their files: a shift by s pairs new row i with old row i + s.
+    names : of the old and the new space, for the error
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 25 pairs.
+    """
+    m, reach = len(new), max(SHIFTS)
+    if m < FEWEST:
+        where = f" in {' and '.join(map(repr, names))}" if names else ""
+        raise SpaceError(
+            f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed"
+            " some more"
+        )
+    shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
+    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # an end has no row so much further on
+    rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
+    n = len(rows)
+    odd = np.arange(n) % 2 == 1
+    sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which each row is searched
+    terms = {int(size): 1 / np.arange(1, size + 1) for size in np.unique(sizes)}
+    chance = sum(float(terms[size].mean()) for size in sizes.tolist()) / n
+    error = np.sqrt(sum(float(terms[size].var()) for size in sizes.tolist())) / n
+    ranks, tried = {}, {}
+    for shift in shifts:
+        ranks[shift] = found = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
+        behind = float(((sizes - 1 / found) / (sizes - 1)).mean())
+        tried[shift] = Pairing(float(found.mean()), float(chance), float(error), behind, n)
+    best = max(tried, key=lambda shift: tried[shift].score)
+    gain = ranks[best] - ranks[0]
+    if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
+        return replace(tried[0], shift=best, shifted=tried[best].score)
+    return tried[0]
+
+
+def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.ndarray:
+    reciprocal = np.empty(len(new))
+    for held in (odd, ~odd):
+        adapter = WhitenedRelativeAdapter().fit(new[~held], old[~held])
+        scores = adapter.transform(new[held]) @ adapter.corpus(old[held]).T
+        own = np.diag(scores)[:, None]
+        tied = (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2
+        reciprocal[held] = 1 / (1 + (scores > own).sum(axis=1) + tied)
+    return reciprocal
+
+
+def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
+    """A caution where the share of rows that equal an earlier one to the last bit is much larger in one model
+    than in the other, from the pairs' rows.
+    """
+    shares = {
+        name: 1 - len(np.unique(np.ascontiguousarray(rows, dtype=np.float32), axis=0)) / len(rows)
+        for name, rows in (("new", new), ("old", old))
+    }
+    return [
+        f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and"
+        f" {short(shares[other], 2)} of the {other} ones do: the {name} model's texts may have been cut,"
+        " or prepared in another way."
+        for name, other in (("new", "old"), ("old", "new"))
+        if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]
+    ]
+
+
+def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[str]:
+    """A caution where rows or queries alone have length 1."""
+    is_unit = [bool(np.abs(np.linalg.norm(X[:1000], axis=1) - 1).max() < _UNIT) for X in (corpus, queries)]
+    if is_unit[0] == is_unit[1]:
+        return []
+    some, others = ("rows", "queries") if is_unit[0] else ("queries", "rows")
+    return [
+        f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared"
+        " differently."
+    ]
+
+
+MOST_FITTED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class PairSplit:
+    """Row numbers of the pairs.
+
+    Attributes
+    ----------
+    fitted : array (m,)
+        Never a query, and where held-out rows are the queries not searched either: an adapter brings a new
+        vector that it was fitted on closer to its old one than others, so such rows would be found too well.
+    held_out : array (h,)
+        Ascending. Without rows that repeat a fitted one to the last bit.
+    n_repeated : int
+        Such rows.
+    """
+
+    fitted: np.ndarray
+    held_out: np.ndarray
+    n_repeated: int
+
+
+def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
+    """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their
+    ids before that.
+
+    Parameters
+    ----------
+    paired : Match
+        Its source is the old space.
+    n_pairs : int
+        0 takes all that are not held out.
+    judged : bool
+        Whether there are judged queries: then no pair needs to be held out.
+
+    Raises
+    ------
+    SpaceError
+        Too few pairs for both parts.
+    """
+    n, least = len(paired), 0 if judged else FEWEST
+    if n_pairs and n_pairs < FEWEST:
+        raise SpaceError(
+            f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models"
+            " relate"
+        )
+    if n < FEWEST + least or n_pairs > n - least:
+        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
+        raise SpaceError(
+            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed"
+            " more"
+        )
+    order = np.argsort(row_keys(paired.ids, "pairs", random_state), kind="stable")
+    n_held = max(least, int(n * TEST_FRACTION))
+    if strategy == "random" or not n_pairs:
+        n_fitted = min(n_pairs or (n if judged else n - n_held), MOST_FITTED)
+        fitted, held = order[:n_fitted], order[n_fitted:]
+    else:
+        n_held = min(n - n_pairs, n_held)
+        held, candidates = order[n - n_held :], np.sort(order[: n - n_held])
+        chosen = select_anchors(paired.source.take(candidates), n_pairs, strategy, random_state=random_state)
+        fitted = paired.source.rows(chosen)
+    repeated = np.zeros(len(held), dtype=bool)
+    for side in (paired.source, paired.target):
+        repeated |= rows_among(side.vectors[held], side.vectors[fitted])
+    return PairSplit(fitted, np.sort(held[~repeated]), int(repeated.sum()))
+
 
 # Query both models: the scores of an old query and of a bridged new one, added; or their ranks.
 #

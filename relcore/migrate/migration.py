@@ -26,22 +26,23 @@ from relcore.migrate.evaluate import (
     Candidate,
     CurvePoint,
     Interval,
+    JudgedQuery,
+    K,
     Pairs,
     Trial,
+    check_pairs,
     choose,
     curve_of,
     fused_weight,
     held_out_trial,
     judged_trial,
-    richer,
-)
-from relcore.migrate.pairs import (
-    check_pairs,
     length_cautions,
+    ndcg,
     parts_of,
     preprocessing_cautions,
+    recall,
+    richer,
 )
-from relcore.migrate.retrieval import JudgedQuery, K, ndcg, recall
 from relcore.represent.similarity import unit_rows
 from relcore.runs.finished import Finished
 from relcore.runs.progress import Report, silent

@@ -13,9 +13,8 @@ import numpy as np
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.invert.recovery import InversionSpec
-from relcore.migrate.adapter_file import LoadedAdapter
+from relcore.migrate.adapter_file import SIDES, LoadedAdapter, need_width
 from relcore.migrate.adapters import apply_steps
-from relcore.migrate.streaming import SIDES, need_width
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry

@@ -19,9 +19,8 @@ from relcore.catalog.encoding import encode
 from relcore.charts.lines import Lines
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
+from relcore.migrate.evaluate import JudgedQuery, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
-from relcore.migrate.pairs import check_pairs
-from relcore.migrate.retrieval import JudgedQuery, ndcg, read_qrels
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store

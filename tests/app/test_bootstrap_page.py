@@ -72,16 +72,6 @@ def test_an_experiment_hides_and_finds(make_rotated):
     assert "0 of 45 hidden anchors; .30 would be right by chance" in session.captions
 
 
-def test_the_published_method_takes_a_learning_rate(make_rotated):
-    session = Session(workspace=make_rotated()).open("bootstrap")
-    (method,) = (one for one in session.at.get("button_group") if one.key == "bootstrap.method")
-    assert not [one for one in session.number_input if one.key == "bootstrap.learning-rate"]
-    method.set_value("paper")
-    session.run()
-    (rate,) = (one for one in session.number_input if one.key == "bootstrap.learning-rate")
-    assert rate.value == 0.02
-
-
 def test_where_it_cannot_be_told_the_page_says_so(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
     (start,) = (
@@ -157,14 +147,3 @@ def test_pairs_are_read():
     assert read_pairs("a = b\n\nc\td = e\n") == (("a", "b"), ("c", "d = e"))
     with pytest.raises(SpaceError, match="line 2: expected “id of the source = id of the target”, got 'c'"):
         read_pairs("a=b\nc")
-
-
-def test_anchors_as_seeds_have_to_be_there(make_rotated):
-    session = Session(workspace=make_rotated("r").with_anchors(("r1", "r2"))).open("bootstrap")
-    (start,) = (
-        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
-    )
-    start.set_value("anchors")
-    session.run()
-    assert any("At least three anchors are needed" in info.value for info in session.at.info)
-    assert not [one for one in session.at.button if one.key == "bootstrap.start"]

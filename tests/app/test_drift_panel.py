@@ -115,15 +115,6 @@ def test_thresholds_decide_and_can_be_taken_to_the_command(versions, tmp_path):
     assert read_thresholds(tmp_path / "t.toml") == loose
 
 
-def test_another_pair_is_chosen(versions):
-    shown = of(versions, "v1", "turned", "noisy")
-    assert "once all rows are embedded again" in shown.html
-    shown.change("selectbox", "drift.new-", versions["v1"])
-    assert "two different versions" in shown.at.info[0].value
-    shown.change("selectbox", "drift.new-", versions["noisy"])
-    assert "has other neighbourhoods" in shown.html
-
-
 def test_a_series_has_lines_and_a_map(versions):
     shown = of(versions, "v1", "turned", "noisy")
     shown.change("segmented_control", "drift.mode", "A series")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.represent import matching
-from relcore.represent.matching import crowding, match_csls
+from relcore.represent import bootstrap
+from relcore.represent.bootstrap import crowding, match_csls
 from relcore.represent.similarity import unit_rows
 
 
@@ -27,7 +27,7 @@ def dense(X, Y, k):
     ("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)]
 )
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
-    monkeypatch.setattr(matching, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
     scores = dense(X, Y, min(k, n, m)) if min(k, n, m) == k else None
     found = match_csls(X, Y, k)
@@ -50,7 +50,7 @@ def test_equal_rows_are_paired_once():
 
 
 def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(matching, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 2**20)
     X, Y = spaces(6000, 6000)
     tracemalloc.start()
     match_csls(X, Y)

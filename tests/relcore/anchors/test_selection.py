@@ -44,23 +44,10 @@ def test_the_pool_is_the_most_frequent_rows_and_the_whole_of_it_can_be_chosen(sp
         assert set(select_anchors(space, 50, strategy, pool=50)) == set(space.ids[alive[:50]])
 
 
-def test_random_reaches_every_row_alike(make_space):
-    space = make_space(np.eye(10))
-    chosen = np.concatenate([select_anchors(space, 3, random_state=state) for state in range(1000)])
-    _, hits = np.unique(chosen, return_counts=True)
-    assert len(hits) == 10
-    assert abs(hits - 300).max() < 4 * np.sqrt(1000 * 0.3 * 0.7)
-
-
 def test_most_frequent_is_in_falling_order(space):
     order = np.argsort(-space.counts)
     alive = order[space.norms[order] > 0]
     assert select_anchors(space, 25, "most-frequent").tolist() == space.ids[alive[:25]].tolist()
-
-
-def test_without_counts_the_order_of_rows_is_the_frequency(make_space):
-    space = make_space(np.vstack([np.zeros(3), np.eye(3), np.ones((1, 3))]))
-    assert select_anchors(space, 3, "most-frequent").tolist() == ["r1", "r2", "r3"]
 
 
 def test_farthest_point_is_the_naive_greedy(space):
@@ -74,29 +61,10 @@ def test_farthest_point_is_the_naive_greedy(space):
         assert to_chosen[order[step]] == pytest.approx(to_chosen.max(), abs=1e-6)
 
 
-def test_farthest_points_of_a_circle_by_hand():
-    angles = np.deg2rad([0, 10, 90, 180, 181])
-    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert farthest_points(circle, 3, start=0).tolist() == [0, 3, 2]
-
-
 def test_farthest_points_refuse_more_than_there_are_directions():
     twice = unit_rows(np.array([[1, 0], [2, 0], [0, 1], [0, 3]]))
     with pytest.raises(SpaceError, match="expected at most 2, the number of distinct directions, got 3"):
         farthest_points(twice, 3, start=0)
-
-
-def test_farthest_points_spread_wider_than_random_ones(space):
-    def closest(ids):
-        mean = space.vectors.mean(axis=0)
-        cosines = np.triu(
-            unit_rows(space.vectors[space.rows(ids)], mean)
-            @ unit_rows(space.vectors[space.rows(ids)], mean).T,
-            1,
-        )
-        return cosines.max()
-
-    assert closest(select_anchors(space, 30, "farthest-point")) < closest(select_anchors(space, 30)) - 0.1
 
 
 def test_k_means_takes_one_row_near_each_cluster(rng, make_space):
@@ -168,20 +136,6 @@ def test_a_pool_or_labels_too_small_are_refused(make_space):
         select_anchors(space, 3, pool=2)
     with pytest.raises(SpaceError, match="expected at most 2, the labelled rows, got 3"):
         select_anchors(space, 3, "class-balanced")
-
-
-def test_a_pool_below_one_is_refused(make_space):
-    with pytest.raises(SpaceError, match=r"pool.*-2"):
-        select_anchors(make_space(np.eye(5)), 2, pool=-2)
-
-
-def test_shared_anchors_are_given_back_in_their_order(make_space):
-    assert shared_anchors(
-        np.array(["r2", "r0"], dtype=object), make_space(np.eye(3)), make_space(2 * np.eye(4))
-    ) == [
-        "r2",
-        "r0",
-    ]
 
 
 @pytest.mark.parametrize(

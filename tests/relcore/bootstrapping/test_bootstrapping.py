@@ -218,13 +218,6 @@ def test_renaming_that_cannot_be(spaces, pairs, message):
         rename(spaces[0], pairs, "renamed")
 
 
-def test_a_renamed_spec_has_both_options():
-    with pytest.raises(SpaceError, match="expected all of 'base', 'key' for a renamed space, got 'key'"):
-        SpaceSpec("renamed", "x", options=(("key", "0" * 32),))
-    with pytest.raises(SpaceError, match="renamed space: expected its base as JSON, got 'second'"):
-        load(SpaceSpec("renamed", "x", options=(("base", "second"), ("key", "0" * 32))))
-
-
 def test_counts_travel_to_workers(store):
     space = LatentSpace(np.eye(4), list("abcd"), counts=[4, 3, 9, 1])
     back = load_encoding(store, put_space(store, space))
@@ -246,11 +239,6 @@ def test_counts_travel_to_workers(store):
 def test_specs_that_are_none(settings, message):
     with pytest.raises(SpaceError, match=message):
         records.from_json(BootstrapSpec, settings)
-
-
-def test_more_seeds_than_anchors(spaces):
-    with pytest.raises(SpaceError, match="n_seeds: expected at most 10, the anchors, got 15"):
-        BootstrapSpec(n_anchors=10).run(spaces)
 
 
 def test_states_hold_what_the_store_can_keep(store, spaces):

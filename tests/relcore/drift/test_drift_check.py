@@ -47,14 +47,6 @@ def alarmed(drift):
     return {situation: verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES)}
 
 
-def test_the_same_rows_have_not_drifted(old):
-    drift = DriftCheck().run((old, old))
-    assert max(measure.value for measure in drift.measures) < 1e-20
-    assert drift.names == ("v1 (1)", "v1 (2)")
-    assert not any(alarmed(drift).values())
-    assert set(shares_told(drift).values()) == {0.0}
-
-
 def test_a_rotation_matters_only_for_new_queries(old, vectors):
     turned = vectors @ ortho_group.rvs(D, random_state=1)
     drift = DriftCheck().run((old, version(turned, "v2")))
@@ -72,12 +64,6 @@ def test_a_class_that_moved_is_named(old, vectors, labels):
         }
         assert max(by_class, key=by_class.get) == "class 3"
         assert any(check.measure.group == "class 3" for check in verdict.alarms(situation))
-
-
-def test_rows_in_another_order_look_unrelated(old, vectors):
-    drift = DriftCheck().run((old, version(np.random.default_rng(5).permutation(vectors), "v2")))
-    assert drift.unrelated
-    assert not DriftCheck().run((old, old)).unrelated
 
 
 def test_unrelated_rows_are_at_chance_level(old):
@@ -120,13 +106,6 @@ def test_a_result_comes_back_from_the_store_as_it_was(old, vectors, tmp_path):
         assert json.dumps(records.to_json(back)) == json.dumps(records.to_json(found))
         assert isinstance(back, Drift)
         assert back.judged(Thresholds()).table().equals(found.judged(Thresholds()).table())
-
-
-def test_queries_are_bounded(old):
-    drift = DriftCheck(n_queries=50).run((old, old))
-    assert drift.n_queries == 50
-    assert drift.of(EVERYTHING_NEW, "churn").n == 50
-    assert drift.of(EVERYTHING_NEW, "rho").n == N
 
 
 def test_a_rare_class_has_no_churn_of_its_own(vectors):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.drift import measures
-from relcore.drift.measures import JITTER, UnitRows, chance_churn, jittered
+from relcore.drift.measures import UnitRows, chance_churn, jittered
 from relcore.represent.similarity import unit_rows
 
 EVERY = np.arange(200)
@@ -101,10 +101,3 @@ def test_noise_has_the_length_that_was_chosen(rows):
         0.01, rel=0.1
     )  # the length of 6 normal numbers varies by .28, the mean of 200 by .02
     assert jittered(rows, 0.0, np.random.default_rng(4)).tolist() == rows.tolist()
-
-
-def test_noise_beyond_rounding_to_float16_is_the_default(rows):
-    rounded = np.linalg.norm(rows.astype(np.float16).astype(np.float32) - rows, axis=1) / np.linalg.norm(
-        rows, axis=1
-    )
-    assert rounded.max() < JITTER

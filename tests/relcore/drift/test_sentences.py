@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace
-from relcore.drift.check import DriftCheck, cautions, circumstances, headline, told
+from relcore.drift.check import DriftCheck, cautions, headline, told
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.verdict import EverythingNew, Thresholds
 
@@ -79,9 +79,3 @@ def test_few_rows_rows_in_another_order_and_rows_left_out_are_mentioned(vectors)
     found = cautions(*compared(vectors, fewer))
     assert "Left out: 50 rows only in the old version, 0 only in the new one." in found
     assert "Left out: 1 rows that are zero in either version." in found
-
-
-def test_the_circumstances_name_rows_queries_and_chance(vectors):
-    assert circumstances(compared(vectors, vectors)[0]).startswith(
-        "300 rows, all of them as queries, k = 10. Chance level: churn"
-    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relcore.migrate.retrieval import JudgedQuery
+from relcore.migrate.evaluate import JudgedQuery
 from relcore.spaces.space import LatentSpace
 
 

@@ -171,12 +171,6 @@ def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
     )
 
 
-def test_one_row_alone_is_translated_as_among_others(adapter, pairs):
-    new, old = pairs
-    adapter.fit(new[:100], old[:100])
-    assert adapter.transform(new[150:151])[0] == pytest.approx(adapter.transform(new)[150], abs=1e-5)
-
-
 def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs):
     new, old = pairs
     broken = old.copy()

@@ -45,16 +45,6 @@ def test_existing_search_code_finds_what_the_adapter_finds(tmp_path, kind, built
         np.testing.assert_allclose(found["scores"], np.take_along_axis(scores, best, 1), atol=1e-5)
 
 
-def test_the_index_inside_is_untouched():
-    new, old = pairs()
-    adapter = Made().fit(new, old)
-    index = faiss.IndexFlatIP(old.shape[1])
-    index.add(old)
-    before = faiss.serialize_index(index).tobytes()
-    index_with_map(index, adapter)
-    assert faiss.serialize_index(index).tobytes() == before
-
-
 def test_what_faiss_cannot_hold_is_refused():
     new, old = pairs()
     index = faiss.IndexFlatIP(old.shape[1])

@@ -48,12 +48,6 @@ def test_the_covariance_is_that_of_numpy(sides):
     assert covariance(corpus) == pytest.approx(np.cov(corpus.T, bias=True), abs=1e-6)
 
 
-def test_a_query_without_direction_leaves_the_other_one_alone(sides):
-    (old, new), corpora = sides
-    lists = search_by_both(old, np.zeros_like(new), corpora, 10)
-    assert np.array_equal(lists, np.argsort(-(old @ corpora[0].T), axis=1)[:, :10])
-
-
 def test_reciprocal_ranks_by_hand():
     """Row 3: 1/61 + 1/62; row 7: 1/62 + 1/61, equal, and behind it in the first list; row 5: 1/63; row 9:
     1/63, second list.

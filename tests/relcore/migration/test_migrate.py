@@ -7,9 +7,8 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
+from relcore.migrate.evaluate import JudgedQuery, parts_of
 from relcore.migrate.migration import Migration, MigrationResult
-from relcore.migrate.pairs import parts_of
-from relcore.migrate.retrieval import JudgedQuery
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import row_keys
 from tests.relcore.migration.planted import migration_spaces

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.retrieval import (
+from relcore.migrate.evaluate import (
     JudgedQuery,
     Relevance,
     ndcg,

@@ -5,8 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.files.places import Place
-from relcore.migrate import streaming
-from relcore.migrate.streaming import adapt, staging_folder
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import adapt, staging_folder
 from relcore.stores import lance, qdrant
 from relcore.stores.index import StagedRows, StoredRows, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
@@ -165,7 +165,7 @@ def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
 def test_a_goal_that_is_taken_is_refused_before_any_work(kind, adapter, source, tmp_path, monkeypatch):
     goal = place_of(kind, tmp_path)
     adapt(adapter, source, goal)
-    monkeypatch.setattr(streaming, "write_index", None)
+    monkeypatch.setattr(adapter_file, "write_index", None)
     with pytest.raises(SpaceError, match="expected a new place, got one that is there already"):
         adapt(adapter, source, goal)
     assert not staging_folder(goal).exists()

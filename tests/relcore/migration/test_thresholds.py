@@ -62,13 +62,6 @@ def test_scores_of_unrelated_models_are_no_better_than_chance():
     assert outcome.chance == pytest.approx(outcome.error_after, abs=0.05)
 
 
-def test_unchanged_scores_stay_as_they_are():
-    pairs = drawn(noise=0)
-    outcome = restore_threshold(ScorePairs(pairs.old, pairs.old), 0.6)
-    assert outcome.ks_before == outcome.error_before == 0
-    assert outcome.error_after < 0.05
-
-
 def test_the_distance_of_distributions_is_scipys():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=300), rng.normal(0.3, size=500).round(1)
