@@ -20,10 +20,7 @@ MODULES = (
     *("app.saving", "app.sidebar", "app.spaces.shards", "app.spaces.unpaired"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
 )
-_PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
-_LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
-
-_all_have_theirs, _visited, _first_page_drawn = threading.Event(), threading.Event(), threading.Event()
+_all_have_theirs = threading.Event()
 _all_have_theirs.set()
 _known_modules = 0
 
@@ -39,17 +36,6 @@ def begin() -> threading.Thread:
 def wait() -> None:
     """Until all that every page needs is imported; at once where no thread was begun."""
     _all_have_theirs.wait()
-
-
-def visited() -> None:
-    """A browser asks for the app: until its page is drawn, nothing else is imported beside it."""
-    _visited.set()
-
-
-def page_drawn() -> None:
-    """The first page is drawn, so the rest delays nobody."""
-    _visited.set()
-    _first_page_drawn.set()
 
 
 def spare_collector() -> None:
@@ -74,9 +60,6 @@ def _import() -> None:
         inspect.stack()
     finally:
         _all_have_theirs.set()
-    if _visited.wait(_PATIENCE):
-        _first_page_drawn.wait(_LONGEST)
-    _load_machine_code()
 
 
 def _load_first_spaces() -> None:
@@ -90,15 +73,3 @@ def _load_first_spaces() -> None:
     if os.environ.get(OPENED, "[]") == "[]":
         for name in BUNDLED:
             _ = catalog.load(catalog.SpaceSpec("bundled", name)).digest
-
-
-def _load_machine_code() -> None:
-    """numba's, for the rows of Invert: it compiles for seconds after an installation, and loads for half a
-    second later.
-    """
-    import numpy as np
-
-    from relcore.base.magnitude import finish_rows
-
-    one = np.zeros((1, 1), np.float32)
-    finish_rows(one, one[0], one, one[0], 1.0, one[0])

@@ -85,4 +85,3 @@ except (SpaceError, EngineError, StoreError) as error:
     )
 sidebar.draw_status(page.title)
 saving.save()  # what the page itself changed
-first_imports.page_drawn()

@@ -34,9 +34,6 @@ class Secured:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("path") == "/":
-            first_imports.visited()
-
         async def with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import brought, centred, finish_rows, lengths, scaled
+from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import DELTA, INVERSES
 from relcore.represent.estimator import Estimator, matrix, need_finite
 from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
@@ -188,21 +188,13 @@ class InverseRelativeProjection(Estimator):
         """
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
-        mean, shift = (
-            scaled(self.source_mean_, of_source),
-            scaled(self.target_mean_, of_target).astype(np.float32),
-        )
-        scale = math.ldexp(self.scale_, -of_target)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found, origin = X @ self.matrix_, (mean @ self.matrix_).astype(np.float32)
-            measured = (X, mean.astype(np.float32)) if self.lengths == "paper" else (found, origin)
-            finish_rows(found, origin, *measured, scale, shift)
-        odd = np.isnan(found[:, 0]) | (mean.dtype != np.float32)
-        if odd.any():  # what float32 cannot square, or cannot centre after the product
-            directions = project_directions(X[odd], self.matrix_, mean)
-            found[odd] = (directions if self.lengths == "paper" else unit_rows(directions)) * np.float32(
-                scale
-            ) + shift
+        mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
+        if self.lengths == "paper":
+            found = project_directions(X, self.matrix_ * scale, mean)
+        else:
+            found = unit_rows(project_directions(X, self.matrix_, mean))
+            found *= scale
+        found += scaled(self.target_mean_, of_target).astype(np.float32)
         found = scaled(found, -of_target)
         need_finite(found[:, 0])
         return found

@@ -15,9 +15,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from relcore.base import magnitude
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import centred, scaled_rows, sized, spread_and_offset
+from relcore.base.magnitude import centred, sized, spread_and_offset
 from relcore.represent.estimator import need_finite
 from relcore.spaces.space import LatentSpace
 
@@ -63,36 +62,16 @@ def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
     return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
-def unit_rows(
-    X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None, compiled: bool = False
-) -> np.ndarray:
+def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
     """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d)
-    float32.
-
-    Into `out` where it is given. `compiled` takes the machine code of `base.magnitude`: twice as fast, once
-    it is loaded.
+    float32, into `out` where it is given.
     """
     out = np.empty(X.shape, dtype=np.float32) if out is None else out
-    compiled = compiled and (mean is None or mean.dtype == np.float32)
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
-        if compiled:
-            _compiled_unit_rows(np.ascontiguousarray(X[part], dtype=np.float32), mean, out[part])
-        else:
-            rows, factors = sized(
-                X[part] if mean is not None else np.asarray(X[part], dtype=np.float32), mean, out[part]
-            )
-            np.multiply(rows, factors[:, None], out=out[part])
+        rows = X[part] if mean is not None else np.asarray(X[part], dtype=np.float32)
+        rows, factors = sized(rows, mean, out[part])
+        np.multiply(rows, factors[:, None], out=out[part])
     return out
-
-
-def _compiled_unit_rows(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray) -> None:
-    zero = np.zeros(X.shape[1], dtype=np.float32)
-    magnitude.unit_rows(X, zero if mean is None else mean, out)
-    odd = np.flatnonzero(np.isnan(out[:, :1]))
-    if len(odd):
-        found = np.empty((len(odd), X.shape[1]), dtype=np.float32)
-        magnitude.unit_rows(scaled_rows(X[odd], mean)[0], zero, found)
-        out[odd] = found
 
 
 def inverse_norms(rows: np.ndarray) -> np.ndarray:
@@ -111,9 +90,8 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
     """
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
     buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-    compiled = X.size * basis.shape[1] >= magnitude.PAYS
     for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
-        rows = unit_rows(X[block], mean, buffer[: block.stop - block.start], compiled)
+        rows = unit_rows(X[block], mean, buffer[: block.stop - block.start])
         np.matmul(rows, basis, out=out[block])
     return out
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ def printed(code: str) -> str:
 IMPORTS = """
 import ast, sys
 from app import first_imports
-first_imports.visited()
 thread = first_imports.begin()
 first_imports.wait()
 before = set(sys.modules)
@@ -36,14 +34,12 @@ for script in ("app/main.py", "pages/compare.py"):
     tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
     exec(compile(tree, script, "exec"), {})
 print(len(set(sys.modules) - before))
-first_imports.page_drawn()
 thread.join()
-print("numba" in sys.modules)
 """
 
 
 def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded():
-    assert printed(IMPORTS).split() == ["True", "2", "0", "True"]
+    assert printed(IMPORTS).split() == ["True", "2", "0"]
 
 
 @pytest.mark.parametrize(("opened", "loaded"), [("[]", 2), ('[{"source": "file"}]', 0)])
@@ -117,27 +113,3 @@ def test_what_is_imported_and_sent_before_the_first_canvas(tmp_path, monkeypatch
     assert 900 < modules <= MOST_MODULES
     assert 20_000 < sent <= MOST_BYTES
     assert 20_000 < len((script("") + style()).encode()) <= MOST_SOURCE
-
-
-class _Noted:
-    """An event that notes when it is waited for."""
-
-    def __init__(self, order):
-        self.order = order
-
-    def wait(self, timeout):
-        self.order.append("page drawn")
-
-
-@pytest.mark.parametrize(("is_there", "expected"), [(True, ["page drawn", "loaded"]), (False, ["loaded"])])
-def test_the_rest_waits_for_the_page_of_a_visitor_who_is_there(monkeypatch, is_there, expected):
-    order, seen = [], threading.Event()
-    monkeypatch.setattr(first_imports, "MODULES", ())
-    monkeypatch.setattr(first_imports, "_PATIENCE", 0.0)
-    monkeypatch.setattr(first_imports, "_visited", seen)
-    monkeypatch.setattr(first_imports, "_first_page_drawn", _Noted(order))
-    monkeypatch.setattr(first_imports, "_load_machine_code", lambda: order.append("loaded"))
-    if is_there:
-        first_imports.visited()
-    first_imports.begin().join()
-    assert order == expected

@@ -8,7 +8,6 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import Ridge
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import finish_rows
 from relcore.represent.inversion import (
     InverseRelativeProjection,
     farthest_order,
@@ -297,21 +296,3 @@ def test_widths_are_checked(X, Y):
         inverse.fit(X, Y, source_mean=np.zeros(3))
     with pytest.raises(SpaceError, match="expected recovered and true rows of one shape"):
         recovered(X, Y, 0)
-
-
-def test_one_pass_finishes_rows_as_numpy_does_and_keeps_nan():
-    rng = np.random.default_rng(0)
-    rows, found = (rng.standard_normal((7, width), dtype=np.float32) for width in (5, 3))
-    mean, origin, shift = rows[2].copy(), found[2] * 2, np.float32([1, 2, 3])
-    rows[4, 1] = found[4, 1] = np.nan
-    lengths = np.linalg.norm(rows - mean, axis=1, keepdims=True)
-    expected = np.float32(2.5) * (found - origin) / np.where(lengths > 0, lengths, np.inf) + shift
-    expected[4] = [
-        shift[0],
-        np.nan,
-        shift[2],
-    ]  # a row of unknown length counts as at the mean; what is NaN stays so
-    rows.flags.writeable = False
-    finish_rows(found, origin, rows, mean, 2.5, shift)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    np.testing.assert_array_equal(found[2], shift)

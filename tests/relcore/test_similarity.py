@@ -6,7 +6,6 @@ from scipy.linalg import fractional_matrix_power
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.base import magnitude
 from relcore.base.errors import SpaceError
 from relcore.represent.similarity import (
     AnchorAxes,
@@ -87,33 +86,6 @@ def test_projected_directions_are_unit_rows_times_the_basis(rows, rng):
     np.testing.assert_array_equal(
         project_directions(rows, basis)[4097:4100], project_directions(rows[4097:4100], basis)
     )
-
-
-def test_machine_code_gives_the_unit_rows_of_numpy_for_any_magnitude(rng):
-    rows = rng.normal(size=(500, 30)).astype(np.float32) + 1
-    mean = rows.mean(axis=0)
-    rows[3] = mean
-    rows[4] *= 2.0**90
-    rows[5] = mean * np.float32(1 + 1e-6)
-    rows[6, 2] = np.nan
-    plain, compiled = (unit_rows(rows, mean, compiled=compiled) for compiled in (False, True))
-    assert np.isnan(plain[6]).any()
-    assert np.isnan(compiled[6]).all()
-    assert not compiled[3].any()
-    np.testing.assert_allclose(np.delete(compiled, 6, axis=0), np.delete(plain, 6, axis=0), atol=3e-7)
-    np.testing.assert_array_equal(
-        unit_rows(np.ldexp(rows, -80), np.ldexp(mean, -80), compiled=True), compiled
-    )
-
-
-def test_a_large_projection_is_that_of_its_parts(rng, monkeypatch):
-    X, basis = rng.normal(size=(300, 20)) + 3, unit_rows(rng.normal(size=(7, 20))).T
-    plain = project_directions(X, basis, X.mean(axis=0).astype(np.float32))
-    monkeypatch.setattr(magnitude, "PAYS", 1)
-    np.testing.assert_allclose(
-        project_directions(X, basis, X.mean(axis=0).astype(np.float32)), plain, atol=1e-6
-    )
-    np.testing.assert_allclose(project_directions(X, basis), unit_rows(X) @ basis, atol=1e-6)
 
 
 def test_the_quantiser_finds_the_clusters_that_are_there(rng):
