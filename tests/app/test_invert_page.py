@@ -128,13 +128,6 @@ def test_few_anchors_warn_of_what_is_lost(open_page):
     assert any("Only 3 of 6 directions can be recovered" in warning.value for warning in session.warning)
 
 
-def test_anchors_on_one_line_are_refused(make_workspace, tmp_path):
-    line = save_space(tmp_path / "line.npz", np.outer(np.arange(1, 121), np.ones(6)))
-    workspace = make_workspace(120)
-    session = Session(workspace=make_workspace(spaces=(*workspace.spaces, line), target=line)).open("invert")
-    assert any("on one line" in error for error in session.errors)
-
-
 def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_path):
     stranger = save_space(
         tmp_path / "stranger.npz", np.random.default_rng(3).normal(size=(50, 6)), prefix="q"
@@ -189,19 +182,6 @@ def test_auto_travels_in_the_session_file_and_the_link(spec):
     workspace = Workspace(inversion=spec)
     assert from_session_file(to_session_file(workspace, {}))[0] == workspace
     assert from_query(to_query(workspace), Workspace()) == workspace
-
-
-def test_the_choice_travels_in_the_session_file_and_the_link():
-    workspace = Workspace(inversion=InversionSpec("within", "ridge", 4, 0.65, 2.5, 3))
-    assert from_session_file(to_session_file(workspace, {}))[0] == workspace
-    assert to_query(workspace) == {"inverse": "within,ridge,4,0.65,2.5,3"}
-    assert from_query(to_query(workspace), Workspace()) == workspace
-
-
-def test_a_session_file_from_before_inversion_opens():
-    content = json.loads(to_session_file(Workspace(), {}))
-    del content["session"]["inversion"]
-    assert from_session_file(json.dumps(content))[0] == Workspace()
 
 
 @pytest.mark.parametrize(

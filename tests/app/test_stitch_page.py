@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from app import results
@@ -20,7 +19,7 @@ from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, Job
+from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
@@ -105,27 +104,6 @@ def test_the_examples_spaces_join_the_session():
     assert not [button for button in session.button if (button.key or "").startswith("stitch.make-")]
 
 
-def test_an_example_can_be_computed_here(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        Engine,
-        "submit",
-        lambda self, key, function, **given: asked.append(given) or Job(self, key, "", "queued"),
-    )
-    Session().open("stitch").click("stitch.make-digits")
-    assert [given["encoder"].architecture for given in asked] == ["mlp", "cnn", "residual", "vit"]
-    assert all(given["here"] and given["dataset"] == DatasetSpec("digits") for given in asked)
-
-
-def test_a_result_that_came_with_relscope_can_be_computed_here():
-    session = Session().open("stitch")
-    (button,) = (one for one in session.button if (one.key or "").startswith("results.here-"))
-    before = table(session, "knows")
-    session.click(button.key)
-    assert "This result comes with Relscope" not in session.captions
-    pd.testing.assert_frame_equal(table(session, "knows"), before, atol=0.02)
-
-
 def test_every_number_is_the_cores(make_encoders):
     specs = make_encoders()
     session = session_on(specs)
@@ -150,13 +128,6 @@ def test_every_number_is_the_cores(make_encoders):
     summary = table(session, "knows")
     np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
-
-
-def test_what_was_stitched_once_is_read_from_the_store(make_encoders, monkeypatch):
-    specs = make_encoders()
-    before = notes(session_on(specs))
-    monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
-    assert notes(session_on(specs)) == before
 
 
 def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
@@ -265,8 +236,3 @@ def test_encoders_that_do_not_fit_say_so(make_encoders, other, message):
         chooser.set_value(specs)
         session.run()
     assert any(message in error for error in session.errors), session.errors
-
-
-def test_one_label_only_says_so(make_encoders):
-    same = make_encoders((8, 8), labels=np.array(["cat"] * 240))
-    assert "expected labels of two classes or more, got 1" in " ".join(session_on(same).errors)

@@ -113,16 +113,6 @@ def test_every_study_opens_with_its_question_and_cost(page):
         assert f"Start {cost} · about" in start.label
 
 
-def test_where_several_may_be_chosen_none_means_the_default(page):
-    study = study_of("quantisation")
-    page.change("radio", "studies.kind", "quantisation")
-    for chosen, n_runs in ((["words"], 40), ([], 80)):
-        page.change("pills", "studies.quantisation.data", chosen)
-        start = next(button for button in page.button if button.key == "studies.start")
-        assert f"Start {n_runs} runs" in start.label
-    assert len(study.runs(StudySpec.of(study).settings)) == 80
-
-
 def test_a_stored_study_is_drawn_told_and_listed(page, finished):
     finished()
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)

@@ -70,8 +70,3 @@ def test_choices_that_cannot_be_are_told(tmp_path):
     chooser.set_value([specs[0]])
     session.run()
     assert [info.value for info in session.info if info.value.startswith("Choose at least two spaces")]
-
-
-def test_without_anchors_it_says_what_to_do(tmp_path):
-    session = open_tab(labelled_spaces(tmp_path), anchors=())
-    assert [info.value for info in session.info if info.value.startswith("No anchors yet")]

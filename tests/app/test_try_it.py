@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from html import unescape
 
@@ -11,11 +10,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from app import jobs
-from app.components.drawing_pad import read_picture
 from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
@@ -100,11 +97,6 @@ def test_the_table_of_answers_says_what_the_figure_says():
     assert answers_html(data, LIGHT) != answers_html(data, DARK)
 
 
-def test_another_test_sentence_comes_with_its_label(sentences):
-    session = stitch_page(sentences).click("stitch.try-another")
-    assert "Its label is <b>told</b>" in session.html or "Its label is <b>question</b>" in session.html
-
-
 def test_a_test_picture_has_its_label_and_an_upload_is_turned_into_a_digit(networks):
     session = stitch_page(networks)
     assert "Its label is" in session.html
@@ -144,13 +136,3 @@ def test_a_tie_is_no_majority():
     assert told.startswith(
         "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer"
     )
-
-
-def test_a_drawing_comes_as_a_png_or_not_at_all():
-    assert read_picture("") is None
-    content = io.BytesIO()
-    Image.new("RGB", (4, 4)).save(content, "PNG")
-    sent = "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
-    assert (read_picture(sent).mode, read_picture(sent).size) == ("L", (4, 4))
-    with pytest.raises(SpaceError, match="drawing: expected a PNG from the browser"):
-        read_picture("data:image/png;base64,%%%")

@@ -107,16 +107,6 @@ def test_rows_that_are_no_anchors_have_no_say(method):
     assert float(after.scores[spec.title]) < 0.2 < float(before.scores[spec.title])
 
 
-def test_what_was_chosen_is_fitted_on_all_anchors_and_can_be_given_by_hand():
-    pair = noisy_pair()
-    anchors = tuple(pair.ids[:60])
-    found = invert_pair(pair, anchors, InversionSpec(method="whitened", tuned=True))
-    again = invert_pair(pair, anchors, found.spec)
-    assert not found.spec.tuned
-    assert again.choice is None
-    assert np.array_equal(again.found, found.found)
-
-
 def test_few_anchors_keep_the_given_numbers():
     pair = noisy_pair()
     found = invert_pair(

@@ -101,20 +101,6 @@ def test_only_layers_of_one_model_over_one_dataset_share_a_pass(store):
     assert joined_encoder(here, [there]) == MiniLM((1,))
 
 
-def test_what_was_never_in_the_dataset_is_near_what_it_resembles(store):
-    space, spec = encoded(SENTENCES, TfidfSvd(n_components=100), store)
-    row = encode_items(spec, ["The screen is cracked, yet it works."], store)[0]
-    cosines = space.vectors @ row / np.maximum(space.norms * np.linalg.norm(row), 1e-9)
-    assert space.ids[cosines.argmax()] == "s001"
-    assert not encode_items(spec, ["xyzzy qwrk"], store).any()
-
-
-def test_nothing_is_trained_again_while_the_store_has_it(store, monkeypatch):
-    _, spec = encoded(DIGITS, SmallVision("mlp", width=8, epochs=1), store)
-    monkeypatch.setattr(SmallVision, "train", None)
-    assert encode_items(spec, load_dataset(DIGITS).items(0, 3), store).shape == (3, 8)
-
-
 def test_weights_that_the_store_has_lost_are_learnt_again_to_the_same_row(store):
     encoder = SmallVision("mlp", width=8, epochs=1)
     space, spec = encoded(DIGITS, encoder, store)

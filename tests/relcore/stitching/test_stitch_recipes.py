@@ -18,13 +18,12 @@ from relcore.runs.store import Store
 from relcore.stitch.figures import (
     StitchConfusion,
     StitchMatrix,
-    cell_table,
     confusion_matrices,
     gaps,
     short_names,
     stitch_matrices,
 )
-from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.tasks.task import task_job
 
 SPEC = StitchSpec(
@@ -95,12 +94,6 @@ def test_a_gap_is_what_the_head_loses_against_its_own_encoder(result):
     assert (low, high >= 0.05) == (0.0, True)
 
 
-def test_small_errors_are_deep_large_ones_pale(result):
-    worst, best = stitch_matrices(result, "mae").scale
-    assert worst >= result.chance("mae")
-    assert best == 0
-
-
 def matrix(specs, **settings):
     return StitchMatrix(spaces=tuple(specs), stitching=SPEC, **settings)
 
@@ -138,13 +131,6 @@ def test_a_confusion_counts_every_answer_of_all_states_beside_the_heads_own(resu
     assert len(confusion_matrices(result, "relative", 1, 1).panels) == 1
 
 
-def test_the_table_has_a_row_a_way_pair_and_metric(result):
-    table = cell_table(result)
-    assert len(table) == 3 * 9 * 3
-    assert set(table.test_rows) == {result.n_test}
-    assert table[(table.method == "absolute") & (table.metric == "accuracy")].score.isna().sum() == 4
-
-
 def test_names_lose_what_they_all_end_in():
     names = ("MLP 64, state 0 · digits", "Residual CNN 64, state 0 · digits")
     assert short_names(names) == (("MLP", "Residual CNN"), "64, state 0 · digits")
@@ -165,21 +151,6 @@ def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_enco
     assert told[0] == (0, 4, "logistic heads on absolute rows, state 0")
     assert told[-1] == (3, 4, "logistic heads on relative rows, state 1")
     assert found.encoders == ("encoder0", "encoder1", "encoder2")
-
-
-def test_more_states_networks_and_columns_cost_more(make_encoders):
-    shared = share_rows(make_encoders())
-    cost = [
-        StitchSpec(("relative",), n_anchors=k, head=head, random_states=states).seconds_for(shared)
-        for k, head, states in (
-            (24, "logistic", (0,)),
-            (96, "logistic", (0,)),
-            (96, "mlp", (0,)),
-            (96, "mlp", (0, 1)),
-        )
-    ]
-    assert cost == sorted(set(cost))
-    assert cost[3] == pytest.approx(2 * cost[2])
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,6 @@ def test_most_stitched_pairs_and_agreement_with_the_own_head():
     assert found.wide().iloc[1].tolist() == ["b", "no (.60)", "no (.70)"]
 
 
-def test_a_zero_row_is_said(made):
-    _, stitching = made
-    found = answers_of(stitching, "relative", [np.zeros((1, 8)), np.ones((1, 12))])
-    assert found.silent == ("MLP 8, state 8 · digits",)
-
-
 def test_the_figure_again_from_its_recipe(made):
     specs, stitching = made
     picture = load_dataset(DIGITS).item(int(stitching.split.test[0]))
@@ -131,8 +125,3 @@ def test_broken_recipes_say_what_is_wrong(change, message):
     recipe = TryIt.of(Image.new("L", (8, 8)), spaces=(), stitching=RELATIVE).to_json()
     with pytest.raises(SpaceError, match=message):
         exportable({**recipe, **change})
-
-
-def test_sentences_travel_as_they_are():
-    recipe = TryIt.of("Où est la gare ?", spaces=(), stitching=RELATIVE).to_json()
-    assert recipe["text"] == "Où est la gare ?"

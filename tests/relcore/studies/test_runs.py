@@ -60,14 +60,6 @@ def test_every_run_is_a_row_with_its_settings_and_what_it_found(engine, make_run
     assert Counter(x for x, _ in log()) == Counter(range(6)), "a second start computes nothing"
 
 
-def test_a_larger_grid_repeats_nothing_of_the_smaller(engine, make_runs, log):
-    for n in (3, 6):
-        runs = make_runs(n_runs=n)
-        runs.start(engine)
-        assert runs.wait(engine).done == n
-    assert Counter(x for x, _ in log()) == Counter(range(6))
-
-
 def test_a_worker_killed_half_way_loses_its_own_run_only(engine, make_runs, log):
     runs = make_runs(n_runs=8, pause=0.3)
     runs.start(engine)
@@ -188,15 +180,11 @@ def test_spec_goes_to_json_and_back():
     ("change", "message"),
     [
         ({"version": 2}, r"expected version 3 of 'toy', got 2; .*choose its options again"),
-        ({"version": None}, "expected version 3 of 'toy', got None"),
         ({"options": {"n_runs": 5}}, "n_runs: expected one of .*3.*, got 5"),
-        ({"options": {"n_runs": "6"}}, "n_runs: expected one of"),
         ({"options": {"kinds": []}}, "kinds: expected a list without repeats"),
         ({"options": {"kinds": ["a", "c"]}}, "kinds: expected some of .*a.*, got .*c"),
         ({"options": {"log": [1]}}, "log: expected some of strings, got"),
         ({"options": {"seeds": 3}}, "toy: expected options among .*n_runs.*, got .*seeds"),
-        ({"options": []}, "'options' as an object, got list"),
-        ({"grid": 1}, "expected a JSON object of 'study', 'version' and 'options'"),
         ({"study": ["toy"]}, "expected a JSON object of 'study', 'version' and 'options'"),
     ],
 )
@@ -204,11 +192,6 @@ def test_a_study_file_that_does_not_fit_says_so(change, message):
     record = {"study": "toy", "version": 3, "options": {}, **change}
     with pytest.raises(SpaceError, match=message):
         StudySpec.from_json(record, study_with_toy)
-
-
-def test_an_unknown_study_says_what_there_is():
-    with pytest.raises(SpaceError, match=r"expected one of .*similarity-performance"):
-        StudySpec.from_json({"study": "nothing", "version": 1})
 
 
 def _alive(pid):
