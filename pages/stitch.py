@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from app import session
 from app.page_settings import kept_tabs
-from app.stitch import languages as languages_panel
-from app.stitch import panel, try_it
+from app.stitch import languages, panel, try_it
 
-pairs, trial, languages = kept_tabs(["Every pair", "Try it", "Languages"], "stitch.tab")
-with pairs:
-    if pairs.open:
-        panel.draw(panel.choose(session.workspace()))
-with trial:
-    if trial.open:
-        try_it.draw(panel.choose(session.workspace()))
-with languages:
-    if languages.open:
-        languages_panel.draw(session.workspace())
+TABS = {
+    "Every pair": lambda workspace: panel.draw(panel.choose(workspace)),
+    "Try it": lambda workspace: try_it.draw(panel.choose(workspace)),
+    "Languages": languages.draw,
+}
+
+for tab, draw in zip(kept_tabs(list(TABS), "stitch.tab"), TABS.values(), strict=True):
+    with tab:
+        if tab.open:
+            draw(session.workspace())

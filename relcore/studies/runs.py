@@ -45,23 +45,23 @@ def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None
 def finished_run(study: Study, settings: Settings, store: Store, report: Report) -> Entry:
     """A run that another one needs, from the store, else computed now and kept."""
     key = run_key(study, settings)
-    if (found := store.get(key)) is not None:
-        return found
+    if (entry := store.get(key)) is not None:
+        return entry
     _run(study, settings, store, report)
     return store.get(key)
 
 
 def _run(study: Study, settings: Settings, store: Store, report: Report) -> None:
     began = time.perf_counter()
-    found = study.measure(settings, store, report)
+    result = study.measure(settings, store, report)
     facts = {
         "study": study.kind,
         "version": study.version,
         "settings": dict(settings),
-        "values": found.values,
+        "values": result.values,
     }
     seconds = round(time.perf_counter() - began, 3)
-    store.put(run_key(study, settings), found.arrays, {**facts, "seconds": seconds, "finished": time.time()})
+    store.put(run_key(study, settings), result.arrays, {**facts, "seconds": seconds, "finished": time.time()})
     pace.note(store, _kind(study), study.seconds(settings), seconds)
 
 
@@ -135,18 +135,13 @@ class StudyRuns:
         settings.
         """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
-        known = [
-            (found.metadata, self.study.seconds(found.metadata["settings"]))
-            for found in map(store.summary, self.keys)
-            if found
-        ]
-        expected = sum(seconds for _, seconds in known)
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
+        known = [entry.metadata for entry in map(store.summary, self.keys) if entry]
+        expected = sum(self.study.seconds(facts["settings"]) for facts in known)
         if not expected:
             return pace.expect(store, _kind(self.study), seconds)
-        return pace.Expected(
-            _kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known)
-        )
+        slower = sum(facts["seconds"] for facts in known) / expected
+        return pace.Expected(_kind(self.study), seconds, slower, len(known))
 
     def start(self, engine: Engine, here: bool = False) -> None:
         """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with
@@ -174,9 +169,9 @@ class StudyRuns:
         failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
         here = any(job.here for job, _ in running) or any(job.here for job in waiting)
         left = self.seconds(engine.store, engine.n_workers, own=here) if running or waiting else None
-        told = running[0][1].message if running else ""
+        message = running[0][1].message if running else ""
         lost = next((status.lost for _, status in known if status.lost), "")
-        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told, lost)
+        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, message, lost)
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
         """Wait until nothing is under way any more; `report` is called as ``report(done, total,
@@ -227,10 +222,10 @@ def run_table(keys: Sequence[str], store: Store) -> pd.DataFrame:
 
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
     """One row of `run_table`; None where the store has no such run."""
-    found = store.summary(key)
-    if found is None:
+    entry = store.summary(key)
+    if entry is None:
         return None
-    facts = found.metadata
+    facts = entry.metadata
     settings = {name: _shown(value) for name, value in facts["settings"].items()}
     return {**settings, **facts["values"], "seconds": facts["seconds"], "key": key}
 
