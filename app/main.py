@@ -12,6 +12,7 @@ import streamlit as st
 # them. OpenBLAS cannot be kept from it: `one_thread_products` does without its threads, but where blocks of
 # rows are worked on side by side.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("RELSCOPE_CONFINED", "1")  # files are parsed in a process of their own
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there

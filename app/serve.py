@@ -6,7 +6,9 @@ text of a user became a picture or a script, the browser would not fetch it. Str
 within the page, and compile some.
 """
 
+import os
 import sys
+import threading
 from pathlib import Path
 
 from starlette.middleware import Middleware
@@ -27,6 +29,12 @@ POLICY = (
 )
 
 
+def _start_reader() -> None:
+    from relcore.files import confined
+
+    confined.start()
+
+
 class Secured:
     """Adds the policy to every answer."""
 
@@ -45,5 +53,7 @@ class Secured:
         await self._app(scope, receive, with_policy)
 
 
+os.environ.setdefault("RELSCOPE_CONFINED", "1")
 first_imports.begin()
+threading.Thread(target=_start_reader, daemon=True).start()
 app = App("main.py", middleware=[Middleware(Secured), Middleware(UncompressedHere), Middleware(Recognised)])

@@ -20,7 +20,7 @@ from relcore.base.names import SIMILARITIES, STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files.readers import suffix_of
+from relcore.files.formats import suffix_of
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.spaces.space import Match
 

@@ -45,8 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser(arguments).parse_args(arguments)
         from relcore.base.libraries import extra
+        from relcore.files import confined
         from relcore.runs.store import in_use
 
+        os.environ.setdefault(confined.SWITCH, "1")
+        if arguments[0] != "app":  # which replaces this process, and starts a reader of its own
+            confined.start()
         if options.store:  # in the environment, so that every process opens the same one
             from relcore.base.access import expanded
 
@@ -131,6 +135,14 @@ class _Parser(argparse.ArgumentParser):
         raise SpaceError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
+def _version(arguments: Sequence[str]) -> str:
+    if "--version" not in arguments:
+        return ""
+    from relcore.files.confined import offers
+
+    return f"relscope {__version__}; {offers()}"
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands with one line each, and the arguments of the one that is called."""
     parser = _Parser(
@@ -139,7 +151,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog="Help for one command: relscope compare --help",
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action="version", version=f"relscope {__version__}")
+    parser.add_argument("--version", action="version", version=_version(arguments))
     commands = parser.add_subparsers(metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."

@@ -13,6 +13,9 @@ import pytest
 for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
+# Most tests read their own files, in place; those of the confined reader and of hostile files switch it on.
+os.environ.setdefault("RELSCOPE_CONFINED", "0")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):

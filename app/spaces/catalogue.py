@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog import tables_beside as belonging
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files import metadata, reading, tables
+from relcore.files import metadata, reading
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 from relcore.files.metadata import SUFFIXES
 from relcore.files.series import series_around, series_of
@@ -68,7 +68,7 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     """What each column of a table is read as."""
-    return _read(tables.column_roles, path, choices)
+    return _read(reading.column_roles, path, choices)
 
 
 def first_cells(path: Path) -> dict[str, list[str]]:

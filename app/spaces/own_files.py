@@ -24,13 +24,13 @@ from app.workspace import Workspace, to_session_file
 from relcore.base import records
 from relcore.base.access import allowed, data_folder, may_read
 from relcore.base.errors import SpaceError
+from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths, without_paths
 from relcore.base.records import MOST_BYTES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.tables_beside import by_rows, is_metadata, is_numbered
 from relcore.files.columns import what_loads
-from relcore.files.readers import READERS
 from relcore.files.reading import shape_of
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
@@ -165,7 +165,7 @@ def draw(workspace: Workspace) -> None:
         accept_multiple_files=True,
         key="spaces.upload",
         help=(
-            f"Vectors: {', '.join(sorted(READERS))}. Metadata: a .csv, .tsv or .parquet file with one row per"
+            f"Vectors: {', '.join(sorted(FORMATS))}. Metadata: a .csv, .tsv or .parquet file with one row per"
             " vector, which gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by"
             " their ids."
         ),

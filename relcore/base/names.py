@@ -223,6 +223,30 @@ ADAPTERS = {
     ),
 }
 
+# Files of vectors by their suffix, each a `files.formats.Format`.
+FORMATS = {
+    ".npy": Named("NumPy", "relcore.files.arrays:Npy"),
+    ".npz": Named("NumPy", "relcore.files.arrays:Npz"),
+    ".safetensors": Named("safetensors", "relcore.files.arrays:Safetensors"),
+    ".parquet": Named("Parquet", "relcore.files.tables:Parquet"),
+    ".arrow": Named("Arrow", "relcore.files.tables:Arrow"),
+    ".feather": Named("Feather", "relcore.files.tables:Arrow"),
+    ".csv": Named("CSV", "relcore.files.tables:Delimited"),
+    ".tsv": Named("TSV", "relcore.files.tables:Delimited"),
+    ".bin": Named("word2vec", "relcore.files.word_vectors:Word2VecBinary"),
+    ".bin.gz": Named("word2vec", "relcore.files.word_vectors:Word2VecBinary"),
+    ".vec": Named("fastText", "relcore.files.word_vectors:Word2VecText"),
+    ".vec.gz": Named("fastText", "relcore.files.word_vectors:Word2VecText"),
+    ".txt": Named("GloVe", "relcore.files.word_vectors:Word2VecText"),
+    ".txt.gz": Named("GloVe", "relcore.files.word_vectors:Word2VecText"),
+    ".gz": Named("word2vec", "relcore.files.word_vectors:Word2Vec"),
+    ".faiss": Named("faiss", "relcore.files.arrays:Faiss"),
+    ".index": Named("faiss", "relcore.files.arrays:Faiss"),
+    ".h5ad": Named("AnnData", "relcore.files.arrays:H5ad"),
+    ".pt": Named("PyTorch", "relcore.files.arrays:Torch"),
+    ".pth": Named("PyTorch", "relcore.files.arrays:Torch"),
+}
+
 # Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in
 # ``qdrant:PATH#COLLECTION``.
 INDEXES = {

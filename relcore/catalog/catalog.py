@@ -21,12 +21,11 @@ from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.encoders.words import BUNDLED, load_words
+from relcore.files.formats import suffix_of
 from relcore.files.on_disk import MAP_FROM
 from relcore.files.places import Place
-from relcore.files.readers import suffix_of
 from relcore.files.reading import FILE_OPTIONS, load_space, matrices_of, shape_of
 from relcore.files.series import files_in, parts_of, vector_places
-from relcore.files.tensors import safetensors_shape
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, Summary
 from relcore.runs.store import Store
@@ -573,7 +572,7 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
 def _bundled() -> Iterator[CatalogEntry]:
     for name, path in BUNDLED.items():
         if path.is_file():
-            n, d = safetensors_shape(path)
+            n, d = shape_of(path)
             yield CatalogEntry(
                 name,
                 "words",

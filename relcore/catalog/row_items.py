@@ -20,8 +20,8 @@ from relcore.encoders.images import decode_image, image_file
 from relcore.files.columns import OPTIONS, Choices, Columns
 from relcore.files.items import ItemTable, open_table
 from relcore.files.metadata import SUFFIXES, metadata_columns
+from relcore.files.reading import column_roles
 from relcore.files.rows import checked_ids
-from relcore.files.tables import column_roles
 from relcore.spaces.space import LatentSpace
 
 

@@ -15,10 +15,10 @@ from relcore.catalog.catalog import SpaceSpec, load, numbered_spec
 from relcore.catalog.row_items import described_table, table_ids
 from relcore.encoders.dataset import dataset_place
 from relcore.encoders.datasets import label_columns
-from relcore.files.delimited import MISSING
 from relcore.files.items import ItemTable, open_table
 from relcore.files.metadata import SUFFIXES, holds_vectors
 from relcore.files.reading import matrices_of, shape_of, usual_of
+from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace
 
 

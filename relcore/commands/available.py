@@ -14,9 +14,9 @@ from relcore.commands.naming import space_specs
 from relcore.commands.options import option
 from relcore.commands.output import aligned
 from relcore.files.columns import Choices, overview, what_loads
-from relcore.files.reading import shape_of
+from relcore.files.reading import column_roles, shape_of
 from relcore.files.series import parts_of
-from relcore.files.tables import TABLES, column_roles
+from relcore.files.tables import TABLES
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 

@@ -20,8 +20,8 @@ from relcore.base.text import read_lines
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.commands.options import is_number, option
 from relcore.encoders.words import BUNDLED, MODELS
+from relcore.files.formats import suffix_of
 from relcore.files.places import parse_place
-from relcore.files.readers import suffix_of
 from relcore.files.reading import FILE_OPTIONS, shape_of
 from relcore.files.series import parts_of, series_of
 from relcore.represent.anchors import select_anchors

@@ -1,442 +1,532 @@
-"""Array files: .npy and .npz. Nothing is unpickled, and no size is believed before it is checked."""
+"""Files of arrays: NumPy's, safetensors, torch's, AnnData's, faiss indexes."""
 
 from __future__ import annotations
 
-import io
-import json
-import math
-import re
 import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from relcore.base import access
 from relcore.base.errors import SpaceError, quote
-from relcore.base.records import read_file
-from relcore.base.text import read_lines, visible
-from relcore.files.on_disk import OnDisk
-from relcore.files.rows import Rows, check_size, check_width, readable, rows_to_read
-from relcore.spaces.rows import MappedRows
-
-# Embedding matrices in the weights of a Hugging Face model: which tensor, the tokens of its rows, and numbers
-# as bfloat16.
-
-# BERT, Llama and most others, GPT-2, T5, ModernBERT, Mistral's own, word2vec-like models of
-# sentence-transformers
-_OF_TOKENS = re.compile(
-    r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
+from relcore.files.formats import (
+    OF_TOKENS,
+    Blocks,
+    Description,
+    Format,
+    Regions,
+    Request,
+    Shape,
+    float32,
+    in_blocks,
+    the_matrix,
+    usual_matrix,
 )
 
-
-def token_matrix(names: Iterable[str]) -> str | None:
-    """The tensor with a row for each token, by the names that models give it; None where there is none or
-    several.
-    """
-    found = [name for name in names if _OF_TOKENS.fullmatch(name)]
-    return found[0] if len(found) == 1 else None
-
-
-def token_ids(path: Path, tensor: str, n: int) -> list[str] | None:
-    """The tokens of the n rows of this tensor, from tokenizer.json, vocab.json or vocab.txt beside the file.
-
-    Rows without a token, which models add to round a size, are called "[row 30522]". None where the tensor is
-    no matrix of tokens, or no vocabulary is there.
-
-    Raises
-    ------
-    SpaceError
-        A vocabulary that cannot be read, or of another model: it has more tokens than the matrix has rows.
-    """
-    if not _OF_TOKENS.fullmatch(tensor):
-        return None
-    for name, read in (
-        ("tokenizer.json", _of_tokenizer),
-        ("vocab.json", _of_object),
-        ("vocab.txt", _of_lines),
-    ):
-        beside = path.with_name(name)
-        if beside.is_file() and access.beside(path, beside):
-            return _in_order(read(beside), beside, path, n)
-    return None
-
-
-def bfloat16_rows(path: Path, tensor: str, start: int, stop: int, d: int) -> np.ndarray:
-    """Rows start … stop − 1 of a bfloat16 tensor (n, d) as float32; `safetensors` has checked the header."""
-    with path.open("rb") as stream:
-        stream.seek(tensor_begin(stream, tensor) + 2 * start * d)
-        halves = np.frombuffer(stream.read(2 * (stop - start) * d), "<u2")
-    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(-1, d)
-
-
-def tensor_begin(stream: BinaryIO, tensor: str) -> int:
-    """The byte of an open .safetensors at which a tensor begins; `safetensors` has checked the header."""
-    length = int.from_bytes(stream.read(8), "little")
-    return 8 + length + json.loads(stream.read(length))[tensor]["data_offsets"][0]
-
-
-def _of_tokenizer(path: Path) -> dict[int, str]:
-    found = read_file(path, "a tokenizer")
-    try:
-        words = found["model"]["vocab"]
-        tokens = (
-            _numbered(words, path) if isinstance(words, dict) else dict(enumerate(one[0] for one in words))
-        )
-        return tokens | {one["id"]: one["content"] for one in found.get("added_tokens") or ()}
-    except (TypeError, KeyError, AttributeError, IndexError) as error:
-        raise SpaceError(
-            f"{path.name}: expected the vocabulary of a tokenizer, got another file; copy it again"
-        ) from error
-
-
-def _of_object(path: Path) -> dict[int, str]:
-    return _numbered(read_file(path, "a vocabulary"), path)
-
-
-def _of_lines(path: Path) -> dict[int, str]:
-    return dict(enumerate(read_lines(path, "one token per line")))
-
-
-def _numbered(words: Any, path: Path) -> dict[int, str]:
-    if not isinstance(words, dict):
-        raise SpaceError(f"{path.name}: expected tokens with their numbers, got another file; copy it again")
-    return {number: token for token, number in words.items()}
-
-
-def _in_order(tokens: dict[int, str], beside: Path, path: Path, n: int) -> list[str]:
-    if not all(type(number) is int and isinstance(token, str) for number, token in tokens.items()):
-        raise SpaceError(
-            f"{beside.name}: expected tokens with their whole numbers, got others; copy it again"
-        )
-    if tokens and (min(tokens) < 0 or max(tokens) >= n):
-        raise SpaceError(
-            f"{beside.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
-            f" {max(tokens):,}; it belongs to another model: remove it, or copy the right one there"
-        )
-    named = (tokens.get(row, "") for row in range(n))
-    return [token if token.strip(" \t\r\n") else f"[row {row}]" for row, token in enumerate(named)]
-
-
-_BROKEN_ZIP = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    NotImplementedError,
-    ValueError,
-)
-_BROKEN_HEADER = (ValueError, SyntaxError, TypeError, TokenError, RecursionError, MemoryError, OverflowError)
+MAPPED = ("float16", "float32", "float64", "bfloat16")
 _TEXTS = ("ids", "labels", "counts")
-_LONGEST_HEADER = 10_000  # NumPy itself parses no longer one
-_LONGEST_TEXT = 1 << 16
-_MOST_ARRAYS = 1000
-_BLOCK = 1 << 24
-_CHOOSE = "choose one with the option matrix, as FILE#matrix=NAME, or rename the one meant"
-_READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.read_array_header_2_0)}
+_LONGEST_HEADER = 10_000  # of NumPy's
 
 
-def read_npy(path: Path, *, limit: int | None = None, max_bytes: int, on_disk: OnDisk | None = None) -> Rows:
-    """The matrix of a .npy file; with a limit, only its first rows are read from a file in C order.
-
-    With `on_disk` it is mapped, where it is one of float16, float32 or float64 in C order.
-    """
-    with path.open("rb") as stream:
-        size = path.stat().st_size
-        mapped = None if on_disk is None else _mapped(stream, size, path, limit, on_disk)
-        return Rows(_matrix(stream, size, path, path.name, limit, max_bytes) if mapped is None else mapped)
-
-
-def npy_shape(path: Path) -> tuple[int, ...]:
-    """The shape that a .npy file promises, from its header alone."""
-    with path.open("rb") as stream:
-        return _header(stream, path.name)[0]
-
-
-def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
-    """Array `matrix`, else `vectors`, else the only matrix, and, where present, `ids`, `labels` and `counts`
-    of a .npz file.
-
-    A zip can promise little and unpack to terabytes: sizes in its directory and in the arrays' headers must
-    agree with each other and with `max_bytes` before anything beyond a header is unpacked. Members that are
-    no arrays are left alone.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                archive.open(
-                    member
-                ).close()  # reveals a name that is damaged, and without which labels or counts would be lost
-            sizes = {
-                member.filename.removesuffix(".npy"): member.file_size
-                for member in archive.infolist()
-                if member.filename.endswith(".npy")
-            }
-
-            def header(name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-                with archive.open(f"{name}.npy") as stream:
-                    return _header(stream, f"{path.name}, array {name!r:.60}")
-
-            main = the_matrix(path, sizes, lambda name: header(name)[0], matrix)
-            n = header(main)[0][0]
-            headers = {name: header(name) for name in _TEXTS if name in sizes}
-            for name, (shape, _, dtype) in headers.items():
-                check_texts(path, name, math.prod(shape), n, dtype.itemsize)
-                if dtype.kind not in "USbiuf":
-                    expected = f"{name} as strings or integers"
-                    raise SpaceError(
-                        f"{path.name}: expected {expected}, got {dtype!s:.40}; save them with dtype=str"
-                    )
-
-            def opened(name: str, read: Callable[..., np.ndarray]) -> np.ndarray:
-                with archive.open(f"{name}.npy") as stream:
-                    return read(
-                        stream, sizes[name], path, f"{path.name}, array {name!r:.60}", limit, max_bytes
-                    )
-
-            vectors = opened(main, _matrix)
-            return Rows(vectors, **{name: opened(name, _list) for name in headers})
-    except SpaceError:
-        raise
-    except (*_BROKEN_ZIP, KeyError) as error:
-        raise SpaceError(
-            f"{path.name}: expected an archive written by numpy.savez, got one that cannot be read"
-            f" ({visible(error, 200)}); write or copy it again"
-        ) from error
-
-
-def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each array in a .npz file, from their headers; {} where there are very many or one is
-    damaged.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [one.filename for one in archive.infolist() if one.filename.endswith(".npy")]
-            few = members if len(members) <= _MOST_ARRAYS else []
-            return {name.removesuffix(".npy"): _header_of(archive, name)[0] for name in few}
-    except (*_BROKEN_ZIP, KeyError):  # a SpaceError is a ValueError
-        return {}
-
-
-def _header_of(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    with archive.open(name) as stream:
-        return _header(stream, name)
-
-
-def _header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype; how long the header says that it is, is checked before it is read."""
-    start = stream.read(8)
-    version = start[6] if len(start) == 8 and start[:6] == b"\x93NUMPY" and start[7] == 0 else 0
-    if version not in _READERS:
-        raise SpaceError(
-            f"{what}: expected an array written by numpy.save, got another file; write it with numpy.save"
-        )
-    width, read = _READERS[version]
-    length = stream.read(width)
-    n_bytes = int.from_bytes(length, "little")
-    if n_bytes > _LONGEST_HEADER:
-        raise SpaceError(
-            f"{what}: expected a header of at most {_LONGEST_HEADER:,} bytes, got one of {readable(n_bytes)};"
-            " it is no array of numbers, or damaged: copy it again"
-        )
-    try:
-        shape, fortran, dtype = read(io.BytesIO(length + stream.read(n_bytes)))
-    except _BROKEN_HEADER:  # TokenError: numpy reads old headers so
-        raise SpaceError(
-            f"{what}: expected an array written by numpy.save, got a header that cannot be read; copy it"
-            " again, or write it with numpy.save"
-        ) from None
+def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, Fortran order and dtype of the .npy that begins here; the stream is then at its numbers."""
+    version = np.lib.format.read_magic(stream)
+    length = {1: 2, 2: 4, 3: 4}[version[0]]
+    at = stream.tell()
+    if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
+        raise ValueError("a header that is too long")
+    stream.seek(at)
+    read = np.lib.format.read_array_header_1_0 if length == 2 else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
     if dtype.hasobject:
         raise SpaceError(
             f"{what}: expected plain numbers or strings, got pickled objects, which can run code and are"
             " never loaded; where you trust the file, save it again with dtype=np.float32 (vectors) or"
             " dtype=str (ids)"
         )
-    if any(type(length) is not int or length < 0 for length in shape) or dtype.itemsize == 0:
-        got = f"{dtype!s:.40} of shape {shape!s:.60}"
-        raise SpaceError(
-            f"{what}: expected a shape of lengths and values of one byte or more, got {got}; save it again"
-        )
+    if any(type(one) is not int or one < 0 for one in shape) or dtype.itemsize == 0:
+        raise ValueError(f"{dtype!s:.40} of shape {shape!s:.60}")
     return shape, fortran, dtype
 
 
-def promised(
-    stream: BinaryIO, size: int, what: str, dimensions: int
-) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """The header of an open .npy of `size` bytes, whose values follow in full."""
-    shape, fortran, dtype = _header(stream, what)
-    if len(shape) != dimensions:
-        expected = ("a list (n,)", "a matrix (n, d)")[dimensions - 1]
-        raise SpaceError(f"{what}: expected {expected}, got shape {shape!s:.60}; save it again in that form")
-    needed, held = math.prod(shape) * dtype.itemsize, size - stream.tell()
-    if held < needed:
-        raise SpaceError(
-            f"{what}: the header promises shape {shape!s:.60} of {dtype!s:.40}, {readable(needed)}, but only"
-            f" {readable(held)} follow; the file was cut short, copy or download it again"
-        )
-    return shape, fortran, dtype
-
-
-def _matrix(
-    stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int
-) -> np.ndarray:
-    """The first `limit` rows of the matrix in an open .npy, as read-only float32, block by block.
-
-    In Fortran order the first rows are all over the file: it is read to its end, and what no row needs is
-    dropped.
-    """
-    shape, fortran, dtype = promised(stream, size, what, dimensions=2)
-    n = rows_to_read(path, shape[0], limit)
-    check_size(path, n, shape[1], max_bytes)
-    vectors = np.empty((n, shape[1]), dtype=np.float32)
-    lines = vectors.T if fortran else vectors  # as they lie in the file
-    width, kept = (shape[0], n) if fortran else (shape[1], shape[1])
-    n_lines = max(1, _BLOCK // (width * dtype.itemsize))
-    n_items = min(width, max(1, _BLOCK // dtype.itemsize))
-    for first in range(0, len(lines), n_lines):
-        block = lines[first : first + n_lines]
-        for start in range(0, width, n_items):
-            items = min(n_items, width - start)
-            found = _values(stream, dtype, len(block) * items, what).reshape(len(block), items)
-            fill(block[:, start : min(start + items, kept)], found[:, : max(0, kept - start)], what)
-    vectors.flags.writeable = False
-    return vectors
-
-
-def _mapped(stream: BinaryIO, size: int, path: Path, limit: int | None, on_disk: OnDisk) -> MappedRows | None:
-    """The first `limit` rows of the matrix in an open .npy as a map; None, and the stream at its begin,
-    where none can be.
-    """
-    shape, fortran, dtype = promised(stream, size, path.name, dimensions=2)
-    n = rows_to_read(path, shape[0], limit)
-    check_width(path, n, shape[1])
-    part = (
-        on_disk.map(stream, dtype.name, stream.tell(), (n, shape[1]))
-        if dtype.isnative and not fortran
-        else None
-    )
-    stream.seek(0)
-    return None if part is None else on_disk.rows([part])
-
-
-def _list(
-    stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int
-) -> np.ndarray:
-    """The first `limit` ids, labels or counts in an open .npy."""
-    shape, _, dtype = promised(stream, size, what, dimensions=1)
-    n = rows_to_read(path, shape[0], limit)
-    needed = n * (2 * dtype.itemsize + 64)
-    if needed > max_bytes:
-        raise SpaceError(
-            f"{what}: {n:,} items take {readable(needed)}, more than max_bytes = {readable(max_bytes)}; pass"
-            " limit=… to read fewer rows"
-        )
-    return _values(stream, dtype, n, what)
-
-
-def _values(stream: BinaryIO, dtype: np.dtype, n: int, what: str) -> np.ndarray:
-    content = stream.read(n * dtype.itemsize)
-    if len(content) < n * dtype.itemsize:
-        raise SpaceError(
-            f"{what}: expected {n:,} more values, got the end of the file; copy or download it again"
-        )
-    return np.frombuffer(content, dtype=dtype, count=n)
-
-
-def fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
-    if found.dtype.kind not in "fiu":
-        raise SpaceError(
-            f"{what}: expected real numbers, got {found.dtype!s:.40}; save the vectors as float32"
-        )
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
-        rows[...] = found
-
-
-def the_matrix(
-    path: Path,
-    names: Mapping[str, Any] | set[str],
-    shape: Callable[[str], tuple[int, ...]],
-    chosen: str | None = None,
-) -> str:
-    """The name of the matrix: the chosen one, else `vectors`, else the token embeddings of a model, else
-    the only matrix.
-    """
-    if chosen is not None:
-        if chosen in names and len(shape(chosen)) == 2:
-            return chosen
-        got = f"one of shape {shape(chosen)!s:.60}" if chosen in names else "no array of this name"
-        near = quote([name for name in sorted(names) if len(shape(name)) == 2][:6]) or "none"
-        raise SpaceError(
-            f"{path.name}: expected a matrix named {chosen!r:.80}, got {got}; its matrices: {near}"
-        )
-    if "vectors" in names and len(shape("vectors")) == 2:
-        return "vectors"
-    if (tokens := token_matrix(names)) and len(shape(tokens)) == 2:
-        return tokens
-    if len(names) > _MOST_ARRAYS:
-        raise SpaceError(
-            f"{path.name}: expected a matrix named 'vectors' among its {len(names):,} arrays; {_CHOOSE}"
-        )
-    shapes = {name: shape(name) for name in sorted(names)}
-    matrices = [name for name, found in shapes.items() if len(found) == 2]
-    if len(matrices) == 1:
-        return matrices[0]
-    found = quote([f"{name:.20} {one}" for name, one in list(shapes.items())[:8]]) or "nothing"
-    raise SpaceError(
-        f"{path.name}: expected a matrix named 'vectors', or one matrix (n, d) alone, got {found}; {_CHOOSE}"
-    )
-
-
-def check_texts(path: Path, name: str, got: int, expected: int, itemsize: int) -> None:
-    """Refuse ids, labels or counts of another number than the rows, or longer than any text should be."""
-    check_length(path, name, got, expected)
-    if itemsize > 4 * _LONGEST_TEXT:
-        raise SpaceError(
-            f"{path.name}: expected {name} of at most {_LONGEST_TEXT:,} characters, got longer ones; shorten"
-            " them"
-        )
-
-
-def check_length(path: Path, name: str, got: int, expected: int) -> None:
-    if got != expected:
-        raise SpaceError(
-            f"{path.name}: expected {expected} {name}, one per row, got {got}; write {name} and vectors from"
-            " the same rows"
-        )
-
-
-# Where the rows of a .npy file are, for whoever reads them block by block.
-
-
-@dataclass(frozen=True)
-class NpyLayout:
-    """Where the rows (n, d) of a .npy file begin, and how each number is written."""
-
-    n: int
-    d: int
-    dtype: np.dtype
-    at: int
-
-
-def npy_layout(path: Path) -> NpyLayout:
-    """The layout of a .npy file of real numbers, row after row, that holds all that its header promises.
+def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int], np.dtype, int]:
+    """Shape, dtype and first byte of the rows of an open .npy of real numbers, which all are there.
 
     Raises
     ------
     SpaceError
         Another file, a damaged one, columns that follow each other.
     """
-    with path.open("rb") as stream:
-        shape, fortran, dtype = promised(stream, path.stat().st_size, path.name, dimensions=2)
-        if dtype.kind not in "fiu" or 0 in shape or (fortran and 1 not in shape):
-            got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
+    stream.seek(0)
+    try:
+        shape, fortran, dtype = npy_header(stream, what)
+    except SpaceError:
+        raise
+    except Exception as error:  # the header is parsed as Python's literals, which fail in many forms
+        raise SpaceError(
+            f"{what}: expected an array written by numpy.save, got one that cannot be read ({error!s:.150});"
+            " copy it again"
+        ) from error
+    if dtype.kind not in "fiu" or len(shape) != 2 or 0 in shape or (fortran and 1 not in shape):
+        got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
+        raise SpaceError(
+            f"{what}: expected rows of real numbers, one after the other, got {got}; save them as float32"
+        )
+    if size - stream.tell() < shape[0] * shape[1] * dtype.itemsize:
+        raise SpaceError(
+            f"{what}: the header promises shape {shape} of {dtype}, but the file is shorter; copy it again"
+        )
+    return shape, dtype, stream.tell()
+
+
+class Npy(Format):
+    """A matrix (n, d); ids are in ``<stem>.ids.txt`` beside it."""
+
+    has_regions = True
+
+    def describe(self, path: Path) -> Description:
+        with path.open("rb") as stream:
+            shape = npy_header(stream, path.name)[0]
+        return Description({"": shape}, "") if len(shape) == 2 else Description()
+
+    def _array(self, path: Path) -> np.ndarray:
+        with path.open("rb") as stream:  # the header alone: a mapped array of 0 bytes is refused otherwise
+            shape = npy_header(stream, path.name)[0]
+        if len(shape) != 2 or 0 in shape:
             raise SpaceError(
-                f"{path.name}: expected rows of real numbers, one after the other, got {got}; save them as"
-                " float32"
+                f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
             )
-        return NpyLayout(*shape, dtype, stream.tell())
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        array = self._array(path)
+        n = request.rows(path, *array.shape)
+        for rows in in_blocks(n, array.shape[1] * array.itemsize):
+            yield float32(array[rows], path.name)
+        return {}
+
+    def regions(self, path: Path, request: Request) -> Regions | None:
+        array = self._array(path)
+        n = len(array) if request.limit is None else min(len(array), request.limit)
+        if not (array.flags.c_contiguous and array.dtype.isnative and array.dtype.name in MAPPED):
+            return None
+        return Regions([(array.offset, array.dtype.name, (n, array.shape[1]))])
+
+
+class Npz(Format):
+    """Array `matrix`, else `vectors`, else the only matrix, and `ids`, `labels` and `counts` beside it."""
+
+    several_matrices = True
+
+    def _shapes(self, path: Path, archive: zipfile.ZipFile) -> dict[str, tuple[Shape, np.dtype]]:
+        shapes = {}
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                if member.filename.endswith(".npy"):
+                    name = member.filename.removesuffix(".npy")
+                    shape, _fortran, dtype = npy_header(stream, f"{path.name}, array {name!r:.60}")
+                    shapes[name] = shape, dtype
+        return shapes
+
+    def describe(self, path: Path) -> Description:
+        with zipfile.ZipFile(path) as archive:
+            shapes = {name: shape for name, (shape, _) in self._shapes(path, archive).items()}
+        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
+        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        with zipfile.ZipFile(path) as archive:
+            shapes = self._shapes(path, archive)
+            main = the_matrix(path, {name: one[0] for name, one in shapes.items()}, request.matrix)
+            (rows, d), _ = shapes[main]
+            n = request.rows(path, rows, d)
+            texts = {}
+            for name in _TEXTS:
+                if name in shapes:
+                    check_length(path, name, shapes[name][0], rows)
+                    kind = shapes[name][1]
+                    if kind.kind not in "USbiuf" or kind.itemsize * rows > request.max_bytes:
+                        raise SpaceError(
+                            f"{path.name}: expected {name} as short strings or integers, got {kind!s:.40};"
+                            " save them with dtype=str"
+                        )
+                    texts[name] = self._read(archive, name)[:n]
+                    texts[name] = texts[name] if texts[name].dtype.kind in "fiub" else texts[name].tolist()
+            with archive.open(f"{main}.npy") as stream:
+                _, fortran, dtype = npy_header(stream, path.name)
+                if fortran and 1 not in (rows, d):
+                    yield float32(self._read(archive, main)[:n], f"{path.name}, array {main!r:.60}")
+                    return texts
+                for some in in_blocks(n, d * dtype.itemsize):
+                    size = (some.stop - some.start) * d * dtype.itemsize
+                    values = np.frombuffer(stream.read(size), dtype)
+                    yield float32(values.reshape(-1, d), f"{path.name}, array {main!r:.60}")
+                if n == rows:  # at the end of the member its checksum is compared
+                    stream.read()
+            return texts
+
+    def _read(self, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+        with archive.open(f"{name}.npy") as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+            stream.read()
+            return array
+
+
+def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
+    """Refuse ids, labels or counts of another number than the rows."""
+    if shape != (n,):
+        raise SpaceError(
+            f"{path.name}: expected {n} {name}, one per row, got shape {shape!s:.60}; write {name} and"
+            " vectors from the same rows"
+        )
+
+
+class Safetensors(Format):
+    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix.
+
+    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are
+    integers. The ids of token embeddings come from a vocabulary beside the file.
+    """
+
+    libraries = ("safetensors",)
+    several_matrices = has_regions = True
+    _KINDS = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}  # noqa: RUF012
+
+    def _open(self, path: Path) -> tuple[Any, dict[str, Shape]]:
+        from safetensors import safe_open
+
+        file = safe_open(path, framework="np")
+        names = sorted(file.keys())
+        return file, {name: tuple(file.get_slice(name).get_shape()) for name in names}
+
+    def describe(self, path: Path) -> Description:
+        _, shapes = self._open(path)
+        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
+        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+
+    def _parts(self, path: Path, request: Request) -> tuple[str, Any, tuple[int, int], dict[str, Any]]:
+        """The matrix, its tensor, its shape, and the columns of its first rows."""
+        file, shapes = self._open(path)
+        main = the_matrix(path, shapes, request.matrix)
+        rows, d = shapes[main]
+        n = rows if request.limit is None else min(rows, request.limit)
+        metadata, columns = file.metadata() or {}, {}
+        for name in ("ids", "labels"):
+            text = file.get_tensor(name).tobytes().decode() if name in shapes else metadata.get(name)
+            if text is not None:
+                lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
+                check_length(path, name, (len(lines),), rows)
+                columns[name] = lines[:n]
+        if "counts" in shapes:
+            check_length(path, "counts", shapes["counts"], rows)
+            columns["counts"] = file.get_slice("counts")[:n]
+        if "ids" not in columns and OF_TOKENS.fullmatch(main):
+            columns["tokens"] = [main, rows]
+        return main, file.get_slice(main), (n, d), columns
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        main, tensor, (n, d), columns = self._parts(path, request)
+        n = request.rows(path, n, d)
+        what = f"{path.name}, tensor {main!r:.60}"
+        halves = tensor.get_dtype() == "BF16"  # which NumPy does not have
+        with path.open("rb") as stream:
+            begin = _tensor_begin(stream, main)
+            for rows in in_blocks(n, 8 * d):
+                if halves:
+                    stream.seek(begin + 2 * d * rows.start)
+                    values = np.frombuffer(stream.read(2 * d * (rows.stop - rows.start)), "<u2")
+                    values = (values.astype(np.uint32) << 16).view(np.float32).reshape(-1, d)
+                else:
+                    values = tensor[rows]
+                yield float32(values, what)
+        return columns
+
+    def regions(self, path: Path, request: Request) -> Regions | None:
+        main, tensor, shape, columns = self._parts(path, request)
+        kind = self._KINDS.get(tensor.get_dtype())
+        if kind is None or 0 in shape:
+            return None
+        with path.open("rb") as stream:
+            return Regions([(_tensor_begin(stream, main), kind, shape)], (main,), columns)
+
+
+def _tensor_begin(stream: BinaryIO, tensor: str) -> int:
+    """The byte of an open .safetensors at which a tensor begins; `safetensors` has checked the header."""
+    import msgspec
+
+    length = int.from_bytes(stream.read(8), "little")
+    return 8 + length + msgspec.json.decode(stream.read(length))[tensor]["data_offsets"][0]
+
+
+class Torch(Format):
+    """A tensor (n, d) of torch.save, or that of a dict: `matrix`, else `vectors`, else the only one; `ids`
+    and `labels` are lists beside it. torch reads it, with nothing but tensors and plain values allowed.
+    """
+
+    libraries = ("torch",)
+    several_matrices = True
+
+    def _open(self, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        import torch
+
+        with zipfile.ZipFile(path) as archive:
+            if any(member.compress_type for member in archive.infolist()) or archive.testzip():
+                raise ValueError("an archive that is compressed or damaged")
+            order = [name for name in archive.namelist() if name.endswith("/byteorder")]
+            if any(archive.read(name) != b"little" for name in order):
+                raise ValueError("numbers in another order of bytes")
+        try:
+            whole = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:
+            if "eights" not in str(error):  # torch's advice on weights_only=False is none for this file
+                raise
+            raise SpaceError(
+                f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
+                ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
+            ) from error
+        items = whole if isinstance(whole, Mapping) else {"vectors": whole}
+        tensors = {
+            name: value
+            for name, value in items.items()
+            if isinstance(name, str) and isinstance(value, torch.Tensor) and value.layout == torch.strided
+        }
+        texts = {
+            name: list(items[name])
+            for name in ("ids", "labels")
+            if isinstance(items.get(name), list | tuple)
+            and all(type(one) in (str, int) for one in items[name])
+        }
+        return tensors, texts
+
+    def describe(self, path: Path) -> Description:
+        shapes = {name: tuple(tensor.shape) for name, tensor in self._open(path)[0].items()}
+        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
+        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        import torch
+
+        tensors, texts = self._open(path)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        tensor = tensors[the_matrix(path, shapes, request.matrix)].detach()
+        n = request.rows(path, *tensor.shape)
+        if tensor.is_complex() or tensor.is_quantized or tensor.dtype == torch.bool:
+            raise SpaceError(
+                f"{path.name}: expected real numbers, got {tensor.dtype}; save it with tensor.float()"
+            )
+        for rows in in_blocks(n, 8 * tensor.shape[1]):
+            yield tensor[rows].resolve_neg().float().numpy()
+        return texts
+
+
+class Faiss(Format):
+    """Whole vectors of a faiss index: Flat, IDMap (with its ids), HNSW over Flat, IVF over Flat."""
+
+    libraries = ("faiss",)
+
+    def _open(self, path: Path) -> tuple[Any, np.ndarray | None]:
+        index = open_faiss(path)
+        return index, faiss_ids(path, index)
+
+    def describe(self, path: Path) -> Description:
+        index, _ = self._open(path)
+        return Description({"": (index.ntotal, index.d)}, "")
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        index, ids = self._open(path)
+        n = request.rows(path, index.ntotal, index.d)
+        numbers = np.arange(n) if ids is None else ids[:n]
+        for rows in in_blocks(n, 4 * index.d):
+            yield faiss_rows(index, numbers[rows], rows)
+        return {} if ids is None else {"ids": numbers}
+
+
+def open_faiss(path: Path) -> Any:
+    """The index that fills a file."""
+    import faiss
+
+    with path.open("rb") as stream:
+        index = faiss.read_index(faiss.PyCallbackIOReader(stream.read))
+        if stream.read(1):
+            raise ValueError("more than one index")
+    inner = faiss.downcast_index(index.index) if hasattr(index, "index") else index
+    inner = faiss.downcast_index(inner.storage) if isinstance(inner, faiss.IndexHNSW) else inner
+    if not isinstance(inner, faiss.IndexFlat | faiss.IndexIVFFlat):
+        raise SpaceError(
+            f"{path.name}: expected an index of whole vectors (Flat, IDMap, HNSWFlat, IVFFlat), got"
+            f" {type(inner).__name__}; save the vectors from where the index was made"
+        )
+    if inner.ntotal != index.ntotal or inner.d != index.d or index.d < 1:
+        raise ValueError(f"an index of {index.ntotal} rows around one of {inner.ntotal}")
+    return index
+
+
+def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
+    """The ids (n,) int64 of an index, those of an IVF index in ascending order; None for row numbers."""
+    import faiss
+
+    if hasattr(index, "id_map"):
+        ids = faiss.vector_to_array(index.id_map)
+        if len(ids) != index.ntotal:
+            raise ValueError(f"{len(ids)} ids of {index.ntotal} rows")
+        return ids
+    if not isinstance(index, faiss.IndexIVF):
+        return None
+    lists = [
+        faiss.rev_swig_ptr(index.invlists.get_ids(one), index.invlists.list_size(one)).copy()
+        for one in range(index.nlist)
+    ]
+    ids = np.sort(np.concatenate(lists)) if lists else np.empty(0, np.int64)
+    if len(np.unique(ids)) != len(ids):
+        raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")
+    index.set_direct_map_type(faiss.DirectMap.Hashtable)
+    return None if np.array_equal(ids, np.arange(index.ntotal)) else ids
+
+
+def faiss_rows(index: Any, ids: np.ndarray, rows: slice) -> np.ndarray:
+    """The vectors of these ids, which are in these rows."""
+    import faiss
+
+    if isinstance(index, faiss.IndexIVF):
+        return index.reconstruct_batch(ids)
+    inner = index.index if hasattr(index, "index") else index
+    return inner.reconstruct_n(rows.start, rows.stop - rows.start)
+
+
+class H5ad(Format):
+    """One matrix of an AnnData file, dense or sparse: obsm's X_pca, else the only one of obsm, else X. Ids
+    are the names in obs, labels its column "label" or "cell_type", unless columns of obs are chosen.
+    """
+
+    libraries = ("h5py",)
+    several_matrices = has_columns = True
+    _LABELS = ("label", "labels", "cell_type", "celltype")
+    _FILTERS = frozenset((1, 2, 3, 32000))  # gzip, shuffle, checksum, lzf
+    _LARGEST_CHUNK = 1 << 30
+    _MOST_NAMES = 1000
+
+    def _open(self, path: Path) -> Any:
+        import h5py
+
+        return h5py.File(path, "r", locking=False)
+
+    def describe(self, path: Path) -> Description:
+        with self._open(path) as file:
+            shapes = {name: self._shape(self._node(file, name)) for name in self._names(file)}
+        inner = [name for name in shapes if name.startswith("obsm/")]
+        usual = inner[0] if len(inner) == 1 else None if inner else "X"
+        usual = "obsm/X_pca" if "obsm/X_pca" in shapes else usual
+        return Description(shapes, usual if usual in shapes else None)
+
+    def _names(self, file: Any) -> list[str]:
+        import h5py
+
+        names = ["X"] if "X" in file else []
+        for group in ("obsm", "layers"):
+            if isinstance(file.get(group), h5py.Group):
+                names += [f"{group}/{name}" for name in list(file[group])[: self._MOST_NAMES]]
+        return [name for name in names if self._is_matrix(self._node(file, name))]
+
+    def _node(self, file: Any, name: str) -> Any:
+        """A group or dataset of the file itself: a link could lead to a file that the asker may not read."""
+        import h5py
+
+        node = file
+        for part in name.split("/", 1):
+            if not isinstance(node.get(part, getlink=True), h5py.HardLink):
+                raise ValueError(f"no data in the file itself at {name!r:.80}")
+            node = node[part]
+            if isinstance(node, h5py.Dataset):
+                plist = node.id.get_create_plist()
+                filters = {plist.get_filter(number)[0] for number in range(plist.get_nfilters())}
+                chunk = float(np.prod(node.chunks or (), dtype=float)) * node.dtype.itemsize
+                if node.is_virtual or node.external or filters - self._FILTERS or chunk > self._LARGEST_CHUNK:
+                    raise ValueError(f"data in other files, or in large or unknown chunks, at {name!r:.80}")
+        return node
+
+    def _is_matrix(self, node: Any) -> bool:
+        if hasattr(node, "dtype"):
+            return node.ndim == 2 and node.dtype.kind in "fiu"
+        return str(node.attrs.get("encoding-type", "")) in ("csr_matrix", "csc_matrix")
+
+    def _shape(self, node: Any) -> tuple[int, int]:
+        n, d = (int(one) for one in (node.shape if hasattr(node, "dtype") else node.attrs["shape"]))
+        return n, d
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        description, chosen = self.describe(path), request.matrix
+        wanted = [
+            name
+            for name in description.matrices
+            if (name == description.usual if chosen is None else chosen in (name, name.partition("/")[2]))
+        ]
+        if len(wanted) != 1:
+            expected = "one matrix" if chosen is None else f"one matrix {chosen!r:.80}"
+            raise SpaceError(
+                f"{path.name}: expected {expected}, got {quote(list(description.matrices)[:8]) or 'none'};"
+                " choose one with the option matrix, as FILE#matrix=X_pca"
+            )
+        with self._open(path) as file:
+            name = wanted[0]
+            node, (rows, d) = self._node(file, name), description.matrices[name]
+            n = request.rows(path, rows, d)
+            columns = self._columns(file, rows, n, request)
+            for block in self._rows(file, name, node, n, d):
+                yield float32(block, path.name)
+            return columns
+
+    def _rows(self, file: Any, name: str, node: Any, n: int, d: int) -> Any:
+        if hasattr(node, "dtype"):
+            for rows in in_blocks(n, 8 * d):
+                yield node[rows]
+            return
+        from scipy import sparse
+
+        data, indices, indptr = (self._node(file[name], part)[:] for part in ("data", "indices", "indptr"))
+        kind = sparse.csr_matrix if str(node.attrs["encoding-type"]) == "csr_matrix" else sparse.csc_matrix
+        whole = kind((data, indices, indptr), self._shape(node))
+        whole.check_format(full_check=True)
+        whole = whole.tocsr()
+        for rows in in_blocks(n, 8 * d):
+            yield whole[rows].toarray()
+
+    def _columns(self, file: Any, rows: int, n: int, request: Request) -> dict[str, Any]:
+        obs = self._node(file, "obs")
+        chosen = request.choices
+        index = str(obs.attrs.get("_index", "_index"))
+        usual = next((one for one in self._LABELS if one in obs), None)
+        wanted = {
+            "ids": chosen.id_column or index,
+            "labels": chosen.label_column or usual,
+            "counts": chosen.count_column,
+        }
+        return {
+            role: self._column(obs, column, rows, n) for role, column in wanted.items() if column is not None
+        }
+
+    def _column(self, obs: Any, name: str, rows: int | None, n: int | None) -> list[Any]:
+        """A column of obs as texts or numbers, "" where one is missing."""
+        import h5py
+
+        if "/" in name and rows is not None and name not in obs:
+            raise ValueError(f"no column {name!r:.80}")
+        node = self._node(obs, name)
+        if isinstance(node, h5py.Dataset):
+            if node.ndim != 1 or (rows is not None and len(node) != rows):
+                raise ValueError(f"a column of shape {node.shape} for {rows} rows")
+            text = h5py.check_string_dtype(node.dtype) is not None
+            if not text and node.dtype.kind not in "fiub":
+                raise ValueError(f"a column of {node.dtype!s:.40}")
+            return (node.asstr() if text else node)[:n].tolist()
+        kind = str(node.attrs.get("encoding-type", ""))
+        if kind == "categorical":
+            names = self._column(node, "categories", None, None)
+            codes = self._column(node, "codes", rows, n)
+            if not all(type(code) is int and -1 <= code < len(names) for code in codes):
+                raise ValueError("codes of no category")
+            return ["" if code < 0 else names[code] for code in codes]
+        if kind.startswith("nullable"):
+            missing, values = (self._column(node, part, rows, n) for part in ("mask", "values"))
+            return ["" if gone else value for value, gone in zip(values, missing, strict=True)]
+        raise ValueError(f"a column of {kind or 'another kind'!r:.60}")

@@ -4,20 +4,25 @@ in memory.
 
 from __future__ import annotations
 
-import csv
 import json
-import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.text import visible
-from relcore.files.delimited import LONGEST_LINE, delimited_rows, is_number
+from relcore.files import confined
+from relcore.files.tables import (
+    ParquetFile,
+    delimited_batches,
+    delimited_header,
+    delimited_rows,
+    holds_vectors,
+    is_number,
+)
 
 ColumnKind = Literal["image", "text", "number", "other"]
 SUFFIXES = (".parquet", ".csv", ".tsv")
@@ -26,8 +31,8 @@ _REMEMBERED_BYTES = 32 * 1024**2
 _ROWS_TO_LOOK_AT = 100
 
 
-class ItemTable(Protocol):
-    """Columns by name, and their rows; thread-safe.
+class ItemTable:
+    """Columns by name, and their rows; thread-safe. Its file is parsed where `relcore.files.confined` says.
 
     Attributes
     ----------
@@ -39,19 +44,57 @@ class ItemTable(Protocol):
         What the numbers of a label column stand for, where the table says so.
     folder : Path or None
         What the paths of images are relative to.
+    has_vectors : bool
+        Whether a column holds lists of numbers.
     """
 
-    name: str
-    columns: dict[str, ColumnKind]
-    class_names: dict[str, Sequence[str]]
-    folder: Path | None
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self.folder = path.parent if path.suffix.lower() == ".parquet" else None
+        libraries = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute")
+        self._table = confined.Opened("relcore.files.items:opened", path, libraries)
+        facts = self._table.facts
+        self.columns: dict[str, ColumnKind] = facts["columns"]
+        self.class_names: dict[str, Sequence[str]] = facts["class_names"]
+        self.has_vectors, self._n = facts["has_vectors"], facts["n"]
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self._n
 
-    def read(self, column: str, start: int, stop: int) -> list[Any]: ...
+    def read(self, column: str, start: int, stop: int) -> list[Any]:
+        """The cells of these rows."""
+        return self._table.call("read", column=column, start=start, stop=stop)
 
 
-def open_table(paths: Sequence[Path]) -> ItemTable:
+class JoinedTable:
+    """The parts of one parquet table, one after the other, as one `ItemTable`."""
+
+    def __init__(self, parts: Sequence[ItemTable]) -> None:
+        self._parts, first = parts, parts[0]
+        self.name, self.folder, self.columns = first.name, first.folder, first.columns
+        self.class_names, self.has_vectors = first.class_names, first.has_vectors
+        if any(list(part.columns) != list(first.columns) for part in parts):
+            raise SpaceError(
+                f"{self.name}: expected the same columns in all {len(parts)} parts, got others; write them"
+                " again"
+            )
+        self._starts = [sum(map(len, parts[:number])) for number in range(len(parts) + 1)]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def read(self, column: str, start: int, stop: int) -> list[Any]:
+        values: list[Any] = []
+        while start < stop:
+            number = bisect_right(self._starts, start) - 1
+            end = min(stop, self._starts[number + 1])
+            first = self._starts[number]
+            values += self._parts[number].read(column, start - first, end - first)
+            start = end
+        return values
+
+
+def open_table(paths: Sequence[Path]) -> ItemTable | JoinedTable:
     """The table in a file, or in the files that one parquet table was cut into."""
     first = paths[0]
     if not first.is_file():
@@ -68,66 +111,46 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
         raise SpaceError(
             f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet"
         )
-    return ParquetTable(paths) if suffix == ".parquet" else DelimitedTable(first)
+    return ItemTable(first) if len(paths) == 1 else JoinedTable([ItemTable(path) for path in paths])
 
 
-class ParquetTable:
+def opened(path: Path) -> _Items:
+    """The table in a file, as it is parsed."""
+    return (_ParquetItems if path.suffix.lower() == ".parquet" else _DelimitedItems)(path)
+
+
+class _Items:
+    """What a table has for `ItemTable`."""
+
+    def confined_facts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("n", "columns", "class_names", "has_vectors")}
+
+
+class _ParquetItems(_Items):
     """Row groups are read batch by batch; the last batches are remembered, up to 32 MB, so that reading on
     is cheap.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-
-        self.name, self.folder = paths[0].name, paths[0].parent
-        self._broken = pa.ArrowException
-        try:
-            # Buffered, or a row group's column would be read whole before its first row.
-            self._files = [parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) for path in paths]
-            schema = self._files[0].schema_arrow
-        except (pa.ArrowException, OSError) as error:
-            raise SpaceError(
-                f"{self.name}: expected a parquet file, got one that cannot be read ({visible(error, 200)});"
-                " copy it again"
-            ) from error
-        if any(file.schema_arrow.names != schema.names for file in self._files):
-            raise SpaceError(
-                f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write them"
-                " again"
-            )
+    def __init__(self, path: Path) -> None:
+        parquet = ParquetFile(path)
+        self._file, schema, self.n = parquet.file, parquet.schema, parquet.n_rows
         self.columns = {field.name: _arrow_kind(field.type) for field in schema}
         self.class_names = _class_names(schema.metadata or {})
-        self._groups = [(file, group) for file in self._files for group in range(file.num_row_groups)]
+        self.has_vectors = any(holds_vectors(field.type) for field in schema)
         self._starts = [0]  # the first row of each group, and the number of rows
-        for file, group in self._groups:
-            self._starts.append(self._starts[-1] + file.metadata.row_group(group).num_rows)
-        self._lock = threading.Lock()
-        self._open: tuple[str, int, int, Iterator[Any]] | None = (
-            None  # column, group, next batch's number, batches
-        )
+        for group in range(self._file.num_row_groups):
+            self._starts.append(self._starts[-1] + self._file.metadata.row_group(group).num_rows)
+        self._open: tuple[str, int, int, Iterator[Any]] | None = None  # column, group, next batch, batches
         self._batches: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
-        self._remembered = 0
-
-    def __len__(self) -> int:
-        return self._starts[-1]
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
         values: list[Any] = []
-        with self._lock:
-            while start < stop:
-                group = bisect_right(self._starts, start) - 1
-                number, skip = divmod(start - self._starts[group], _BATCH)
-                try:
-                    batch = self._batch(column, group, number)
-                except (self._broken, OSError) as error:
-                    raise SpaceError(
-                        f"{self.name}, row {start}: expected parquet data, got damaged ones"
-                        f" ({visible(error, 200)}); copy it again"
-                    ) from error
-                taken = batch.slice(skip, stop - start)
-                values += taken.to_pylist()
-                start += len(taken)
+        while start < stop:
+            group = bisect_right(self._starts, start) - 1
+            number, skip = divmod(start - self._starts[group], _BATCH)
+            taken = self._batch(column, group, number).slice(skip, stop - start)
+            values += taken.to_pylist()
+            start += len(taken)
         return values
 
     def _batch(self, column: str, group: int, number: int) -> Any:
@@ -135,145 +158,66 @@ class ParquetTable:
         if key in self._batches:
             self._batches.move_to_end(key)
             return self._batches[key]
-        opened = self._open
-        if opened is None or opened[:2] != key[:2] or opened[2] > number:
-            file, local = self._groups[group]
-            opened = (
-                column,
-                group,
-                0,
-                file.iter_batches(_BATCH, row_groups=[local], columns=[column], use_threads=False),
-            )
+        place = self._open
+        if place is None or place[:2] != key[:2] or place[2] > number:
+            some = self._file.iter_batches(_BATCH, row_groups=[group], columns=[column], use_threads=False)
+            place = (column, group, 0, some)
         while True:
-            column, group, following, batches = opened
+            _, _, following, batches = place
             batch = next(batches).column(0)
-            self._open = opened = (column, group, following + 1, batches)
-            self._remember((column, group, following), batch)
+            self._open = place = (column, group, following + 1, batches)
+            self._batches[column, group, following] = batch
+            while len(self._batches) > 1 and sum(map(_bytes, self._batches.values())) > _REMEMBERED_BYTES:
+                self._batches.popitem(last=False)
             if following == number:
                 return batch
 
-    def _remember(self, key: tuple[str, int, int], batch: Any) -> None:
-        known = self._batches.pop(key, None)
-        self._remembered += batch.nbytes - (0 if known is None else known.nbytes)
-        self._batches[key] = batch
-        while self._remembered > _REMEMBERED_BYTES and len(self._batches) > 1:
-            self._remembered -= self._batches.popitem(last=False)[1].nbytes
+
+def _bytes(batch: Any) -> int:
+    return batch.nbytes
 
 
-class DelimitedTable:
-    """UTF-8 text, the first line names the columns. One pass finds where every 128th row begins; no row is
-    kept.
-    """
+class _DelimitedItems(_Items):
+    """UTF-8 text, the first line names the columns. The column that was read last is kept."""
 
-    folder = None
-    class_names: dict[str, Sequence[str]] = {}  # noqa: RUF012, never filled
+    has_vectors = False
 
     def __init__(self, path: Path) -> None:
-        self.name, self._path = path.name, path
-        self._delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        self._offsets: list[int] = []
-        sample: list[list[str]] = []
+        self._path, self.class_names = path, {}
+        _, self._names, sample = delimited_header(path)
         with path.open("rb") as stream:
-            lines = _Lines(stream, 0, self.name)
-            rows = csv.reader(lines, delimiter=self._delimiter, strict=True)
-            try:
-                self._names = self._header(next(rows, []))
-            except csv.Error as error:
-                raise self._no_row("line 1", error) from error
-            self._n = 0
-            offset = lines.offset
-            for row in self._checked(rows, 0):
-                if self._n % _BATCH == 0:
-                    self._offsets.append(offset)
-                if self._n < _ROWS_TO_LOOK_AT:
-                    sample.append(row)
-                self._n += 1
-                offset = lines.offset
-        self.columns = {name: _text_kind([row[i] for row in sample]) for i, name in enumerate(self._names)}
+            if sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 20), b"")) % 2:
+                raise SpaceError(
+                    f"{path.name}: expected cells in pairs of quotes, got an open one; mend the table, or"
+                    " write it as parquet"
+                )
+        if not self._names or len(set(self._names)) < len(self._names):
+            raise SpaceError(
+                f"{path.name}: expected distinct column names in the first line, got"
+                f" {quote(self._names[:8])}; name each column"
+            )
+        rows = [cells for _, cells in sample]
+        self.columns = {name: _text_kind([row[i] for row in rows]) for i, name in enumerate(self._names)}
+        self._column, self._cells = "", None
+        self.n = len(self._of(self._names[0]))
 
-    def __len__(self) -> int:
-        return self._n
+    def _of(self, column: str) -> Any:
+        import pyarrow as pa
+
+        if self._cells is None or column != self._column:
+            place = self._names.index(column)
+            batches = [one.column(0) for one in delimited_batches(self._path, {place: pa.string()})]
+            self._column, self._cells = column, pa.chunked_array(batches, pa.string())
+        return self._cells
 
     def read(self, column: str, start: int, stop: int) -> list[str]:
-        if start >= stop:
-            return []
-        position = self._names.index(column)
-        number = start // _BATCH
-        with self._path.open("rb") as stream:
-            stream.seek(self._offsets[number])
-            rows = csv.reader(
-                _Lines(stream, self._offsets[number], self.name), delimiter=self._delimiter, strict=True
-            )
-            checked = zip(range(number * _BATCH, stop), self._checked(rows, number * _BATCH), strict=False)
-            return [cells[position] for row, cells in checked if row >= start]
-
-    def _header(self, names: list[str]) -> list[str]:
-        if not names or len(set(names)) < len(names):
-            what = quote(names[:8]) if names else "an empty file"
-            raise SpaceError(
-                f"{self.name}: expected distinct column names in the first line, got {what}; name each column"
-            )
-        return names
-
-    def _checked(self, rows: Iterator[list[str]], first: int) -> Iterator[list[str]]:
-        """The rows that are not blank; each must have a cell for every column."""
-        row = first
-        try:
-            for cells in rows:
-                if not cells:
-                    continue
-                if len(cells) != len(self._names):
-                    raise SpaceError(
-                        f"{self.name}, row {row}: expected {len(self._names)} cells"
-                        f" ({quote(self._names[:6])}), got {len(cells)}; put cells that hold"
-                        f" {self._delimiter!r} into quotes"
-                    )
-                yield cells
-                row += 1
-        except csv.Error as error:
-            raise self._no_row(f"row {row}", error) from error
-
-    def _no_row(self, where: str, error: csv.Error) -> SpaceError:
-        return SpaceError(
-            f"{self.name}, {where}: expected cells in pairs of quotes and lines that end in a line feed, got"
-            f" {error}; mend the table, or write it as parquet"
-        )
-
-
-class _Lines:
-    """Lines of a file as text, and how many bytes of it they took so far."""
-
-    def __init__(self, stream: Any, offset: int, name: str) -> None:
-        self._stream, self.offset, self._name = stream, offset, name
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._stream.readline(LONGEST_LINE)
-        if not line:
-            raise StopIteration
-        if len(line) == LONGEST_LINE or b"\0" in line:
-            fault = "a zero byte" if b"\0" in line else f"{LONGEST_LINE:,} bytes or more"
-            raise SpaceError(
-                f"{self._name}, byte {self.offset}: expected a line of text, got {fault}; is it a table in"
-                " UTF-8?"
-            )
-        text = line.removeprefix(b"\xef\xbb\xbf") if self.offset == 0 else line
-        self.offset += len(line)
-        try:
-            return text.decode()
-        except UnicodeDecodeError as error:
-            where = f"{self._name}, byte {self.offset - len(line) + error.start}"
-            raise SpaceError(
-                f"{where}: expected UTF-8, got another encoding; save the table as UTF-8"
-            ) from error
+        return self._of(column).slice(start, max(0, stop - start)).to_pylist()
 
 
 def delimited_columns(path: Path) -> dict[str, ColumnKind]:
     """The columns of a .csv or .tsv by its first rows, without reading on; {} for a file that is no table."""
     with suppress(SpaceError, OSError):
-        lines = delimited_rows(path, "\t" if path.suffix.lower() == ".tsv" else ",")
+        lines = delimited_rows(path)
         _, names = next(lines, (0, []))
         rows = [row for _, row in islice(lines, _ROWS_TO_LOOK_AT) if len(row) == len(names)]
         return {name: _text_kind([row[i] for row in rows]) for i, name in enumerate(names)} if rows else {}

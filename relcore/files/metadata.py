@@ -31,9 +31,9 @@ from relcore.files.columns import (
     Role,
     chosen_roles,
 )
-from relcore.files.delimited import MISSING, delimited_rows, delimiter_of
 from relcore.files.items import ItemTable, delimited_columns, open_table
 from relcore.files.rows import checked_counts, checked_ids, checked_labels, readable
+from relcore.files.tables import MISSING, delimited_rows
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _LABEL_NAMES = (
@@ -76,21 +76,13 @@ def holds_vectors(path: Path) -> bool:
 
     Of a .csv or .tsv only the first rows are read. Errors as in `open_table`.
     """
-    is_parquet = path.suffix.lower() == ".parquet"
-    columns = open_table([path]).columns if is_parquet else delimited_columns(path)
-    if is_parquet and _lists(path):
+    table = open_table([path]) if path.suffix.lower() == ".parquet" else None
+    columns = table.columns if table else delimited_columns(path)
+    if table and table.has_vectors:
         return True
     numbers = [name for name, kind in columns.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
     return len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
-
-
-def _lists(path: Path) -> bool:
-    import pyarrow.parquet as parquet
-
-    from relcore.files.parquet import holds_vectors as is_vectors
-
-    return any(is_vectors(field.type) for field in parquet.read_schema(path))
 
 
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
@@ -141,7 +133,7 @@ def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
             table = open_table([path])
             names = list(table.columns)[:_COLUMNS_TO_LOOK_AT]
             return {name: [_short(one) for one in table.read(name, 0, min(n, len(table)))] for name in names}
-        rows = delimited_rows(path, delimiter_of(path))
+        rows = delimited_rows(path)
         _, names = next(rows, (0, []))
         some = [cells for _, cells in islice(rows, n) if len(cells) == len(names)]
         return {

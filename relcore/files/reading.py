@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,30 +13,25 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded, regular_file
-from relcore.base.errors import SpaceError, quote
-from relcore.files.arrays import npy_shape, npz_shapes, the_matrix
-from relcore.files.arrow import ARROW, ArrowTable
-from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
-from relcore.files.delimited import delimited_rows, delimiter_of, is_number
-from relcore.files.faiss_index import faiss_shape
-from relcore.files.h5ad import h5ad_matrices, h5ad_shape, usual_matrix
-from relcore.files.metadata import Metadata, read_metadata
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import FORMATS
+from relcore.files import confined
+from relcore.files.beside import lines_beside, token_ids
+from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
+from relcore.files.formats import Description, Regions, Request, Shape, format_of, known_suffix, suffix_of
+from relcore.files.metadata import read_metadata
 from relcore.files.on_disk import MAP_FROM, OnDisk
-from relcore.files.parquet import holds_vectors
-from relcore.files.readers import READERS, WITH_COLUMNS, WITH_MAPS, WITH_MATRICES, known_suffix, suffix_of
 from relcore.files.rows import (
+    GrowingMatrix,
     Rows,
     checked_counts,
     checked_ids,
     checked_labels,
     distinct,
-    lines_beside,
     usable_bytes,
 )
 from relcore.files.series import parts_of, read_parts
-from relcore.files.tables import TABLES, column_roles
-from relcore.files.tensors import safetensors_shape, safetensors_shapes, torch_shape, torch_shapes
-from relcore.files.word_vectors import word2vec_shape
+from relcore.runs.digest import StoreError
 from relcore.runs.store import Store
 from relcore.spaces.rows import MappedRows
 from relcore.spaces.space import LatentSpace, RowNumbers
@@ -45,6 +40,7 @@ FILE_OPTIONS = (
     *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore", "matrix"),
     *("metadata", "ids", "invalid", "duplicates"),
 )
+_COLUMNS = ("ids", "labels", "counts")
 
 
 def load_space(
@@ -73,23 +69,19 @@ def load_space(
     when they are used; a large .parquet file is decoded once, into the store. Loading one again costs no look
     at its values.
 
-    ============================
-    ======================================================================================= .npy
-    a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line, else
-                                  "0", "1", …
-    .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
-    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the
-    metadata; of a
-                                  model its token embeddings, with a vocabulary beside it as ids
-    .parquet .arrow .feather      number columns, or one column of lists, and a text column of ids
-    .csv .tsv                     number columns and a text column of ids
-    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet, .arrow or
-    .feather table .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe .kv
-    gensim's KeyedVectors, read without unpickling .faiss .index                 a faiss index of whole
-    vectors: Flat, IDMap (with its ids), HNSWFlat .pt .pth                      a tensor of torch.save, or one
-    of a dict, with `ids` and `labels`, read without unpickling .h5ad                         AnnData: a
-    matrix of obsm, X or a layer; ids and labels from obs ============================
-    =======================================================================================
+    | file | read as |
+    |---|---|
+    | .npy | a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line |
+    | .npz .pt .pth | `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present |
+    | .safetensors | the same, ids and labels as UTF-8 lines; of a model its token embeddings |
+    | .parquet .arrow .feather .csv .tsv | number columns, or one column of lists, and a text column of ids |
+    | a folder | of `datasets.save_to_disk`, or of the shards of one table |
+    | .bin .vec .txt, also .gz | word2vec, fastText's .vec, GloVe |
+    | .faiss .index | a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat |
+    | .h5ad | AnnData: a matrix of obsm, X or a layer; ids and labels from obs |
+
+    Without ids of its own the rows of a file are "0", "1", … Where RELSCOPE_CONFINED is 1, as in the app and
+    in the commands, the file is parsed in a process of its own: see `relcore.files.confined`.
 
     Parameters
     ----------
@@ -146,46 +138,38 @@ def load_space(
     parts = parts_of(path) if path.is_dir() else []
     folder, path = path, parts[0] if parts else path
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
-    suffix = _check_choices(
-        path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates
-    )
-    chosen: dict[str, Any] = {} if matrix is None else {"matrix": matrix}
-    if suffix in WITH_COLUMNS:
-        chosen["choices"] = _only_vectors(path) if metadata is not None else choices
+    _check_options(path, limit, invalid, duplicates)
+    suffix, of = known_suffix(path), format_of(path)
+    own_choices = NO_CHOICES if metadata is not None else choices
+    _check_chosen(path, suffix, own_choices, matrix)
+    if metadata is not None and of.has_columns and suffix != ".h5ad":
+        unnamed = [column.name for column in column_roles(path).columns if column.reason == TEXT_OR]
+        own_choices = Choices(ignore=tuple(unnamed))
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
-    on_disk = suffix in WITH_MAPS and sum(one.stat().st_size for one in parts or [path]) >= map_from
+    on_disk = of.has_regions and sum(one.stat().st_size for one in parts or [path]) >= map_from
 
     def read(file: Path, limit: int | None) -> Rows:
-        opened = {"on_disk": OnDisk.of(file, store)} if on_disk else {}
-        return READERS[suffix](file, limit=limit, max_bytes=max_bytes, **chosen, **opened)
+        request = Request(limit, max_bytes, matrix, own_choices)
+        return _read(file, request, OnDisk.of(file, store) if on_disk else None)
 
     try:
-        rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit=limit)
-    except MemoryError as error:
-        raise SpaceError(
-            f"{path.name}: expected vectors that fit into memory, got more; read fewer rows (limit)"
-        ) from error
+        rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit)
     except PermissionError as error:
         raise SpaceError(
             f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
         ) from error
     n = len(rows.vectors)
     if metadata is not None:
-        about = read_metadata(
-            regular_file(expanded(metadata)),
-            n,
-            of=path.name,
-            limit=limit,
-            max_bytes=max_bytes,
-            choices=choices,
+        table = regular_file(expanded(metadata))
+        about = read_metadata(table, n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices)
+        rows = dataclasses.replace(
+            rows, **{name: cells for name in _COLUMNS if (cells := getattr(about, name)) is not None}
         )
-        rows = _described(rows, about)
+    by_number = isinstance(ids, str) and ids == "rows"
     own_ids = (
-        _ids(path, suffix, rows, limit)
-        if ids is None or ids == "rows"
-        else _as_many(path, "ids", ids, n, limit)
+        _ids(path, suffix, rows, limit) if ids is None or by_number else _as_many(path, "ids", ids, n, limit)
     )
-    found = {
+    columns: dict[str, Any] = {
         "vectors": rows.vectors,
         "ids": own_ids,
         "labels": _labels(path, suffix, rows, limit),
@@ -195,60 +179,132 @@ def load_space(
             else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name)
         ),
     }
-    if isinstance(ids, str) and ids == "rows":
+    if by_number:
         numbers = RowNumbers(n)
         same = own_ids == numbers or list(own_ids) == list(numbers)
-        found |= {"ids": numbers, "payload": None if same else own_ids}
+        columns |= {"ids": numbers, "payload": None if same else own_ids}
     name = name or (folder.name if parts else path.name[: -len(suffix)])
-    return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
+    return LatentSpace(**_kept(columns, name, invalid, duplicates), name=name)
 
 
-def _only_vectors(path: Path) -> Choices:
-    """The choices that leave out the texts of a table whose ids and labels are in another file."""
-    if suffix_of(path) not in TABLES:
-        return NO_CHOICES
-    return Choices(
-        ignore=tuple(column.name for column in column_roles(path).columns if column.reason == TEXT_OR)
+def _parsed(function: str, path: Path, returns: Any, **arguments: Any) -> Any:
+    return confined.run(
+        f"relcore.files.formats:{function}", path, returns, format_of(path).libraries, **arguments
     )
 
 
-def _described(rows: Rows, about: Metadata) -> Rows:
-    """The rows with what a table tells about them, and else with what their own file does."""
-    told = {
-        name: found for name in ("ids", "labels", "counts") if (found := getattr(about, name)) is not None
-    }
-    return replace(rows, **told)
+def _read(path: Path, request: Request, on_disk: OnDisk | None) -> Rows:
+    """The rows of one file; with `on_disk` they are mapped where they lie, or decoded once into the store, if
+    that can be done.
+    """
+    asked = dataclasses.asdict(request)
+    regions = _parsed("regions", path, Regions | None, request=asked) if on_disk is not None else None
+    rows = None
+    if regions is not None:
+        vectors = (
+            _mapped(path, regions, on_disk) if regions.parts else _decoded(path, regions, asked, on_disk)
+        )
+        rows = None if vectors is None else (vectors, regions.columns)
+    if rows is None:
+        matrix, blocks = GrowingMatrix(path, request.max_bytes), _blocks(path, asked)
+        columns: dict[str, Any] = {}
+        for block in _with_end(blocks, columns):
+            matrix.append(block)
+        rows = matrix.matrix(), columns
+    vectors, columns = rows
+    if "ids" not in columns and (tokens := columns.get("tokens")):
+        ids = token_ids(path, tokens[1])
+        columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}
+    return Rows(vectors, *(columns.get(name) for name in _COLUMNS))
 
 
-def _check_choices(
-    path: Path, limit: int | None, choices: Choices, matrix: str | None, invalid: str, duplicates: str
-) -> str:
+def _blocks(path: Path, request: dict[str, Any]) -> Any:
+    return confined.stream("relcore.files.formats:blocks", path, format_of(path).libraries, request=request)
+
+
+def _with_end(blocks: Any, columns: dict[str, Any]) -> Iterator[np.ndarray]:
+    """The blocks; `columns` then holds what the generator returned."""
+    columns |= (yield from blocks) or {}
+
+
+def _mapped(path: Path, regions: Regions, on_disk: OnDisk) -> MappedRows | None:
+    with path.open("rb") as stream:
+        parts = [on_disk.map(stream, kind, at, shape) for at, kind, shape in regions.parts]
+    return None if any(part is None for part in parts) else on_disk.rows(parts, *regions.region)
+
+
+def _decoded(path: Path, regions: Regions, request: dict[str, Any], on_disk: OnDisk) -> MappedRows | None:
+    """The vectors as a map of an entry of the store, which is written the first time; None where the store
+    cannot keep them.
+    """
+    n, d = regions.decoded
+    key = on_disk.decoded_key(regions.region, (n, d))
+    if not key or 8 * n * d > on_disk.store.limit_bytes:
+        return None
+    with suppress(StoreError):
+        if (entry := on_disk.store.mapped(key)) is None:
+            on_disk.store.put_matrix(
+                key, _blocks(path, request | {"max_bytes": 1 << 62}), (n, d), {"rows of": path.name}
+            )
+            on_disk.need_unchanged()
+            entry = on_disk.store.mapped(key)
+        if entry is not None and entry.arrays["vectors"].shape == (n, d):
+            vectors = entry.arrays["vectors"].view(np.ndarray)
+            return on_disk.copied_rows([vectors], "decoded", regions.region)
+    return None
+
+
+def _check_options(path: Path, limit: int | None, invalid: str, duplicates: str) -> None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
-    for option, value, allowed in (
-        ("invalid", invalid, ("error", "drop")),
-        ("duplicates", duplicates, ("error", "first")),
-    ):
-        if value not in allowed:
-            raise SpaceError(f"{option}: expected one of {quote(allowed)}, got {value!r}")
+    need_one_of("invalid", invalid, ("error", "drop"))
+    need_one_of("duplicates", duplicates, ("error", "first"))
     regular_file(path)
-    suffix = known_suffix(path)
-    if choices != NO_CHOICES and suffix not in WITH_COLUMNS:
-        column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(
-            choices.ignore
-        )
-        raise SpaceError(
-            f"{path.name}: expected columns to be chosen only for {', '.join(WITH_COLUMNS)}, got"
-            f" {column!r:.80} for {suffix}; leave them out"
-        )
-    if matrix is not None and suffix not in WITH_MATRICES:
-        raise SpaceError(
-            f"{path.name}: expected a matrix to be chosen only for {', '.join(WITH_MATRICES)}, got"
-            f" {matrix!r:.80} for {suffix}; leave it out"
-        )
     if path.stat().st_size == 0:
+        known_suffix(path)
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
-    return suffix
+
+
+def _check_chosen(path: Path, suffix: str, choices: Choices, matrix: str | None) -> None:
+    columns = [column for one in OPTIONS.values() if (column := getattr(choices, one))] + list(choices.ignore)
+    for what, chosen, has in (
+        ("columns", columns, "has_columns"),
+        ("a matrix", [matrix] if matrix is not None else [], "several_matrices"),
+    ):
+        if chosen and not getattr(format_of(path), has):
+            fit = [one for one, named in FORMATS.items() if getattr(named.load(), has)]
+            raise SpaceError(
+                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got"
+                f" {chosen[0]!r:.80} for {suffix}; leave it out"
+            )
+
+
+def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """What each column of a table would be read as, and why, by its header and first rows.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .tsv, .parquet, .arrow or .feather file.
+    choices : Choices
+        What the user chose already; the rest is found by name or kind. A column that this leaves open has the
+        role "unclear".
+
+    Raises
+    ------
+    SpaceError
+        No such table, names that repeat, rows of unequal length, choices that are no columns.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "t.csv"
+    >>> _ = path.write_text("word,x,y,year\\nriver,1,2,old\\nsea,3,4,new\\n")
+    >>> [(column.name, column.role) for column in column_roles(path).columns]
+    [('word', 'ids'), ('x', 'dimension'), ('y', 'dimension'), ('year', 'left out')]
+    """
+    return _parsed("columns", regular_file(path), Columns, choices=dataclasses.asdict(choices))
 
 
 def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> Sequence[str]:
@@ -326,102 +382,37 @@ def _warn(name: str, why: str, keep: np.ndarray, of: np.ndarray | None = None) -
 # What a file of vectors promises, (n, d), from its header alone.
 
 
-def shape_of(path: Path) -> tuple[int | None, int | None] | None:
+def shape_of(path: Path) -> Shape | None:
     """(n, d) as far as the header tells it; None for a file or folder that is no space."""
     try:
-        if path.is_dir():
-            return _of_parts([shape_of(part) for part in parts_of(path)])
-        match suffix_of(path):
-            case ".npy":
-                shape = npy_shape(path)
-            case ".safetensors":
-                shape = safetensors_shape(path)
-            case ".pt" | ".pth":
-                shape = torch_shape(path)
-            case ".h5ad":
-                shape = h5ad_shape(path)
-            case ".faiss" | ".index":
-                shape = faiss_shape(path)
-            case ".bin" | ".bin.gz" | ".gz":
-                shape = word2vec_shape(path)
-            case ".vec" | ".vec.gz" | ".txt" | ".txt.gz":
-                shape = word2vec_shape(path) or (_glove_shape(path) if path.suffix != ".gz" else None)
-            case ".csv" | ".tsv":
-                return (None, None) if _holds_numbers(path) else None
-            case ".parquet" | ".arrow" | ".feather":
-                return _typed_shape(path)
-            case None:
-                return None
-            case _:
-                return None, None
+        if not path.is_dir():
+            return description_of(path).shape
+        shapes = [shape_of(part) for part in parts_of(path)]
     except (SpaceError, OSError):
         return None
-    return shape if shape is not None and len(shape) == 2 else None
-
-
-def matrices_of(path: Path) -> dict[str, tuple[int, int]]:
-    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes;
-    else {}.
-    """
-    try:
-        match suffix_of(path):
-            case ".h5ad":
-                shapes = h5ad_matrices(path)
-            case ".npz":
-                shapes = npz_shapes(path)
-            case ".safetensors":
-                shapes = safetensors_shapes(path)
-            case ".pt" | ".pth":
-                shapes = torch_shapes(path)
-            case _:
-                return {}
-    except (SpaceError, OSError):
-        return {}
-    return {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
-
-
-def usual_of(path: Path, matrices: Mapping[str, tuple[int, int]]) -> str | None:
-    """The matrix of a file that is read where none is chosen; None where one has to be."""
-    if suffix_of(path) == ".h5ad":
-        return usual_matrix(matrices)
-    try:
-        return the_matrix(path, matrices, matrices.__getitem__)
-    except SpaceError:
-        return None
-
-
-def _glove_shape(path: Path) -> tuple[None, int] | None:
-    with path.open(encoding="utf-8-sig", errors="replace") as stream:
-        cells = stream.readline(1 << 20).split()
-    return (None, len(cells) - 1) if len(cells) > 2 and all(map(is_number, cells[1:])) else None
-
-
-def _holds_numbers(path: Path) -> bool:
-    rows = list(islice(delimited_rows(path, delimiter_of(path)), 2))
-    return len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
-
-
-def _typed_shape(path: Path) -> tuple[int, int | None] | None:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    try:
-        file = ArrowTable(path) if path.suffix.lower() in ARROW else parquet.ParquetFile(path)
-        floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
-        lists = [
-            field.type for field in file.schema_arrow if holds_vectors(field.type, of=pa.types.is_floating)
-        ]
-        n = file.metadata.num_rows
-    except pa.ArrowException:
-        return None
-    if len(lists) == 1:
-        return n, lists[0].list_size if pa.types.is_fixed_size_list(lists[0]) else None
-    return (n, floats) if floats >= 2 and not lists else None
-
-
-def _of_parts(shapes: list[tuple[int | None, int | None] | None]) -> tuple[int | None, int | None] | None:
-    """The shape of parts, one after the other."""
     if not shapes or None in shapes:
         return None
     lengths = [n for n, _ in shapes]
     return None if None in lengths else sum(lengths), shapes[0][1]
+
+
+def matrices_of(path: Path) -> dict[str, Shape]:
+    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes;
+    else {}.
+    """
+    return {name: shape for name, shape in description_of(path).matrices.items() if name}
+
+
+def usual_of(path: Path, matrices: Mapping[str, Shape]) -> str | None:
+    """The matrix of a file that is read where none is chosen; None where one has to be."""
+    return description_of(path).usual
+
+
+def description_of(path: Path) -> Description:
+    """What the header of a file tells; nothing for one that is no space, or damaged."""
+    try:
+        if suffix_of(path) is None:
+            return Description()
+        return _parsed("describe", regular_file(path), Description)
+    except (SpaceError, OSError):
+        return Description()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import io
 import os
 import re
 import uuid
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 
 _ROW_BYTES = 128  # of an id, its place in the list and in the index; measured on three million rows
@@ -79,7 +77,11 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
     What counts is what is used: float32, in whatever form the file holds them, and a Python string for each
     row.
     """
-    check_width(path, n, d)
+    if d < 1:
+        raise SpaceError(
+            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
+            " again"
+        )
     values, ids = 4 * n * d, _ROW_BYTES * n
     if values + ids > max_bytes:
         told = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
@@ -89,40 +91,12 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
         )
 
 
-def check_width(path: Path, n: int, d: int) -> None:
-    """Refuse vectors (n, d) without columns."""
-    if d < 1:
-        raise SpaceError(
-            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
-            " again"
-        )
-
-
 def cut_short(path: Path) -> SpaceError:
     """The error of a file that is shorter than its header promises."""
     return SpaceError(
         f"{path.name}: expected all the values that its header promises, got the end of the file; copy it"
         " again"
     )
-
-
-def as_float32(array: np.ndarray, what: str) -> np.ndarray:
-    """The numbers as read-only float32, copied only where they are something else."""
-    if array.dtype.kind not in "fiu":
-        raise SpaceError(f"{what}: expected real numbers, got {array.dtype}; save the vectors as float32")
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
-        array = np.asarray(array, dtype=np.float32, order="C")
-    array.flags.writeable = False
-    return array
-
-
-def rows_to_read(path: Path, n: int, limit: int | None) -> int:
-    """The number of rows to read of the n in the file."""
-    if n == 0:
-        raise SpaceError(
-            f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
-        )
-    return n if limit is None else min(n, limit)
 
 
 def readable(n_bytes: int) -> str:
@@ -144,8 +118,6 @@ _MOST = 2**63 - 1
 _EXACT = 2.0**53  # up to here a float64 holds every whole number
 _WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
-_LONGEST_LINE = 1 << 20
-_BLOCK = 1 << 22
 
 
 def checked_ids(values: Sequence[Any], where: str) -> list[str]:
@@ -230,69 +202,6 @@ def distinct(texts: Sequence[str]) -> list[str]:
         used.add(name)
         found.append(name)
     return found
-
-
-def lines_beside(path: Path, suffix: str, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt` for the n rows that were read, where there is such
-    a file.
-
-    UTF-8; the byte order mark, the line ends of other systems and empty lines after the last row belong to no
-    line.
-    """
-    beside = path.with_name(f"{path.name[: -len(suffix)]}.{what}.txt")
-    if beside == path or not access.beside(path, beside) or not beside.is_file():
-        return None
-    lines: list[str] = []
-
-    def enough() -> bool:
-        return len(lines) > n and (limit is not None or any(lines[n:]))
-
-    with beside.open("rb") as stream:
-        while not enough() and (content := stream.read(_BLOCK)):
-            content += stream.readline(_LONGEST_LINE + 1)
-            if (found := _usual_lines(content, first=not lines)) is not None:
-                lines += found
-                continue
-            rest = io.BytesIO(content)
-            while not enough() and (line := rest.readline(_LONGEST_LINE + 1)):
-                lines += _lines_of(line, f"{beside.name}, line {len(lines) + 1}", what, first=not lines)
-    while len(lines) > n and (limit is not None or not lines[-1]):
-        lines.pop()
-    if len(lines) != n:
-        got = "more" if len(lines) > n else f"{len(lines):,}"
-        raise SpaceError(
-            f"{beside.name}: expected {n:,} {what}, one per row of {path.name}, got {got}; write {what} and"
-            " vectors from the same rows"
-        )
-    return lines
-
-
-def _usual_lines(content: bytes, first: bool) -> list[str] | None:
-    """The lines of a block, a hundred times as fast as one by one; None where one of them needs a closer
-    look.
-    """
-    if b"\r" in content or b"\0" in content:
-        return None
-    try:
-        lines = content.decode("utf-8-sig" if first else "utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError:
-        return None
-    return lines if max(map(len, lines)) <= _LONGEST_LINE // 4 else None
-
-
-def _lines_of(line: bytes, place: str, what: str, first: bool) -> list[str]:
-    """A line with the end it may have; several where a carriage return ends each."""
-    if len(line) > _LONGEST_LINE:
-        raise SpaceError(
-            f"{place}: expected at most {_LONGEST_LINE:,} bytes per line, got more; are these {what}?"
-        )
-    if b"\0" in line or line[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SpaceError(f"{place}: expected UTF-8 text, got a zero byte or UTF-16; save it as UTF-8")
-    try:
-        text = line.decode("utf-8-sig" if first else "utf-8")
-    except UnicodeDecodeError as error:
-        raise SpaceError(f"{place}: expected UTF-8 text, got {error.reason}; save it as UTF-8") from None
-    return text.removesuffix("\n").removesuffix("\r").split("\r")
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:

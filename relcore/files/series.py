@@ -12,10 +12,10 @@ from pathlib import Path
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.records import read_file
-from relcore.files.arrow import ARROW
+from relcore.files.formats import suffix_of
 from relcore.files.on_disk import JoinedOrigin
-from relcore.files.readers import suffix_of
 from relcore.files.rows import GrowingMatrix, Rows
+from relcore.files.tables import ARROW
 from relcore.spaces.rows import BLOCK_ROWS, MappedRows
 
 STATE = "state.json"

@@ -7,8 +7,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
-import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count, islice
 from pathlib import Path
@@ -17,26 +16,29 @@ from typing import BinaryIO
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.files.rows import GrowingMatrix, Rows, check_size, readable, rows_to_read
-
-# A gzip file, unpacked as it is read, and no further once it proves to be a bomb.
+from relcore.files.formats import Blocks, Description, Format, Request
+from relcore.files.rows import readable
 
 _FREE = 32 << 20  # however well so much was packed, reading it takes seconds
 _MOST_TIMES = 50  # vectors as text pack to a half or a third; gzip's best, on one byte repeated, is 1,030
+_HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+_DIGITS = b"0123456789+-.eE"
+_FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLOCK = 1 << 20
+_LONGEST_WORD = 1 << 16
+_WORDS_AHEAD = 10
+_LONGEST_LINE = 1 << 24
+_MOST_BLANK = 100_000  # in a row
+_LINES_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 1 << 25
+_COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
 
 
-def open_unpacked(path: Path) -> io.BufferedReader:
-    """The unpacked bytes of a .gz file.
+class _Unpacked(io.RawIOBase):
+    """The bytes of a .gz file, and no further once it proves to be a bomb."""
 
-    Raises
-    ------
-    SpaceError
-        While reading: more than 32 MB came out, and more than 50 times the file's size.
-    """
-    return io.BufferedReader(_Counted(path), 1 << 17)
-
-
-class _Counted(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         self._path, self._packed = path, path.stat().st_size
         self._stream, self._unpacked = gzip.open(path), 0  # noqa: SIM115 - see close
@@ -59,68 +61,77 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-_HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
-_DIGITS = b"0123456789+-.eE"
-_FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BLOCK = 1 << 20
-_LONGEST_WORD = 1 << 16
-_WORDS_AHEAD = 10
-_LONGEST_LINE = 1 << 24
-_MOST_BLANK = 100_000  # in a row
-_LINES_AT_ONCE = 2_000
-_BYTES_AT_ONCE = 1 << 25
-_COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
+    """The file's bytes, unpacked where it is gzipped."""
+    packed = path.suffix.lower() == ".gz"
+    with io.BufferedReader(_Unpacked(path), 1 << 17) if packed else path.open("rb") as stream:
+        yield stream
 
 
-def read_word2vec_binary(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+class _WordVectors(Format):
+    libraries = ("pyarrow.csv",)
+
+    def describe(self, path: Path) -> Description:
+        with opened(path) as stream:
+            first = stream.readline(_BLOCK).removeprefix(_BYTE_ORDER_MARK)
+        if header := _HEADER.fullmatch(first):
+            return Description({"": (int(header[1]), int(header[2]))}, "")
+        d = len(first.split()) - 1
+        glove = d > 1 and path.suffix.lower() != ".gz" and all(map(_NUMBER.fullmatch, first.split()[1:]))
+        return Description({"": (None, d)}, "") if glove else Description()
+
+
+class Word2VecBinary(_WordVectors):
     """A word2vec .bin: a line "n d", then a word, a space and d little-endian float32 a row; stops reading
     at the limit.
     """
-    with _opened(path) as stream:
-        if stream.peek(4)[:4] == _FASTTEXT_MODEL:
-            raise SpaceError(
-                f"{path.name}: expected word2vec vectors, got a whole fastText model; load its .vec file, "
-                "or save the words' vectors in word2vec form"
-            )
-        n, d = _header(stream.readline(64), path)
-        wanted = rows_to_read(path, n, limit)
-        check_size(path, wanted, d, max_bytes)
-        vectors, ids = np.empty((wanted, d), dtype=np.float32), []
-        buffer, at, width = b"", 0, 4 * d
-        for row in range(wanted):
-            while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
-                if space < 0 and len(buffer) - at > _LONGEST_WORD:
-                    raise _no_word(path, row, n, d, buffer[at:])
-                chunk = stream.read(max(_BLOCK, width))
-                if not chunk:
-                    raise _cut_short(path, row, n)
-                buffer, at = buffer[at:] + chunk, 0
-            if row == 1:
-                ends = buffer.startswith(
-                    b"\n", at
-                )  # word2vec ends every row so, gensim none: a lost byte shows in the next
-            if row and buffer.startswith(b"\n", at) != ends:
-                raise _no_word(path, row, n, d, buffer[at:space])
-            ids.append(_word(buffer[at:space], path, row, n, d))
-            vectors[row] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
-            at = space + 1 + width
-        if wanted == n and (buffer[at:] + stream.read(2)).strip():
-            raise _goes_on(path, n)
-        # After a limit, a header with another d shows only in the words that follow.
-        ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
-        for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
-            space = ahead.find(b" ", at)
-            if space < 0:
-                break
-            _word(ahead[at:space], path, row, n, d)
-            at = space + 1 + width
-    vectors.flags.writeable = False
-    return Rows(vectors, ids)
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        with opened(path) as stream:
+            if stream.peek(4)[:4] == _FASTTEXT_MODEL:
+                raise SpaceError(
+                    f"{path.name}: expected word2vec vectors, got a whole fastText model; load its .vec"
+                    " file, or save the words' vectors in word2vec form"
+                )
+            n, d = _header(stream.readline(64), path)
+            wanted = request.rows(path, n, d)
+            ids: list[str] = []
+            buffer, at, width = b"", 0, 4 * d
+            ends = False
+            held = np.empty((min(wanted, max(1, _BLOCK // width)), d), np.float32)
+            for row in range(wanted):
+                while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
+                    if space < 0 and len(buffer) - at > _LONGEST_WORD:
+                        raise _no_word(path, row, n, d, buffer[at:])
+                    chunk = stream.read(max(_BLOCK, width))
+                    if not chunk:
+                        raise _cut_short(path, row, n)
+                    buffer, at = buffer[at:] + chunk, 0
+                if row == 1:  # word2vec ends every row so, gensim none: a lost byte shows in the next
+                    ends = buffer.startswith(b"\n", at)
+                if row and buffer.startswith(b"\n", at) != ends:
+                    raise _no_word(path, row, n, d, buffer[at:space])
+                ids.append(_word(buffer[at:space], path, row, n, d))
+                place = row % len(held)
+                held[place] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
+                at = space + 1 + width
+                if place == len(held) - 1 or row == wanted - 1:
+                    yield held[: place + 1]
+            if wanted == n and (buffer[at:] + stream.read(2)).strip():
+                raise _goes_on(path, n)
+            # After a limit, a header with another d shows only in the words that follow.
+            ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
+            for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
+                space = ahead.find(b" ", at)
+                if space < 0:
+                    break
+                _word(ahead[at:space], path, row, n, d)
+                at = space + 1 + width
+        return {"ids": ids}
 
 
-def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+class Word2VecText(_WordVectors):
     """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe); stops at
     the limit.
 
@@ -128,59 +139,42 @@ def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) 
     with ASCII spaces (". . ."): a word may hold them, too, unless what follows one is a number, as it is
     where a row has a number too many.
     """
-    with _opened(path) as stream:
-        lines = _numbered(stream, path)
-        number, first = next(lines, (1, b""))
-        header = _HEADER.fullmatch(first) if number == 1 else None
-        n, d = _header(first, path) if header else (None, _dimension(number, first, path))
-        if n is not None:
-            check_size(path, rows_to_read(path, n, limit), d, max_bytes)
-        else:
-            lines = chain([(number, first)], lines)
-        ids, vectors = [], GrowingMatrix(path, max_bytes)
-        wanted = n if limit is None else min(limit, n or limit)
-        while batch := _batch(
-            lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))
-        ):
-            words, block = _parse(batch, d, path)
-            ids += words
-            vectors.append(block)
-        if n is not None and len(ids) < wanted:
-            raise _cut_short(path, len(ids), n)
-        if n is not None and wanted == n and next(lines, None):
-            raise _goes_on(path, n)
-    return Rows(vectors.matrix(), ids)
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        with opened(path) as stream:
+            lines: Iterator[tuple[int, bytes]] = _numbered(stream, path)
+            number, first = next(lines, (1, b""))
+            header = _HEADER.fullmatch(first) if number == 1 else None
+            n, d = _header(first, path) if header else (None, _dimension(number, first, path))
+            wanted = request.limit if n is None else request.rows(path, n, d)
+            if n is None:
+                lines = chain([(number, first)], lines)
+            ids: list[str] = []
+            while batch := _batch(
+                lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))
+            ):
+                words, block = _parse(batch, d, path)
+                ids += words
+                yield block
+            if n is not None and len(ids) < wanted:
+                raise _cut_short(path, len(ids), n)
+            if n is not None and wanted == n and next(lines, None):
+                raise _goes_on(path, n)
+        return {"ids": ids}
 
 
-def read_word2vec(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+class Word2Vec(_WordVectors):
     """Either form, told apart by what follows the first line, for names that do not say (gensim-data's
     .gz).
     """
-    with _opened(path) as stream:
-        stream.readline(_LONGEST_LINE)
-        sample = stream.read(4096)
-    # Numbers as text are printable; among a thousand binary floats some byte is a control character.
-    binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
-    return (read_word2vec_binary if binary else read_word2vec_text)(path, limit=limit, max_bytes=max_bytes)
 
-
-def word2vec_shape(path: Path) -> tuple[int, int] | None:
-    """(n, d) where the first line tells it, else None."""
-    with _opened(path) as stream:
-        header = _HEADER.fullmatch(stream.readline(64).removeprefix(_BYTE_ORDER_MARK))
-    return (int(header[1]), int(header[2])) if header else None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader]:
-    """The file's bytes, unpacked where it is gzipped."""
-    try:
-        with open_unpacked(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-            yield stream
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SpaceError(
-            f"{path.name}: the compressed file is damaged or cut short ({error}); copy or download it again"
-        ) from error
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        with opened(path) as stream:
+            stream.readline(_LONGEST_LINE)
+            sample = stream.read(4096)
+        # Numbers as text are printable; among a thousand binary floats some byte is a control character.
+        binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
+        return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
 
 
 def _header(line: bytes, path: Path) -> tuple[int, int]:
@@ -193,7 +187,7 @@ def _header(line: bytes, path: Path) -> tuple[int, int]:
     return int(header[1]), int(header[2])
 
 
-def _numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
+def _numbered(stream: BinaryIO, path: Path) -> Generator[tuple[int, bytes], None, None]:
     """Line numbers and lines, blank ones left out; never a line longer than memory allows."""
     n_blank = 0
     for number in count(1):
@@ -205,18 +199,15 @@ def _numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
             )
         if not line:
             return
-        if number == 1:
-            if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise SpaceError(f"{path.name}, line 1: expected UTF-8 text, got UTF-16; save it as UTF-8")
-            line = line.removeprefix(_BYTE_ORDER_MARK)
-        if line.strip():
-            n_blank = 0
-            yield number, line
-        elif (n_blank := n_blank + 1) > _MOST_BLANK:
+        line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        n_blank = 0 if line.strip() else n_blank + 1
+        if n_blank > _MOST_BLANK:
             raise SpaceError(
                 f"{path.name}, line {number}: expected a word and its numbers, got {_MOST_BLANK:,} blank"
                 " lines; remove them"
             )
+        if not n_blank:
+            yield number, line
 
 
 def _dimension(number: int, first: bytes, path: Path) -> int:
@@ -258,7 +249,12 @@ def _parse(batch: list[tuple[int, bytes]], d: int, path: Path) -> tuple[list[str
         return joined.decode().split("\n"), block
     except UnicodeDecodeError:
         for (number, line), word in zip(batch, words, strict=True):
-            _check_utf8(number, line, word, path)
+            with suppress(UnicodeDecodeError):
+                word.decode()
+                continue
+            raise SpaceError(
+                f"{path.name}, line {number}: expected UTF-8 text, got {_shown(line)}; save it as UTF-8"
+            ) from None
         raise
 
 
@@ -302,23 +298,12 @@ def _parse_line(number: int, line: bytes, d: int, path: Path) -> tuple[bytes, np
 
 
 def _check_text(number: int, line: bytes, path: Path) -> None:
-    found = {b"\r": "lines that end in a line feed, got a carriage return", b"\0": "text, got a zero byte"}
-    for byte, fault in found.items():
+    for byte, fault in ((b"\r", "a carriage return"), (b"\0", "a zero byte")):
         if byte in line.rstrip(b"\r\n"):
             raise SpaceError(
-                f"{path.name}, line {number}: expected {fault} in {_shown(line)}; save it as UTF-8 with line"
-                " feeds"
+                f"{path.name}, line {number}: expected UTF-8 text with line feeds, got {fault} in"
+                f" {_shown(line)}; save it as UTF-8 with line feeds"
             )
-
-
-def _check_utf8(number: int, line: bytes, word: bytes, path: Path) -> None:
-    try:
-        word.decode()
-    except UnicodeDecodeError as error:
-        raise SpaceError(
-            f"{path.name}, line {number}: expected UTF-8 text, got byte 0x{word[error.start]:02x} in"
-            f" {_shown(line)}; save it as UTF-8"
-        ) from None
 
 
 def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:

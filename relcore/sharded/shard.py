@@ -18,10 +18,9 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import counted
 from relcore.base.text import visible
-from relcore.files.arrays import promised
-from relcore.files.arrow import ARROW, account_of
-from relcore.files.parquet import stored
+from relcore.files.arrays import npy_layout
 from relcore.files.rows import checked_ids, checked_labels, readable
+from relcore.files.tables import ARROW, stored
 from relcore.runs.digest import digest_of
 from relcore.runs.store import orphaned, own_name
 from relcore.stores.index import id_column, matrix_of, vector_column
@@ -312,7 +311,7 @@ class NpyShard(Shard):
     def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
         folder, name = url.rsplit("/", 1)
         with opened(url) as stream:
-            (n, width), _, _ = _layout(stream, size, name)
+            (n, width), _, _ = npy_layout(stream, size, name)
         stem = name.rsplit(".", 1)[0]
         columns = {what: f"{stem}.{what}.txt" for what in ("ids", "labels")}
         found = {what: beside(folder, text) for what, text in columns.items() if text in names}
@@ -322,7 +321,7 @@ class NpyShard(Shard):
         ids = lines(self.ids) if self.ids else None
         classes = lines(self.labels) if self.labels and labels else None
         with opened(self.url) as stream:
-            (n, width), dtype, at = _layout(stream, stream.seek(0, 2), self.name)
+            (n, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             stream.seek(at)
             for first in range(0, n, rows):
                 m = min(rows, n - first)
@@ -342,7 +341,7 @@ class NpyShard(Shard):
             return super().take(rows)
         out = np.empty((len(rows), self.width), dtype=np.float32)
         with opened(self.url) as stream:
-            (_, width), dtype, at = _layout(stream, stream.seek(0, 2), self.name)
+            (_, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             for place in np.argsort(rows, kind="stable"):
                 stream.seek(at + int(rows[place]) * width * dtype.itemsize)
                 out[place] = self._read(stream, 1, width, dtype)
@@ -366,18 +365,6 @@ class NpyShard(Shard):
             f"{self.name}: expected {self.n:,} ids or labels beside it, one per row, got {got}; write both"
             " again"
         )
-
-
-def _layout(stream: Any, size: int, name: str) -> tuple[tuple[int, int], np.dtype, int]:
-    """Shape, type, and where the rows begin, of rows that follow each other."""
-    stream.seek(0)
-    shape, fortran, dtype = promised(stream, size, name, dimensions=2)
-    if dtype.kind not in "fiu" or not shape[1] or (fortran and 1 not in shape):
-        got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
-        raise SpaceError(
-            f"{name}: expected rows of real numbers, one after the other, got {got}; save them as float32"
-        )
-    return shape, dtype, stream.tell()
 
 
 # A .parquet, .arrow or .feather file as a shard: one column of vectors, and columns of ids and labels where
@@ -449,19 +436,23 @@ class _Parquet:
 
 
 class _Arrow:
-    def __init__(self, stream: Any, size: int, name: str) -> None:
-        import pyarrow as pa
+    """The stream form, or the file form, whose batches are a stream after eight bytes."""
 
-        told = account_of(stream, size, name)
-        self._stream, self._begin, self.n, self.largest = stream, told.begin, told.num_rows, told.largest
-        stream.seek(told.begin)
-        self.schema = pa.ipc.open_stream(pa.PythonFile(stream)).schema
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._begin = 8 if stream.read(6) == b"ARROW1" else 0
+        self.schema, self.n, self.largest = self._reader().schema, 0, 0
+        for batch in self._reader():
+            self.n, self.largest = self.n + batch.num_rows, max(self.largest, batch.nbytes)
 
-    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+    def _reader(self) -> Any:
         import pyarrow as pa
 
         self._stream.seek(self._begin)
-        for batch in pa.ipc.open_stream(pa.PythonFile(self._stream)):
+        return pa.ipc.open_stream(pa.PythonFile(self._stream))
+
+    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+        for batch in self._reader():
             wanted = batch.select(columns)
             wanted.validate(full=True)
             for start in range(0, len(wanted), rows):
@@ -478,7 +469,7 @@ def _table(url: str, size: int = 0) -> Iterator[_Parquet | _Arrow]:
     with opened(url) as stream:
         try:
             if name.lower().endswith(ARROW):
-                yield _Arrow(stream, size or stream.seek(0, 2), name)
+                yield _Arrow(stream)
             else:
                 with parquet.ParquetFile(
                     stream, pre_buffer=False

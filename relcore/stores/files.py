@@ -5,8 +5,7 @@ row numbers.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -17,11 +16,11 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.files.arrays import npy_layout
-from relcore.files.faiss_index import FlatLayout, flat_header, flat_layout
+from relcore.files import confined
+from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.places import Place
 from relcore.files.rows import readable
-from relcore.files.tables import opened_table
+from relcore.files.tables import ParquetFile
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     BLOCK,
@@ -41,26 +40,26 @@ class NpyIndex(VectorIndex):
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = access.regular_file(path), path.stem
-        self._layout = npy_layout(path)
-        self.n, self.width = self._layout.n, self._layout.d
+        with path.open("rb") as stream:
+            (self.n, self.width), self._dtype, self._at = npy_layout(stream, path.stat().st_size, path.name)
 
     @classmethod
     def open(cls, place: Place) -> NpyIndex:
         return cls(place.path)
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        layout, ids = self._layout, IdsBeside(self.path, self.n)
+        ids, row_bytes = IdsBeside(self.path, self.n), self.width * self._dtype.itemsize
         with self.path.open("rb") as stream, ids.lines(start) as lines:
-            stream.seek(layout.at + start * layout.d * layout.dtype.itemsize)
+            stream.seek(self._at + start * row_bytes)
             for first in range(start, self.n, size):
                 m = min(size, self.n - first)
-                found = np.fromfile(stream, layout.dtype, m * layout.d)
-                if len(found) < m * layout.d:
+                values = np.fromfile(stream, self._dtype, m * self.width)
+                if len(values) < m * self.width:
                     raise SpaceError(
                         f"{self.path.name}: expected {self.n:,} rows, got the end of the file; copy it again"
                     )
                 with np.errstate(over="ignore"):
-                    vectors = found.reshape(m, layout.d).astype(np.float32, copy=False)
+                    vectors = values.reshape(m, self.width).astype(np.float32, copy=False)
                 yield StoredRows(ids.of(lines, first, m), vectors)
 
     @classmethod
@@ -150,50 +149,63 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 # A .parquet file as an index: a column with a vector per row, a column of ids, and all others as payload.
 
 _MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
+_ARROW = ("pyarrow.parquet", "pyarrow.compute")
+
+
+def parquet_facts(path: Path, column: str) -> dict[str, Any]:
+    """Rows, width, and the columns of vectors and of ids."""
+    table = ParquetFile(path)
+    vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
+    groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
+    largest = max((group.total_byte_size for group in groups), default=0)
+    if largest > _MOST_GROUP or not table.n_rows:
+        got = f"one of {readable(largest)}" if table.n_rows else "a file without rows"
+        raise SpaceError(
+            f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write the file"
+            " again, with row_group_size=16384"
+        )
+    width = len(next(table.batches(1, [vectors])).column(0)[0].as_py() or ())
+    if not width:
+        raise SpaceError(
+            f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row"
+        )
+    return {"n": table.n_rows, "width": width, "vectors": vectors, "ids": id_column(table.schema)}
+
+
+def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Row groups one after the other; those before `start` are not unpacked."""
+    table = ParquetFile(path)
+    groups, row = [], 0
+    for number in range(table.file.num_row_groups):
+        n = table.file.metadata.row_group(number).num_rows
+        if groups or row + n > start:
+            groups.append(number)
+        else:
+            row += n
+    for batch in table.batches(size, None, row_groups=groups):
+        block = batch.slice(max(0, start - row))
+        row += batch.num_rows
+        if block.num_rows:
+            first = row - block.num_rows
+            yield vars(block_of(path.name, block, first, facts["vectors"], facts["ids"], facts["width"]))
 
 
 class ParquetIndex(VectorIndex):
-    """Reads row groups one after the other; those before `start` are not unpacked."""
+    """Its rows come from the confined reader, block by block."""
 
     def __init__(self, path: Path, column: str) -> None:
         self.path, self.name = access.regular_file(path), column or path.stem
-        with opened_table(path) as file:
-            schema, facts = file.schema_arrow, file.metadata
-            self._vectors, self._ids = vector_column(path.name, schema, column), id_column(schema)
-            self.n = facts.num_rows
-            groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
-            largest = max((group.total_byte_size for group in groups), default=0)
-            if largest > _MOST_GROUP or not self.n:
-                got = f"one of {readable(largest)}" if self.n else "a file without rows"
-                raise SpaceError(
-                    f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write"
-                    " the file again, with row_group_size=16384"
-                )
-            self._starts = [sum(group.num_rows for group in groups[:number]) for number in range(len(groups))]
-            first = next(file.iter_batches(1, columns=[self._vectors], use_threads=False))
-            value = first.column(0)[0].as_py()
-        self.width = len(value or ())
-        if not self.width:
-            raise SpaceError(
-                f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row"
-            )
+        self._facts = confined.run("relcore.stores.files:parquet_facts", path, Any, _ARROW, column=column)
+        self.n, self.width = self._facts["n"], self._facts["width"]
 
     @classmethod
     def open(cls, place: Place) -> ParquetIndex:
         return cls(place.path, place.table)
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        whole = [number for number, first in enumerate(self._starts) if first <= start][-1]
-        row = self._starts[whole]
-        with opened_table(self.path) as file:
-            groups = list(range(whole, len(self._starts)))
-            for batch in file.iter_batches(size, row_groups=groups, use_threads=False):
-                block = batch.slice(max(0, start - row))
-                row += batch.num_rows
-                if block.num_rows:
-                    yield block_of(
-                        self.path.name, block, row - block.num_rows, self._vectors, self._ids, self.width
-                    )
+        asked = {"size": size, "start": start, "facts": self._facts}
+        for block in confined.stream("relcore.stores.files:parquet_blocks", self.path, _ARROW, **asked):
+            yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     @classmethod
     def write(
@@ -211,25 +223,30 @@ class ParquetIndex(VectorIndex):
                 writer.write_table(table)
 
 
-# A faiss index file as an index: Flat, IDMap and HNSWFlat are read here; IVF by faiss, once a process of its
-# own could.
-#
-# faiss believes the sizes that a file states, and a damaged one can end the process that reads it. So a file
-# that is not one of whole vectors in a row is opened by another process first.
+# A faiss index file as an index: faiss reads it, where it is confined, for it believes the sizes in a file.
 
-_PROBE = """
-import faiss, sys
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
-except (ImportError, OSError, ValueError):
-    pass  # a system without such limits
-faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
-"""
-_PROBE_SECONDS = 300
-_PROBE_BYTES = (
-    6 << 30
-)  # of addresses, beside twice the file: the libraries alone take two or three gigabytes of them
+
+class FaissRows:
+    """An open index, for `FaissFile`."""
+
+    def __init__(self, path: Path) -> None:
+        self._index = open_faiss(path)
+        self._ids = faiss_ids(path, self._index)
+
+    def confined_facts(self) -> dict[str, Any]:
+        return {"n": self._index.ntotal, "width": self._index.d, "own_ids": self._ids is not None}
+
+    def read(self, start: int, stop: int) -> list[np.ndarray]:
+        """Numbers (m,) and vectors (m, width) of these rows."""
+        numbers = np.arange(start, stop) if self._ids is None else self._ids[start:stop]
+        return [numbers, faiss_rows(self._index, numbers, slice(start, stop))]
+
+    def search(self, queries: np.ndarray, k: int) -> list[np.ndarray]:
+        """Scores and numbers (m, k) by the index's own metric; distances come back negative."""
+        import faiss
+
+        scores, rows = self._index.search(np.ascontiguousarray(queries), k)
+        return [scores if self._index.metric_type == faiss.METRIC_INNER_PRODUCT else -scores, rows]
 
 
 class FaissFile(VectorIndex):
@@ -239,65 +256,34 @@ class FaissFile(VectorIndex):
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = access.regular_file(path), path.stem
-        self._loaded: Any = None
-        self._layout = _layout(path)
-        if self._layout:
-            self.n, self.width = self._layout.n, self._layout.d
-            self._own_ids = self._layout.ids_at is not None
-        else:
-            index = self._faiss()
-            self.n, self.width = index.ntotal, index.d
-            self._rows = _stored_ids(path, index)
-            self._own_ids = not np.array_equal(self._rows, np.arange(self.n))
+        self._rows = confined.Opened("relcore.stores.files:FaissRows", path, ("faiss",))
+        facts = self._rows.facts
+        self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
 
     @classmethod
     def open(cls, place: Place) -> FaissFile:
         return cls(place.path)
+
+    def close(self) -> None:
+        self._rows.close()
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         beside = IdsBeside(self.path, self.n)
         with beside.lines(start) as lines:
             for first in range(start, self.n, size):
                 m = min(size, self.n - first)
-                numbers, vectors = self._read(first, m)
+                numbers, vectors = self._rows.call("read", start=first, stop=first + m)
                 ids = [str(one) for one in numbers.tolist()] if self._own_ids else beside.of(lines, first, m)
                 yield StoredRows(ids, vectors)
 
-    def _read(self, first: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers (m,) and vectors (m, width) of m rows from `first` on."""
-        if not self._layout:
-            numbers = self._rows[first : first + m]
-            return numbers, self._faiss().reconstruct_batch(numbers)
-        with self.path.open("rb") as stream:
-            stream.seek(self._layout.vectors_at + 4 * first * self.width)
-            vectors = np.fromfile(stream, "<f4", m * self.width).reshape(m, self.width)
-            numbers = np.arange(first, first + m)
-            if self._layout.ids_at is not None:
-                stream.seek(self._layout.ids_at + 8 * first)
-                numbers = np.fromfile(stream, "<i8", m)
-        return numbers, vectors.astype(np.float32, copy=False)
-
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """By the index itself, approximate where it is, by its own metric; distances come back negative."""
-        import faiss
-
-        index = self._faiss()
-        scores, rows = index.search(np.ascontiguousarray(self._checked(queries)), k)
-        if index.metric_type != faiss.METRIC_INNER_PRODUCT:
-            scores = -scores
+        scores, rows = self._rows.call("search", queries=self._checked(queries), k=k)
         ids = rows.astype(str).astype(object)
         if not self._own_ids and ids_path(self.path).is_file():
             ids = np.array(self.ids(), object)[rows]
         ids[rows < 0], scores[rows < 0] = "", -np.inf
         return Hits(ids, scores)
-
-    def _faiss(self) -> Any:
-        import faiss
-
-        if self._loaded is None:
-            flags = 0 if self._layout else faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY
-            self._loaded = faiss.read_index(str(self.path), flags)
-        return self._loaded
 
     @classmethod
     def write(
@@ -315,45 +301,11 @@ class FaissFile(VectorIndex):
                 ids.write(id_lines(path, block.ids))
 
 
-def _layout(path: Path) -> FlatLayout | None:
-    """Of whole vectors in a row; None for another index that faiss reads."""
-    try:
-        with path.open("rb") as stream:
-            return flat_layout(path, stream)
-    except SpaceError as error:
-        if "got an IVF index" not in str(error):
-            raise
-    command = [sys.executable, "-c", _PROBE, str(path), str(_PROBE_BYTES + 2 * path.stat().st_size)]
-    try:
-        failed = (
-            subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False).returncode != 0
-        )
-    except subprocess.TimeoutExpired:
-        failed = True
-    if failed:
-        raise SpaceError(
-            f"{path.name}: expected an IVF index that faiss can read, got a damaged one; write or copy it"
-            " again"
-        )
-    return None
+_FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
 
 
-def _stored_ids(path: Path, index: Any) -> np.ndarray:
-    """The ids (n,) int64 in ascending order of an IVF index of whole vectors, ready to be reconstructed."""
-    import faiss
-
-    found = faiss.downcast_index(index)
-    if not isinstance(found, faiss.IndexIVFFlat):
-        raise SpaceError(
-            f"{path.name}: expected an IVF index of whole vectors (IVF…,Flat), got {type(found).__name__}; "
-            "take the vectors from where the index was made"
-        )
-    lists = [
-        faiss.rev_swig_ptr(found.invlists.get_ids(one), found.get_list_size(one))
-        for one in range(found.nlist)
-    ]
-    ids = np.sort(np.concatenate([one.copy() for one in lists])) if lists else np.empty(0, np.int64)
-    if len(np.unique(ids)) != len(ids):
-        raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")
-    found.set_direct_map_type(faiss.DirectMap.Hashtable)
-    return ids
+def flat_header(n: int, d: int) -> bytes:
+    """What stands before the n × d float32 numbers of a flat index for inner products, as
+    faiss/impl/index_write.cpp writes it.
+    """
+    return b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)

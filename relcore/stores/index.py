@@ -15,9 +15,9 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.records import parse
-from relcore.files.parquet import floats, holds_vectors, stored
 from relcore.files.places import Place
 from relcore.files.rows import checked_ids
+from relcore.files.tables import holds_vectors, vectors_of
 from relcore.represent.estimator import matrix, need_finite
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
@@ -218,24 +218,8 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
 
 
 def matrix_of(name: str, column: Any, first: int, width: int) -> np.ndarray:
-    """A column of vectors as (m, width) float32; `first` is the number of its first row, for the error.
-
-    Raises
-    ------
-    SpaceError
-        A row of another width.
-    """
-    import pyarrow.compute as compute
-
-    column = stored(column)
-    lengths = compute.fill_null(compute.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    odd = np.flatnonzero(lengths != width)
-    if len(odd):
-        raise SpaceError(
-            f"{name}, row {first + odd[0] + 1:,}: expected a vector of {width:,} numbers, got"
-            f" {lengths[odd[0]]:,}; mend or remove the row"
-        )
-    return floats(column.flatten()).reshape(-1, width)
+    """A column of vectors as (m, width) float32; `first` is the number of its first row, for the error."""
+    return vectors_of([column], name, first, width)
 
 
 def table_of(name: str, block: StoredRows, schema: Any = None) -> Any:

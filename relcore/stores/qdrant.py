@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
+from relcore.files import confined
 from relcore.files.places import Place
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, need_new, need_width
-from relcore.stores.qdrant_folder import ID, collections_of, read_points
+from relcore.stores.qdrant_folder import ID, collections_of
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
@@ -96,7 +98,12 @@ class QdrantFolder(QdrantIndex):
         if type(self.width) is not int or self.width < 1:
             raise SpaceError(f"{place.text}: expected the width of its vectors, got none; restore the folder")
         self._distance = parameters.get("distance")
-        points = read_points(folder / "collection" / self.name / "storage.sqlite", vector, self.width)
+        points = confined.run(
+            "relcore.stores.qdrant_folder:read_points",
+            access.regular_file(folder / "collection" / self.name / "storage.sqlite"),
+            vector=vector,
+            width=self.width,
+        )
         self._ids, self._vectors, self._payload = points["ids"], points["vectors"], points["payload"]
         if self._distance == "Cosine":
             self._vectors = unit_rows(self._vectors)

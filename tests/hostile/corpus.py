@@ -22,7 +22,6 @@ FORMATS = (
         "delimited",
         "word2vec_text",
         "word2vec_binary",
-        "kv_pickles",
         "side_files",
     ),
     *("item_tables", "picture_bytes", "picture_folders", "session_files", "recipes", "specs", "lists_of_ids"),

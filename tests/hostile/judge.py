@@ -140,6 +140,10 @@ def _read(batch: list[Case], folder: Path, tell: int) -> None:
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
+    os.environ["RELSCOPE_CONFINED"] = "1"
+    from relcore.files import confined
+
+    confined.start()
     executed: list[str] = []
     sys.addaudithook(lambda event, _: executed.append(event) if event in _EXECUTES else None)
     for number, case in enumerate(batch):

@@ -13,11 +13,20 @@ import numpy as np
 
 from tests.hostile.cases import Case, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.kv_pickles import _Calls
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS
 
 FILE = "words.pt"
+
+
+class Calls:
+    """Calls a function where it is unpickled."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self._call
 
 
 class _Storage:
@@ -112,12 +121,12 @@ def cases() -> Iterator[Case]:
         "a number as storage": {"key": 0.5},
     }.items():
         yield Case(name, read, {FILE: zipped(_Tensor(**facts))})
-    harmful = pickle.dumps(_Calls(os.system, "touch executed"), 2)
+    harmful = pickle.dumps(Calls(os.system, "touch executed"), 2)
     yield Case("a pickle that runs a command", read, {FILE: zipped(harmful)})
     yield Case("a pickle alone", read, {FILE: harmful})
     yield Case("a model", read, {FILE: by_torch(torch.nn.Linear(4, 4))})
     yield Case("an array", read, {FILE: by_torch({"vectors": TABLE})})
-    yield Case("an array of 10¹¹ bytes", read, {FILE: zipped(pickle.dumps(_Calls(bytearray, 10**11), 2))})
+    yield Case("an array of 10¹¹ bytes", read, {FILE: zipped(pickle.dumps(Calls(bytearray, 10**11), 2))})
     yield Case("numbers that are compressed", read, {FILE: zipped(_Tensor(), method=zipfile.ZIP_DEFLATED)})
     yield Case(
         "a pickle that unpacks to 200 MB",

@@ -168,17 +168,6 @@ def test_an_index_of_faiss_gives_its_vectors_and_ids(built, ids, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_faiss_codes_are_no_vectors(tmp_path):
-    index = faiss.index_factory(WIDTH, "IVF2,SQ8")
-    index.train(made().vectors)
-    index.add(made().vectors)
-    faiss.write_index(index, str(tmp_path / "codes.faiss"))
-    with pytest.raises(
-        SpaceError, match=r"expected an IVF index of whole vectors .*, got IndexIVFScalarQuantizer"
-    ):
-        open_index(Place("faiss", str(tmp_path / "codes.faiss")))
-
-
 def half(content):
     return content[: len(content) // 2]
 
@@ -195,12 +184,13 @@ def of_a_quantizer_of_40_gb(content):
 
 
 @pytest.mark.parametrize("damage", [half, of_a_trillion_lists, of_a_quantizer_of_40_gb])
-def test_a_damaged_ivf_index_ends_another_process(damage, tmp_path):
+def test_a_damaged_ivf_index_ends_another_process(damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_CONFINED", "1")
     index = faiss.index_factory(WIDTH, "IVF4,Flat")
     index.train(made().vectors)
     index.add(made().vectors)
     (tmp_path / "cut.faiss").write_bytes(damage(faiss.serialize_index(index).tobytes()))
-    with pytest.raises(SpaceError, match="expected an IVF index that faiss can read, got a damaged one"):
+    with pytest.raises(SpaceError, match=r"expected a \.faiss file that can be read"):
         open_index(Place("faiss", str(tmp_path / "cut.faiss")))
 
 

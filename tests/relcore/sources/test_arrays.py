@@ -1,6 +1,5 @@
 """npy, npz and safetensors: what is written comes back, and nothing dishonest is read."""
 
-import io
 import zipfile
 
 import numpy as np
@@ -63,7 +62,7 @@ def test_npz_takes_the_only_matrix_and_asks_where_there_are_two(tmp_path):
     np.savez(tmp_path / "one.npz", embedding=VECTORS, ids=np.array([b"a", b"b", b"c", b"d"]))
     assert list(load_space(tmp_path / "one.npz").ids) == list("abcd")
     np.savez(tmp_path / "two.npz", left=VECTORS, right=VECTORS)
-    with pytest.raises(SpaceError, match=r"expected a matrix named 'vectors'.*left.*right"):
+    with pytest.raises(SpaceError, match=r"expected one matrix, or one named 'vectors'.*left.*right"):
         load_space(tmp_path / "two.npz")
 
 
@@ -85,15 +84,6 @@ def test_safetensors_with_ids_as_tensor_or_metadata(tmp_path, limit):
     assert list(x.ids) == list(y.ids) == IDS[:limit]
     assert list(x.counts) == [4, 3, 2, 1][:limit]
     assert list(y.labels) == ["p", "q", "p", "q"][:limit]
-
-
-def test_safetensors_that_is_none_or_miscounts(tmp_path):
-    (tmp_path / "x.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0not json")
-    with pytest.raises(SpaceError, match="expected a safetensors file"):
-        load_space(tmp_path / "x.safetensors")
-    save_file({"vectors": VECTORS, "ids": as_bytes(IDS[:3])}, tmp_path / "y.safetensors")
-    with pytest.raises(SpaceError, match="expected 4 ids, one per row, got 3"):
-        load_space(tmp_path / "y.safetensors")
 
 
 class Tripwire:
@@ -122,32 +112,6 @@ def test_object_ids_in_an_npz_are_refused(tmp_path):
         load_space(tmp_path / "x.npz")
 
 
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.ones(3), r"expected a matrix \(n, d\), got shape \(3,\)"),
-        (np.ones((2, 2), dtype=complex), "expected real numbers, got complex128"),
-        (np.array([["a", "b"]]), "expected real numbers, got <U1"),
-        (np.ones((0, 3)), "expected at least one row"),
-    ],
-)
-def test_arrays_that_are_no_vectors(tmp_path, array, message):
-    np.save(tmp_path / "x.npy", array)
-    with pytest.raises(SpaceError, match=message):
-        load_space(tmp_path / "x.npy")
-
-
-def test_npy_cut_short_or_damaged(tmp_path):
-    np.save(tmp_path / "x.npy", VECTORS)
-    whole = (tmp_path / "x.npy").read_bytes()
-    (tmp_path / "x.npy").write_bytes(whole[:-5])
-    with pytest.raises(SpaceError, match=r"promises shape \(4, 3\) of float32, 48 B, but only 43 B follow"):
-        load_space(tmp_path / "x.npy")
-    (tmp_path / "x.npy").write_bytes(b"1 2 3\n4 5 6\n")
-    with pytest.raises(SpaceError, match=r"expected an array written by numpy.save"):
-        load_space(tmp_path / "x.npy")
-
-
 def test_npz_bomb_is_weighed_before_it_is_unpacked(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "bomb.npz", vectors=np.zeros((20_000, 500), dtype=np.float32))
     assert (tmp_path / "bomb.npz").stat().st_size < 100_000
@@ -159,20 +123,3 @@ def test_npz_bomb_is_weighed_before_it_is_unpacked(tmp_path, monkeypatch):
     assert 0 < sum(unpacked) < 10_000
     assert min(unpacked) >= 0
     assert load_space(tmp_path / "bomb.npz", max_bytes=1_000_000, limit=10).vectors.shape == (10, 500)
-
-
-def test_npz_with_a_header_that_promises_more_than_the_directory(tmp_path):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 1)}
-    )
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("vectors.npy", header.getvalue() + b"\0" * 40)
-    with pytest.raises(SpaceError, match=r"promises shape .* but only 40 B follow"):
-        load_space(tmp_path / "x.npz")
-
-
-def test_npz_that_is_no_zip(tmp_path):
-    (tmp_path / "x.npz").write_bytes(b"PK, or so it says")
-    with pytest.raises(SpaceError, match=r"expected an archive written by numpy.savez"):
-        load_space(tmp_path / "x.npz")

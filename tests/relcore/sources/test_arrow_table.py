@@ -10,9 +10,7 @@ from datasets import Dataset, Features, Sequence, Value
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import available
-from relcore.files.arrow import account
-from relcore.files.reading import load_space, shape_of
-from relcore.files.tables import column_roles
+from relcore.files.reading import column_roles, load_space, shape_of
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 IDS = [f"wörd{row}" for row in range(30)]
@@ -37,7 +35,7 @@ def write(path, content, form=pa.ipc.new_stream, rows=7, **options):
 @pytest.mark.parametrize("limit", [None, 10])
 def test_streams_and_files_come_back_exactly(tmp_path, form, fixed, limit):
     path = write(tmp_path / "x.arrow", table(fixed=fixed), form)
-    assert account(path).num_rows == 30
+    assert shape_of(path)[0] == 30
     assert shape_of(path) == (30, 4 if fixed else None)
     space = load_space(path, limit=limit)
     np.testing.assert_array_equal(space.vectors, VECTORS[:limit])
@@ -131,43 +129,8 @@ def test_feather(tmp_path):
         assert shape_of(path) == (30, 4)
         np.testing.assert_array_equal(space.vectors, VECTORS)
         assert space.ids.tolist() == IDS
-    table().to_pandas().to_feather(path)  # compressed by default
-    with pytest.raises(
-        SpaceError, match=r"numbers\.feather: .* got compressed ones; .*compression='uncompressed'"
-    ):
-        load_space(path)
+    wide.to_pandas().to_feather(path)  # compressed by default
+    np.testing.assert_array_equal(load_space(path).vectors, VECTORS)
     feather.write_feather(wide, path, version=1)
-    with pytest.raises(
-        SpaceError, match=r"numbers\.feather: expected version 2 of Feather, an Arrow table, got version 1"
-    ):
+    with pytest.raises(SpaceError, match=r"numbers\.feather: expected a \.feather file that can be read"):
         load_space(path)
-
-
-def test_compressed_batches_and_other_files_are_refused(tmp_path):
-    path = write(tmp_path / "x.arrow", table(), options=pa.ipc.IpcWriteOptions(compression="zstd"))
-    with pytest.raises(
-        SpaceError,
-        match=r"x\.arrow: expected batches that are not compressed, got compressed ones; .*parquet",
-    ):
-        load_space(path)
-    path.write_bytes(b"PAR1" * 100)
-    with pytest.raises(SpaceError, match=r"x\.arrow: expected an Arrow table"):
-        load_space(path)
-
-
-def test_sizes_are_checked_before_memory(tmp_path, monkeypatch):
-    zeros = np.zeros(10**6, np.int8)
-    path = write(tmp_path / "x.arrow", pa.table({"x": zeros, "y": zeros}), rows=10**6)
-    monkeypatch.setattr("relcore.files.tables.GrowingMatrix", None)  # nothing is read
-    with pytest.raises(
-        SpaceError, match="1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB"
-    ):
-        load_space(path, max_bytes=10**8)
-    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), pa.array(["x" * 10**5]))
-    path = write(
-        tmp_path / "y.arrow", pa.table({"id": words, "x": zeros[:1000], "y": zeros[:1000]}), rows=10**6
-    )
-    with pytest.raises(
-        SpaceError, match="ids and labels of more than 100 MB take 300 MB, more than max_bytes = 200 MB"
-    ):
-        load_space(path, max_bytes=2 * 10**8)

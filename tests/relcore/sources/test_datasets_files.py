@@ -118,22 +118,6 @@ def test_only_the_rows_asked_for_are_read(tmp_path, read_rows):
     assert sum(read_rows) == 100
 
 
-def test_within_a_large_row_group_reading_goes_on_and_forgets(tmp_path, read_rows, monkeypatch):
-    monkeypatch.setattr(items, "_BATCH", 8)
-    monkeypatch.setattr(items, "_REMEMBERED_BYTES", 500)
-    texts = [f"text {row:04}" for row in range(200)]
-    parquet.write_table(pa.table({"text": texts}), tmp_path / "t.parquet")
-    table = items.open_table([tmp_path / "t.parquet"])
-    assert [text for start in range(0, 200, 5) for text in table.read("text", start, start + 5)] == texts
-    assert sum(read_rows) == 200
-    assert sum(batch.nbytes for batch in table._batches.values()) <= 500
-    assert table.read("text", 3, 5) == texts[3:5]
-    assert (
-        table.read("text", 100, 105) == texts[100:105]
-    )  # back for row 3, then on to the batch that ends with row 111
-    assert sum(read_rows) == 200 + 112
-
-
 def test_a_table_larger_than_what_is_held(tmp_path, monkeypatch):
     monkeypatch.setattr(items, "_REMEMBERED_BYTES", 1 << 20)
     content = np.random.default_rng(0).bytes(80 << 20)
@@ -145,21 +129,6 @@ def test_a_table_larger_than_what_is_held(tmp_path, monkeypatch):
         assert table.read("image", start, start + 2) == images[start : start + 2]
         held = max(held, pa.total_allocated_bytes() - before)
     assert held < len(content) / 3
-
-
-@pytest.mark.parametrize("start", [0, 127, 128, 1300])
-def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, monkeypatch):
-    rows = pd.DataFrame(
-        {"n": np.arange(1500), "text": [f"é “{row}”,\r\nnext" * (row % 3 + 1) for row in range(1500)]}
-    )
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\xef\xbb\xbf" + rows.to_csv(index=False, lineterminator="\r\n").encode())
-    table = items.open_table([path])
-    lines, following = [], items._Lines.__next__
-    monkeypatch.setattr(items._Lines, "__next__", lambda self: (lines.append(1), following(self))[1])
-    assert table.read("text", start, start + 3) == rows["text"].tolist()[start : start + 3]
-    assert len(lines) <= (start % 128 + 4) * 4
-    assert len(table) == 1500
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -213,25 +182,20 @@ def test_wrong_choices_list_what_there_is(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"a,b\n1,x\n2\n", r"t.csv, row 1: expected 2 cells \('a', 'b'\), got 1"),
-        ("t.csv", b"a,b\n1,caf\xe9\n", r"t.csv, byte 9: expected UTF-8"),
+        ("t.csv", b"a,b\n1,x\n2\n", r"t.csv, line 3: expected 2 cells as in line 1, got 1"),
+        ("t.csv", b"a,b\n1,caf\xe9\n", r"save it as UTF-8"),
         ("t.csv", b"a,a\n1,x\n", r"expected distinct column names in the first line, got 'a', 'a'"),
-        (
-            "t.csv",
-            b"text,y\ra,b\r",
-            r"t.csv, line 1: expected cells in pairs of quotes and lines that end in a line feed",
-        ),
-        ("t.csv", b'text\nsome\n"open\n', r"t.csv, row 1: expected cells in pairs of quotes"),
-        ("t.csv", b"text\na\0b\n", r"t.csv, byte 5: expected a line of text, got a zero byte"),
+        ("t.csv", b'text\nsome\n"open\n', r"expected cells in pairs of quotes"),
+        ("t.csv", b"text\na\0b\n", r"a zero byte"),
         (
             "t.csv",
             b"text\n" + b"x" * (9 << 20),
-            r"t.csv, byte 5: expected a line of text, got 8,388,608 bytes or more",
+            r"a line that is too long",
         ),
-        ("t.csv", b"", r"distinct column names in the first line, got an empty file"),
+        ("t.csv", b"", r"expected a line of column names"),
         ("t.csv", b"text\n", r"expected at least one row, got none"),
         ("t.csv", b"a,b\n1,2\n", r"expected a column of images or text, got only 'a', 'b'"),
-        ("t.parquet", b"PAR1 no", r"expected a parquet file, got one that cannot be read"),
+        ("t.parquet", b"PAR1 no", r"expected a \.parquet file that can be read"),
         ("t.json", b"{}", r"expected a table that ends in .parquet, .csv, .tsv, got '.json'"),
     ],
 )

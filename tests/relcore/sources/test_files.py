@@ -12,7 +12,8 @@ from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.files.readers import READERS, suffix_of
+from relcore.base.names import FORMATS
+from relcore.files.formats import suffix_of
 from relcore.files.reading import load_space
 
 
@@ -69,7 +70,7 @@ def test_zero_vectors_are_kept_and_counted_and_a_clean_file_says_nothing(table):
     assert list(space.zero_rows) == [0]
 
 
-@pytest.mark.parametrize("suffix", [suffix for suffix in READERS if "gz" not in suffix])
+@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if "gz" not in suffix])
 def test_an_empty_file_of_any_format(tmp_path, suffix):
     (tmp_path / f"x{suffix}").touch()
     with pytest.raises(SpaceError, match="expected vectors, got an empty file"):
@@ -91,8 +92,8 @@ def test_no_file_a_folder_and_an_unknown_suffix(tmp_path):
     [
         ({"limit": 0}, "limit: expected a whole number of rows, at least 1, got 0"),
         ({"limit": 1.5}, "limit: .* got 1.5"),
-        ({"invalid": "ignore"}, "invalid: expected one of 'error', 'drop', got 'ignore'"),
-        ({"duplicates": "last"}, "duplicates: expected one of 'error', 'first', got 'last'"),
+        ({"invalid": "ignore"}, "invalid: expected one of error, drop, got 'ignore'"),
+        ({"duplicates": "last"}, "duplicates: expected one of error, first, got 'last'"),
     ],
 )
 def test_choices_that_are_none(table, choice, message):
@@ -102,9 +103,7 @@ def test_choices_that_are_none(table, choice, message):
 
 def test_columns_are_for_tables(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(
-        SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.feather, \.h5ad, got 'w' for \.npy"
-    ):
+    with pytest.raises(SpaceError, match=r"only for .*, got 'w' for \.npy"):
         load_space(tmp_path / "x.npy", id_column="w")
 
 
@@ -119,7 +118,6 @@ def write_every_format(folder):
     vectors = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     model = KeyedVectors(3)
     model.add_vectors(list("abcd"), vectors)
-    model.save(str(folder / "x.kv"))
     model.save_word2vec_format(str(folder / "x.bin"), binary=True)
     model.save_word2vec_format(str(folder / "x.vec"))
     (folder / "x.vec.gz").write_bytes(gzip.compress((folder / "x.vec").read_bytes()))

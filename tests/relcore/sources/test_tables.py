@@ -77,18 +77,6 @@ def test_parquet_with_vectors_of_unequal_length(tmp_path, second):
         load_space(tmp_path / "t.parquet")
 
 
-def test_parquet_that_is_none_or_holds_two_vectors_or_lacks_an_id(tmp_path):
-    (tmp_path / "t.parquet").write_bytes(b"PAR1 not")
-    with pytest.raises(SpaceError, match="expected a parquet file"):
-        load_space(tmp_path / "t.parquet")
-    parquet.write_table(pa.table({"v": [[1.0]], "w": [[1.0]]}), tmp_path / "t.parquet")
-    with pytest.raises(SpaceError, match="expected one column of vectors, got 'v', 'w'"):
-        load_space(tmp_path / "t.parquet")
-    parquet.write_table(pa.table({"id": ["a", None], "x": [1.0, 2]}), tmp_path / "t.parquet")
-    with pytest.raises(SpaceError, match="row 2: expected an id, got an empty one"):
-        load_space(tmp_path / "t.parquet")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -101,21 +89,13 @@ def test_parquet_that_is_none_or_holds_two_vectors_or_lacks_an_id(tmp_path):
         ("w;x;y\na;1;2\n", r"expected columns of numbers, got 'w;x;y' without one; is the delimiter right"),
         ("w,v\na,b\n", r"expected columns of numbers, got 'w', 'v' without one"),
         ("w,x\n", r"expected at least one row below the column names, got none"),
-        ("\n\n", r"got an empty file"),
+        ("\n\n", r"expected a line of column names"),
         ("w,x,count\na,1,many\n", r"expected whole numbers as counts"),
     ],
 )
 def test_broken_text_names_line_and_column(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(SpaceError, match=message):
-        load_space(tmp_path / "t.csv")
-
-
-def test_text_far_below_the_rows_looked_at_first(tmp_path):
-    rows = [f"w{i},{i},{i / 7}" for i in range(5_000)]
-    rows[4_321] = "w,7,seven"
-    (tmp_path / "t.csv").write_text("\n".join(["w,x,y", *rows]))
-    with pytest.raises(SpaceError, match="line 4323, column 'y': expected a number, got 'seven'"):
         load_space(tmp_path / "t.csv")
 
 
@@ -126,15 +106,9 @@ def test_numbered_columns_byte_order_mark_and_quoted_line_breaks(tmp_path):
     np.testing.assert_array_equal(space.vectors, [[1, 2], [-3, 4]])
 
 
-def test_text_that_is_not_utf8(tmp_path):
-    (tmp_path / "t.csv").write_bytes("w,x\nné,1\n".encode("latin-1"))
-    with pytest.raises(SpaceError, match="expected UTF-8 text"):
-        load_space(tmp_path / "t.csv")
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_batches_join_without_a_seam_and_stop_at_the_limit(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(tables, "_BATCH_BYTES", 2_000)
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
     frame = pd.DataFrame(
         {"w": [f"w{i}" for i in range(1_000)], "x": np.arange(1_000.0), "y": -np.arange(1_000.0)}

@@ -1,0 +1,272 @@
+"""The process that parses files which others made. `relcore.files.confined` starts it, and talks to it.
+
+It waits, with the libraries imported, and forks for each file. The child gives up what it does not need: it
+may read that file and Python's libraries, write nothing, start nothing, connect to nothing, and take a
+bounded amount of memory and of the processor. Then it parses the file, and answers in messages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import inspect
+import os
+import platform
+import re
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # started by its path: nothing beside it or in the working folder is imported
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import msgspec
+import numpy as np
+
+with suppress(ImportError):  # Windows has no such limits
+    import resource
+
+from relcore.base.errors import SpaceError
+from relcore.base.libraries import EXTRAS, missing_library
+from relcore.base.text import visible
+
+LENGTH = struct.Struct("<Q")
+_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory: beside what the libraries take, and for each byte of the file
+_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # of the processor
+_FILES = 64
+_LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
+_ARRAY = 1  # the code of an array in a message
+
+# Landlock: three system calls, and rights as bits. Later versions of the kernel know more of both.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
+_TCP_FROM, _SCOPES_FROM = 4, 6
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _END_WITH_PARENT = 38, 22, 2, 1
+# seccomp: the kind of processor, and the numbers of the calls socket, connect, bind, execve, execveat,
+# ptrace, process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open, pidfd_getfd.
+_REFUSED = {
+    "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
+    "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
+}
+_libc = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+
+
+def landlock_version() -> int:
+    """The version of Landlock in this kernel, 0 where it has none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
+
+
+def refuses_calls() -> bool:
+    """Whether system calls can be refused here."""
+    return sys.platform.startswith("linux") and platform.machine() in _REFUSED
+
+
+def confine(path: Path) -> None:
+    """Give up, for good, what parsing this file does not need."""
+    size = path.stat().st_size if path.is_file() else 0
+    seconds = _SECONDS + size // _BYTES_PER_SECOND
+    limits = {
+        resource.RLIMIT_DATA: _held() + _FREE_BYTES + _TIMES_FILE * size,
+        resource.RLIMIT_CPU: int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + seconds,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_NOFILE: _FILES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for limit, most in limits.items():
+        hard = resource.getrlimit(limit)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (most, most))
+    if sys.platform.startswith("linux"):
+        _libc.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        _restrict_files([path])
+        _refuse_calls()
+
+
+def _held() -> int:
+    """Bytes that count towards the limit of memory already."""
+    with suppress(OSError, IndexError):
+        return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    return 1 << 30
+
+
+def _restrict_files(paths: list[Path]) -> None:
+    version = landlock_version()
+    if not version:
+        return
+    rights = _RIGHTS[max(known for known in _RIGHTS if known <= version)]
+    fields = [rights, 3 * (version >= _TCP_FROM), 3 * (version >= _SCOPES_FROM)]
+    fields = fields[: 1 + (version >= _TCP_FROM) + (version >= _SCOPES_FROM)]
+    attributes = struct.pack(f"<{len(fields)}Q", *fields)
+    rules = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    own = str(Path(__file__).parents[1])
+    libraries = {*_LIBRARIES, own, sys.prefix, sys.base_prefix, *filter(os.path.isabs, sys.path[1:])}
+    for place in (*map(str, paths), *sorted(libraries)):
+        with suppress(OSError):
+            opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            right = _READ_FILE | (_READ_FOLDER if os.path.isdir(place) else 0)
+            rule = struct.pack("<Qi", right, opened)
+            _libc.syscall(_ADD_RULE, rules, ctypes.c_int(1), rule, ctypes.c_uint32(0))
+            os.close(opened)
+    _libc.syscall(_RESTRICT_SELF, rules, ctypes.c_uint32(0))
+    os.close(rules)
+
+
+def _refuse_calls() -> None:
+    """Answer calls that open connections or start programs with "not permitted"."""
+    if not refuses_calls():
+        return
+    machine, calls = _REFUSED[platform.machine()]
+    load, equal, above, answer = 0x20, 0x15, 0x35, 0x06
+    steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
+    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # the second numbering of x86-64
+    steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
+    steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # allowed; refused
+    program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
+    header = struct.pack("@HP", len(steps), ctypes.addressof(program))
+    _libc.prctl(_SECCOMP, _FILTER, header, 0, 0)
+
+
+def send(connection: socket.socket, value: Any) -> None:
+    """A message: its length, its plain values, and the bytes of its arrays after them."""
+    arrays: list[np.ndarray] = []
+
+    def described(item: Any) -> Any:
+        if isinstance(item, np.ndarray):
+            arrays.append(np.ascontiguousarray(item))
+            return msgspec.msgpack.Ext(_ARRAY, msgspec.msgpack.encode([item.dtype.str, item.shape]))
+        if isinstance(item, np.generic):
+            return item.item()
+        return str(item)
+
+    content = msgspec.msgpack.encode(value, enc_hook=described)
+    connection.sendall(LENGTH.pack(len(content)) + content)
+    for array in arrays:
+        connection.sendall(memoryview(array).cast("B") if array.size else b"")
+
+
+def receive(connection: socket.socket, most: int) -> Any:
+    """The next message, of at most this many bytes; EOFError where none comes any more."""
+    (length,) = LENGTH.unpack(_exactly(connection, LENGTH.size))
+    if length > most:
+        raise EOFError("a message that is too long")
+    arrays: list[np.ndarray] = []
+
+    def array(code: int, data: memoryview) -> np.ndarray:
+        dtype, shape = msgspec.msgpack.decode(data, type=tuple[str, tuple[int, ...]])
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "fiub" or np.prod(shape, dtype=float) * dtype.itemsize > most:
+            raise EOFError("an array that is too large")
+        arrays.append(np.empty(shape, dtype))
+        return arrays[-1]
+
+    value = msgspec.msgpack.decode(_exactly(connection, length), ext_hook=array)
+    for one in arrays:
+        view = memoryview(one).cast("B") if one.size else memoryview(b"")
+        while len(view):
+            n = connection.recv_into(view)
+            if not n:
+                raise EOFError("the end within an array")
+            view = view[n:]
+    return value
+
+
+def _exactly(connection: socket.socket, n: int) -> bytearray:
+    content = bytearray()
+    while len(content) < n:
+        part = connection.recv(min(n - len(content), 1 << 20))
+        if not part:
+            raise EOFError("the end within a message")
+        content += part
+    return content
+
+
+def clear_error(path: Path, error: Exception) -> SpaceError:
+    """Whatever a library raises on a file, as an error that names the file and its format."""
+    if isinstance(error, SpaceError):
+        return error
+    library = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and library in EXTRAS:
+        return missing_library(library)
+    if isinstance(error, MemoryError | RecursionError) or "memory" in type(error).__name__.lower():
+        return unreadable(path, "one that needs more memory than its size allows")
+    said = re.sub(" at 0x[0-9a-f]+", "", getattr(error, "strerror", None) or str(error))
+    return unreadable(path, visible(said, 200).strip() or type(error).__name__)
+
+
+def unreadable(path: Path, got: str) -> SpaceError:
+    """The error of a file that no library reads."""
+    return SpaceError(
+        f"{path.name}: expected a {path.suffix.lower() or 'vector'} file that can be read, got {got}; copy it"
+        " again, write it again with the program that made it, or save the vectors as .npy"
+    )
+
+
+def resolve(name: str) -> Any:
+    """The function "module:function"."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _answer(connection: socket.socket) -> None:
+    """Call what is asked for, until nobody asks any more."""
+    held: Any = None
+    while True:
+        try:
+            name, path, arguments = receive(connection, 1 << 26)
+        except EOFError:
+            return
+        try:
+            value = getattr(held, name)(**arguments) if held else resolve(name)(Path(path), **arguments)
+            if inspect.isgenerator(value):
+                value = _stream(connection, value)
+            if hasattr(value, "confined_facts"):  # an open table, whose methods are called next
+                held, value = value, value.confined_facts()
+            send(connection, ["value", value])
+        except Exception as error:
+            send(connection, ["refused", str(clear_error(Path(path), error))])
+
+
+def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
+    """Send what a generator yields; what it returns is the answer."""
+    while True:
+        try:
+            send(connection, ["block", next(values)])
+        except StopIteration as end:
+            return end.value
+
+
+def main(control: socket.socket) -> None:
+    """Fork for each request, until whoever started this process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent, which closes us
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        content, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        if not content or not descriptors:
+            return
+        path, libraries = msgspec.msgpack.decode(content)
+        for library in libraries:
+            with suppress(ImportError):
+                importlib.import_module(library)
+        with socket.socket(fileno=descriptors[0]) as connection:
+            if os.fork() == 0:
+                control.close()
+                try:
+                    confine(Path(path))
+                    _answer(connection)
+                finally:
+                    os._exit(0)
+
+
+if __name__ == "__main__":
+    import relcore.files.formats  # noqa: F401 - so that the first file does not wait for it
+
+    main(socket.socket(fileno=int(sys.argv[1])))

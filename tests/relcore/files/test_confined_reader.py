@@ -1,0 +1,155 @@
+"""The confined reader: what it reads equals reading in place; what a file could do there is ended."""
+
+import os
+import socket
+import sqlite3
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.base.errors import SpaceError
+from relcore.files import confined
+from relcore.files.confined_process import landlock_version, refuses_calls
+from relcore.files.places import Place
+from relcore.files.reading import column_roles, load_space, shape_of
+from relcore.stores.index import StoredRows, Target, open_index, write_index
+from tests.relcore.sources.test_files import write_every_format
+from tests.relcore.sources.test_on_disk import is_map
+
+CALLS = "tests.relcore.files.calls"
+landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no seccomp filters")
+
+
+@pytest.fixture(autouse=True)
+def _confined(monkeypatch):
+    monkeypatch.setenv(confined.SWITCH, "1")
+
+
+def call(name, path, **arguments):
+    return confined.run(f"{CALLS}:{name}", path, libraries=(CALLS,), **arguments)
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "x.h5ad").write_bytes(b"content")
+    return tmp_path / "x.h5ad"
+
+
+def test_every_format_reads_the_same_as_in_place(tmp_path, monkeypatch):
+    write_every_format(tmp_path)
+    paths = sorted(tmp_path.glob("x.*"))
+    spaces = [load_space(path) for path in paths]
+    shapes = [shape_of(path) for path in paths]
+    monkeypatch.setenv(confined.SWITCH, "0")
+    assert len(paths) >= 10
+    for path, space, shape in zip(paths, spaces, shapes, strict=True):
+        assert (path, load_space(path).digest, shape_of(path)) == (path, space.digest, shape)
+
+
+def test_large_files_are_mapped_and_decoded_as_in_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    vectors = np.random.default_rng(0).normal(size=(5000, 8)).astype(np.float32)
+    np.save(tmp_path / "a.npy", vectors)
+    frame = pd.DataFrame({"id": [f"w{row}" for row in range(5000)], "vector": list(vectors)})
+    for name, write in (("b.parquet", frame.to_parquet), ("c.feather", frame.to_feather)):
+        write(tmp_path / name, **({"compression": "uncompressed"} if "feather" in name else {}))
+        os.utime(tmp_path / name, (1, 1))
+    for name in ("a.npy", "b.parquet", "c.feather"):
+        space = load_space(tmp_path / name, map_from=1)
+        assert is_map(space)
+        np.testing.assert_array_equal(np.asarray(space.vectors), vectors)
+
+
+@pytest.mark.parametrize("name", ["crash", "fill_memory"])
+def test_a_crash_or_too_much_memory_is_one_error_and_the_next_file_is_read(name, path):
+    with pytest.raises(SpaceError, match=r"x\.h5ad: expected a \.h5ad file that can be read, got one"):
+        call(name, path)
+    with pytest.raises(SpaceError, match=r"x\.h5ad: .*signature"):
+        load_space(path)
+
+
+def test_a_process_that_was_ended_from_outside_is_started_again(path):
+    confined.start()
+    confined._ready[2].kill()
+    confined._ready[2].wait()
+    assert call("parent", path) == confined._ready[2].pid
+
+
+@landlock
+def test_nothing_is_written_and_nothing_else_is_read(path, tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    assert call("read", path, other=str(path)) == "content"  # the control
+    for name, arguments in (
+        ("write", {}),
+        ("overwrite", {}),
+        ("read", {"other": str(tmp_path / "secret")}),
+        ("read", {"other": str(os.path.expanduser("~/.profile"))}),
+        ("folder", {}),
+        ("environment", {}),
+    ):
+        with pytest.raises(SpaceError, match=r"Permission denied|No such file"):
+            call(name, path, **arguments)
+    assert path.read_text() == "content"
+    assert not (tmp_path / "written").exists()
+
+
+@seccomp
+def test_nothing_is_connected_started_or_signalled(path):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        for name, arguments in (
+            ("connect", {"port": listening.getsockname()[1]}),
+            ("execute", {}),
+            ("signal", {"process": os.getpid()}),
+        ):
+            with pytest.raises(SpaceError, match=r"not permitted|Permission denied"):
+                call(name, path, **arguments)
+
+
+def test_a_stream_gives_what_was_read_before_the_error(path):
+    values = confined.stream(f"{CALLS}:raise_many", path, (CALLS,), n=3)
+    assert [next(values) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(SpaceError, match=r"x\.h5ad: .* got the end"):
+        next(values)
+
+
+def test_a_pickle_of_nine_bytes_takes_no_14_gb(tmp_path):
+    place = Place("qdrant", str(tmp_path / "q"), "news")
+    write_index(place, [StoredRows(["a", "b"], np.eye(2, dtype=np.float32))], Target(2, 2))
+    assert open_index(place).n == 2
+    bomb = bytes.fromhex("80044B0172FFFFFF7F2E")
+    with sqlite3.connect(tmp_path / "q" / "collection" / "news" / "storage.sqlite") as storage:
+        storage.execute("UPDATE points SET point = ?", (bomb,))
+    with pytest.raises(SpaceError, match=r"storage\.sqlite"):
+        open_index(place)
+
+
+def test_a_small_csv_takes_no_gigabytes(tmp_path):
+    path, n = tmp_path / "wide.csv", 40_000
+    head = ",".join(f"a{place}" for place in range(n))
+    path.write_text(f"id,{head}\n" + "".join(f"{one}{',1' * n}\n" for one in "xy"))
+    assert path.stat().st_size < 500_000
+    assert load_space(path).dimension == n  # or a SpaceError, where the limit is reached
+
+
+def test_a_chunk_of_hdf5_that_unpacks_to_gigabytes_is_refused(tmp_path):
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        file.create_dataset("X", (40_000, 10_000), "f4", compression="gzip", chunks=(20_000, 10_000))
+        file.create_group("obs").attrs["_index"] = "_index"
+    with pytest.raises(SpaceError, match=r"x\.h5ad"):
+        load_space(tmp_path / "x.h5ad", max_bytes=1 << 40)
+
+
+def test_roles_of_columns_come_from_the_process(tmp_path):
+    (tmp_path / "t.csv").write_text("word,x,y\na,1,2\nb,3,4\n")
+    assert [one.role for one in column_roles(tmp_path / "t.csv").columns] == ["ids", "dimension", "dimension"]
+
+
+def test_what_this_system_offers_is_told():
+    told = confined.offers()
+    assert "Landlock" in told
+    assert ("without Landlock" in told) == (not landlock_version())
