@@ -68,14 +68,14 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
             f"{what}: expected an array written by numpy.save, got one that cannot be read ({error!s:.150});"
             " copy it again"
         ) from error
-    if dtype.kind not in "fiu" or len(shape) != 2 or 0 in shape or (fortran and 1 not in shape):
+    if dtype.kind not in "fiu" or len(shape) != 2 or not shape[1] or (fortran and 1 not in shape):
         got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
         raise SpaceError(
             f"{what}: expected rows of real numbers, one after the other, got {got}; save them as float32"
         )
     if size - stream.tell() < shape[0] * shape[1] * dtype.itemsize:
         raise SpaceError(
-            f"{what}: the header promises shape {shape} of {dtype}, but the file is shorter; copy it again"
+            f"{what}: the header promises shape {shape} of {dtype}, but it was cut short; copy it again"
         )
     return shape, dtype, stream.tell()
 

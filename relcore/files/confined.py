@@ -143,7 +143,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(_control(), [request], [theirs.fileno()])
-            except OSError:  # it was ended from outside: once more, with another
+            except OSError:  # it was ended from outside: try again with another
                 _forget()
                 socket.send_fds(_control(), [request], [theirs.fileno()])
 

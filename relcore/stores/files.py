@@ -42,6 +42,8 @@ class NpyIndex(VectorIndex):
         self.path, self.name = access.regular_file(path), path.stem
         with path.open("rb") as stream:
             (self.n, self.width), self._dtype, self._at = npy_layout(stream, path.stat().st_size, path.name)
+        if not self.n:
+            raise SpaceError(f"{path.name}: expected rows, got none; save the vectors again")
 
     @classmethod
     def open(cls, place: Place) -> NpyIndex:

@@ -90,14 +90,15 @@ def test_an_uploaded_file_joins_again_by_name_and_content(make_workspace, tmp_pa
     assert "'first120.npz' (content" in session.errors[0]
     assert "in this session, got none of this name; load it on the Spaces page" in session.errors[0]
     first, second = (Path(spec.name) for spec in workspace.spaces)
-    for name, path in (
-        (first.name, second),
-        (first.name, first),
-        (second.name, second),
+    widths = [load(spec).dimension for spec in workspace.spaces]
+    for name, path, dimension in (
+        (first.name, second, widths[1]),
+        (first.name, first, widths[0]),
+        (second.name, second, widths[1]),
     ):  # the first has another's content
         session.session_state["spaces.tab"] = "Load a file"
         session.open("spaces").upload("spaces.upload", name, path.read_bytes())
-        session.click(f"Load {name}")
+        session.click(f"Load {name}: 120 rows × {dimension} dimensions")
     opened(session, content)
     assert not session.errors
     assert session.workspace.anchors == workspace.anchors
