@@ -4,13 +4,15 @@ resumption.
 
 import numpy as np
 import pytest
-import torch
 
 from relcore.encoders.words import load_words
 from relcore.represent import bootstrap
 from relcore.represent.bootstrap import bootstrap_anchors, hard_limit_assignment, optimise_anchors
 from relcore.represent.similarity import unit_rows
 from relcore.spaces.space import LatentSpace
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 EPSILON = 1e-4
 

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from qdrant_client import QdrantClient, models
+from tests.lazily import Lazily
+
+qdrant_client = Lazily("qdrant_client")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -41,9 +43,11 @@ class _Handler(BaseHTTPRequestHandler):
         _, *parts = self.path.partition("?")[0].split("/")
         body, base = self._body(), self.server.base
         if parts[2:] == ["points"]:
-            base.upsert(parts[1], [models.PointStruct(**one) for one in body["points"]])
+            base.upsert(parts[1], [qdrant_client.models.PointStruct(**one) for one in body["points"]])
             return self._reply({"operation_id": 0, "status": "completed"})
-        return self._reply(base.create_collection(parts[1], models.VectorParams(**body["vectors"])))
+        return self._reply(
+            base.create_collection(parts[1], qdrant_client.models.VectorParams(**body["vectors"]))
+        )
 
     def do_POST(self):
         _, *parts = self.path.partition("?")[0].split("/")
@@ -57,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reply(
                 {"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following}
             )
-        requests = [models.QueryRequest(**one) for one in body["searches"]]
+        requests = [qdrant_client.models.QueryRequest(**one) for one in body["searches"]]
         found = base.query_batch_points(parts[1], requests)
         return self._reply([one.model_dump(mode="json") for one in found])
 
@@ -66,7 +70,10 @@ class _Handler(BaseHTTPRequestHandler):
 def serving():
     """The address of a server, and the list of the keys that it was sent."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.base, server.keys = QdrantClient(":memory:", force_disable_check_same_thread=True), []
+    server.base, server.keys = (
+        qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True),
+        [],
+    )
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", server.keys

@@ -5,12 +5,10 @@ none is mocked.
 import importlib
 
 import faiss
-import lancedb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from qdrant_client import QdrantClient, models
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import INDEXES
@@ -18,6 +16,7 @@ from relcore.files.places import Place
 from relcore.files.reading import load_space
 from relcore.stores.index import StoredRows, Target, open_index, write_index
 from relcore.stores.rows import load_rows
+from tests.lazily import Lazily
 from tests.relcore.indexes.stores import (
     KINDS,
     WIDTH,
@@ -29,6 +28,9 @@ from tests.relcore.indexes.stores import (
     whole,
     written,
 )
+
+lancedb = Lazily("lancedb")
+qdrant_client = Lazily("qdrant_client")
 
 
 def in_order(rows):
@@ -219,14 +221,14 @@ def test_a_missing_collection_or_table_is_named_with_those_that_are_there(tmp_pa
 def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
     rows = made(4)
     own = [7, 2, "0f0e0d0c-0b0a-4908-8706-050403020100", "ffffffff-0b0a-4908-8706-050403020100"]
-    client = QdrantClient(path=str(tmp_path / "q"))
-    parameters = models.VectorParams(size=WIDTH, distance=models.Distance.DOT)
+    client = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
+    parameters = qdrant_client.models.VectorParams(size=WIDTH, distance=qdrant_client.models.Distance.DOT)
     client.create_collection("two", vectors_config={"old": parameters, "new": parameters})
     vectors = zip(own, rows.vectors.tolist(), strict=True)
     client.upsert(
         "two",
         [
-            models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1})
+            qdrant_client.models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1})
             for one, v in vectors
         ],
     )
@@ -239,7 +241,7 @@ def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
     assert found.payload == ({"t": 1},) * 4
     copy = Place("qdrant", str(tmp_path / "copy"), "two")
     write_index(copy, [found], Target(4, WIDTH))
-    client = QdrantClient(path=str(tmp_path / "copy"))
+    client = qdrant_client.QdrantClient(path=str(tmp_path / "copy"))
     assert {point.id for point in client.scroll("two")[0]} == set(own)
     client.close()
 

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
-from torch_geometric.nn import GCN2Conv, GINConv
 
 from relcore.base.errors import SpaceError
 from relcore.base.torch_state import seeded
@@ -13,6 +10,11 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_from_json, encoder_to_json
 from relcore.encoders.graphs import GraphEncoder
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
+geometric = Lazily("torch_geometric.data")
+nn = Lazily("torch_geometric.nn")
 
 SMALL = {"width": 16, "epochs": 40, "dropout": 0.1}
 
@@ -39,7 +41,7 @@ def communities():
     inside = groups[:, None] == groups
     edges = np.argwhere(rng.random((120, 120)) < np.where(inside, 0.15, 0.01))
     features = rng.random((120, 12)) + np.eye(3)[groups].repeat(4, axis=1) * 0.4
-    return Data(
+    return geometric.Data(
         x=torch.tensor(features).float(), edge_index=torch.tensor(edges.T), y=torch.tensor(groups) * 2 + 1
     )
 
@@ -63,10 +65,10 @@ def test_rows_equal_the_layers_by_hand_over_the_list_of_edges(communities, archi
             name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)
         }
         if architecture == "gcn2":
-            convolution = GCN2Conv(16, alpha=0.1, theta=0.5, layer=layer + 1)
+            convolution = nn.GCN2Conv(16, alpha=0.1, theta=0.5, layer=layer + 1)
             inputs = (rows, first, communities.edge_index)
         else:
-            convolution, inputs = GINConv(torch.nn.Linear(16, 16)), (rows, communities.edge_index)
+            convolution, inputs = nn.GINConv(torch.nn.Linear(16, 16)), (rows, communities.edge_index)
         convolution.load_state_dict(part)
         with torch.inference_mode():
             rows = torch.tanh(convolution(*inputs))
@@ -118,7 +120,7 @@ def test_the_split_goes_by_its_own_state(communities, monkeypatch):
 
 def test_graphs_that_cannot_be_learnt(communities):
     def changed(**parts):
-        return graph_dataset(Data(**{**communities.to_dict(), **parts}))
+        return graph_dataset(geometric.Data(**{**communities.to_dict(), **parts}))
 
     encoder = GraphEncoder(**SMALL)
     with pytest.raises(SpaceError, match="of at least 2 classes, to train on, got 1"):

@@ -3,7 +3,6 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from relcore.base.errors import SpaceError
@@ -13,6 +12,9 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows, small_network
 from relcore.runs.store import Store
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 SILENT = lambda *_: None  # noqa: E731
 

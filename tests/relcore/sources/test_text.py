@@ -8,13 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_from_json, encoder_to_json
 from relcore.encoders.transformers import MiniLM, PretrainedText, minilm_folder
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 WORDS = ["a", "the", "cat", "dog", "sat", "ran", "on", "under", "mat", "house"]
 SENTENCES = [
@@ -99,11 +101,11 @@ def clip(tmp_path_factory):
     return folder, model, save_tokenizer(folder)
 
 
-@torch.inference_mode()
 def states_by_hand(model, tokenizer, text):
     """One text alone, without padding: every layer's states (tokens, d)."""
     inputs = tokenizer(text, return_tensors="pt")
-    found = model(input_ids=inputs["input_ids"], output_hidden_states=True)
+    with torch.inference_mode():
+        found = model(input_ids=inputs["input_ids"], output_hidden_states=True)
     return [state[0].numpy() for state in [*found.hidden_states[:-1], found.last_hidden_state]]
 
 

@@ -4,7 +4,6 @@ own features.
 
 import numpy as np
 import pytest
-import torch
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.encoding import encode
@@ -13,6 +12,9 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.timm_vision import TimmVision
 from relcore.runs.store import Store
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 DIGITS = DatasetSpec("digits", limit=12)
 

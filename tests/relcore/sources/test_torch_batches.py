@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-import torch
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.transformers import TorchBatches
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 
 class Memory:
@@ -66,7 +68,7 @@ def test_no_gradients():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
+@pytest.mark.skipif("not torch.cuda.is_available()", reason="torch finds no CUDA device")
 def test_half_precision_and_float32_where_it_overflows():
     generator = torch.Generator().manual_seed(0)
     matrix = torch.randn(64, 64, generator=generator).cuda()

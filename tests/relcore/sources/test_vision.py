@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from relcore.base.errors import SpaceError
@@ -16,6 +15,9 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import PretrainedVision
 from relcore.runs.store import Store
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 SIZES = {
     "hidden_size": 16,
@@ -286,7 +288,7 @@ def test_a_name_that_is_not_here_and_no_network(tmp_path, digits, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
+@pytest.mark.skipif("not torch.cuda.is_available()", reason="torch finds no CUDA device")
 def test_a_gpu_gives_nearly_the_same(models, digits):
     folder, model = models["vit"]
     expected = by_hand(folder, model, digits).last_hidden_state[:, 1:].mean(dim=1).numpy()
