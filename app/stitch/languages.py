@@ -5,7 +5,7 @@ sentences.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -46,22 +46,12 @@ _AT_ONCE = 2.5  # processor seconds, with loading the libraries
 _MOST_ROWS = 1000  # of a large table, so that a language model has read it within a minute
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """One language of a list: its name, and the dataset of its sentences."""
-
-    name: str
-    dataset: DatasetSpec
+Columns = dict[str, DatasetSpec]  # the dataset of the sentences by the name of their language
 
 
-def everyday() -> list[Sentences]:
-    """The bundled sentences."""
-    return [Sentences(name, DatasetSpec("parallel", code)) for code, name in LANGUAGES.items()]
-
-
-def parallel_tables(folder: str | None) -> dict[str, list[Sentences]]:
+def parallel_tables(folder: str | None) -> dict[str, Columns]:
     """Tables of the data folder with two columns of text or more, such as Multi30k's; by name."""
-    found = {}
+    tables = {}
     for entry in datasets.available(folder):
         if entry.kind != "texts" or entry.spec.source not in ("file", "folder"):
             continue
@@ -70,13 +60,9 @@ def parallel_tables(folder: str | None) -> dict[str, list[Sentences]]:
         except SpaceError:
             continue
         if len(names) > 1:
-            found[entry.name] = [
-                Sentences(
-                    name, replace(entry.spec, column=name, limit=_MOST_ROWS, options=(("empty", "error"),))
-                )
-                for name in names
-            ]
-    return found
+            look = {"limit": _MOST_ROWS, "options": (("empty", "error"),)}
+            tables[entry.name] = {name: replace(entry.spec, column=name, **look) for name in names}
+    return tables
 
 
 def uploaded(key: str) -> tuple[Path, PairList] | None:
@@ -100,11 +86,6 @@ def uploaded(key: str) -> tuple[Path, PairList] | None:
         return None
 
 
-def columns_of(path: Path, found: PairList) -> list[Sentences]:
-    """Of an uploaded list of sentences."""
-    return [Sentences(name, DatasetSpec("file", str(path), column=name)) for name in found.columns]
-
-
 def encoders_for(n: int) -> list[Encoder]:
     """Text encoders that need no network access: one fitted on the column itself, and three layers of
     MiniLM.
@@ -116,77 +97,70 @@ def encoder_name(encoder: Encoder) -> str:
     return f"{encoder.title} {encoder.outputs[0]}".strip()
 
 
-def encoded(sides: Sequence[tuple[Sentences, Encoder]], key: str) -> list[SpaceSpec] | None:
+def encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
     """The space of each side, from the store, or encoded in place if that is quick; else None, and a
     button with the cost.
     """
     store = jobs_.engine().store
     missing, specs = {}, []
-    for column, encoder in sides:
-        preview = datasets.preview(column.dataset)
+    for name, dataset, encoder in sides:
+        preview = datasets.preview(dataset)
         stored = stored_encodings(store, preview.digest, encoder)
         if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
-            with st.spinner(f"Encoding {plain_name(column.name)} …"):
-                encode(column.dataset, encoder, store)
+            with st.spinner(f"Encoding {plain_name(name)} …"):
+                encode(dataset, encoder, store)
             stored = stored_encodings(store, preview.digest, encoder)
         if stored is None:
-            missing[encoding_job_key(preview.digest, encoder)] = (column, encoder, preview)
+            missing[encoding_job_key(preview.digest, encoder)] = (name, dataset, encoder, preview)
         else:
-            specs += jobs.own_specs(column.dataset, encoder, stored)
+            specs += jobs.own_specs(dataset, encoder, stored)
     if missing:
-        _offer(missing, key)
+        _offer(missing)
         return None
     return specs
 
 
-def _offer(missing: dict, key: str) -> None:
-    known = {one: job for one in missing if (job := jobs_.engine().job(one))}
-    for one, job in known.items():
+def _offer(missing: dict) -> None:
+    known = {key: job for key in missing if (job := jobs_.engine().job(key))}
+    for key, job in known.items():
         if jobs_.asked_again(job):
-            _submit({one: missing[one]})
+            _submit({key: missing[key]})
     if len(known) < len(missing):
-        costs = [encoders.expected(encoder, preview) for _, encoder, preview in missing.values()]
-        seconds = (
-            None
-            if None in costs
-            else encoders.together([one.likely for one in costs], jobs_.engine().n_workers)
-        )
+        costs = [encoders.expected(encoder, preview) for *_, encoder, preview in missing.values()]
+        seconds = None
+        if None not in costs:
+            seconds = encoders.together([cost.likely for cost in costs], jobs_.engine().n_workers)
         cost = encoders.in_words(seconds)
-        what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0].name
+        what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {cost}",
-            key=f"{key}.encode",
+            key="languages.encode",
             type="primary",
             icon=":material/play_arrow:",
             on_click=session.guarded,
-            args=(_submit, {one: side for one, side in missing.items() if one not in known}),
+            args=(_submit, {key: side for key, side in missing.items() if key not in known}),
             help=encoders.learned(costs).strip() or None,
         )
     jobs_.follow(list(known.values()))
 
 
 def _submit(missing: dict) -> None:
-    for one, (column, encoder, preview) in missing.items():
+    for key, (_, dataset, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
         cost = encoders.expected(encoder, preview)
-        jobs_.engine().submit(
-            one, encode_job, title=title, expected=cost, dataset=column.dataset, encoder=encoder
-        )
+        jobs_.engine().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
 
 
-def choose_side(
-    label: str, columns: Sequence[Sentences], number: int, place: str
-) -> tuple[Sentences, Encoder]:
-    """Language and encoder of one side."""
-    names = {column.name: column for column in columns}
+def choose_side(label: str, columns: Columns, number: int, place: str) -> tuple[str, DatasetSpec, Encoder]:
+    """Language, dataset and encoder of one side."""
     name = kept(
         st.selectbox,
         label,
-        list(names),
-        index=min(number, len(names) - 1),
+        list(columns),
+        index=min(number, len(columns) - 1),
         key=f"languages.column-{number}-{place}",
     )
-    n = datasets.preview(names[name].dataset).n
+    n = datasets.preview(columns[name]).n
     encoder = kept(
         st.selectbox,
         "Encoder",
@@ -199,7 +173,7 @@ def choose_side(
             " Spaces page and choose them as spaces."
         ),
     )
-    return names[name], encoder
+    return name, columns[name], encoder
 
 
 MOST_ROWS = 2000  # pairs, so that six methods take less than a second
@@ -221,8 +195,7 @@ def _find(workspace: Workspace) -> None:
         " and their translations are known. Does every other sentence find its translation among all"
         " sentences of the other language?</p>"
     )
-    folder = sharing.open_folder()
-    tables = parallel_tables(folder)
+    tables = parallel_tables(sharing.open_folder())
     source = kept(
         st.segmented_control,
         "Pairs from",
@@ -232,7 +205,8 @@ def _find(workspace: Workspace) -> None:
         key=f"languages.source-{digest_of(list(tables))[:6]}",
         required=True,
     )
-    chosen = _spaces_of(workspace, source, tables)
+    everyday = {name: DatasetSpec("parallel", code) for code, name in LANGUAGES.items()}
+    chosen = _spaces_of(workspace, source, {_EVERYDAY: everyday, **tables})
     if chosen is None:
         return
     specs, pairs = chosen
@@ -243,9 +217,8 @@ def _find(workspace: Workspace) -> None:
         pair = Match(
             pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero
         )
-        pairs = pairs or tuple((identifier, identifier) for identifier in pair.ids)
-        present = set(pair.ids)
-        pairs = tuple(one for one in pairs if one[0] in present)
+        present, partners = set(pair.ids), pairs or tuple((row_id, row_id) for row_id in pair.ids)
+        pairs = tuple(partner for partner in partners if partner[0] in present)
     spec = _settings(len(pair))
     result = _retrieved(
         pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair
@@ -273,12 +246,11 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
     if source == _SPACES:
         return _two_spaces(workspace, "languages"), ()
     if source != _MINE:
-        columns = everyday() if source == _EVERYDAY else tables[source]
-        return _sentences(columns, source)
-    found = uploaded("languages.upload")
-    if found is None:
+        return _sentences(tables[source], source)
+    upload = uploaded("languages.upload")
+    if upload is None:
         return None
-    path, mine = found
+    path, mine = upload
     kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
     kind = kept(
         st.segmented_control,
@@ -290,7 +262,8 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
         required=True,
     )
     if kind == "sentences":
-        return _sentences(columns_of(path, mine), digest_of(str(path))[:6])
+        columns = {name: DatasetSpec("file", str(path), column=name) for name in mine.columns}
+        return _sentences(columns, digest_of(str(path))[:6])
     names = list(mine.columns)
     with st.container(horizontal=True):
         first = kept(
@@ -302,12 +275,12 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
     return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
 
 
-def _sentences(columns: list[Sentences], place: str) -> tuple[list[SpaceSpec], Pairs] | None:
+def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | None:
     sides = []
     for number, (column, label) in enumerate(zip(st.columns(2, gap="large"), ("From", "To"), strict=True)):
         with column, st.container(horizontal=True):
             sides.append(choose_side(label, columns, number, place))
-    specs = encoded(sides, "languages")
+    specs = encoded(sides)
     return None if specs is None else (specs, ())
 
 

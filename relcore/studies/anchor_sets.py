@@ -221,11 +221,11 @@ class AnchorInfluence(Study):
         }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        told = {"drop": "dropped", "add": "added"}
+        verbs = {"drop": "dropped", "add": "added"}
         return findings_table(
             [
                 finding(
-                    f"{METRICS[name].title}, change by {_N_CHANGED} {told[change]} anchors, other rows",
+                    f"{METRICS[name].title}, change by {_N_CHANGED} {verbs[change]} anchors, other rows",
                     mean(table[f"{change}: {name}"]),
                     STUDENT,
                 )
