@@ -43,20 +43,3 @@ def test_the_script_stitches_two_files_as_the_core_does(files, tmp_path):
         f"{score:.3f}" for score in (absolute[0, 0], absolute[1, 0], relative[1, 0])
     )
     assert relative[1, 0] > absolute[1, 0] + 0.2
-
-
-def test_the_lesson_is_short():
-    """Twenty lines of code, the imports and the two print-outs apart."""
-    code = SCRIPT.read_text(encoding="utf-8").split('"""')[2].splitlines()
-    lines = [
-        line
-        for line in code
-        if line.strip() and not line.startswith(("#", "from", "import", "sys.path", "print"))
-    ]
-    assert len(lines) <= 20
-
-
-def test_a_file_that_is_not_there_is_said(files, tmp_path):
-    ran = run(tmp_path, files[0], "gone.npz")
-    assert ran.returncode
-    assert "'gone.npz', where there is none" in ran.stderr

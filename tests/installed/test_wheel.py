@@ -66,6 +66,7 @@ def check(environment, files):
     assert "word2vec-novels  20,000  100 d" in bundled
 
 
+@pytest.mark.slow
 def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -84,6 +85,7 @@ def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
     assert wheel.stat().st_size < 16_000_000
 
 
+@pytest.mark.slow
 def test_the_readme_works_with_the_dependencies_alone(environment, files):
     check(environment, files)
 

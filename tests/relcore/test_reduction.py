@@ -176,7 +176,7 @@ def test_the_random_state_decides_everything(digits, method):
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metric):
     first, again, shuffled = reduce_spaces(
         [digits, digits + 1e-3, digits[::-1] + 1e-3], ReductionSpec("umap", fit="first", metric=metric)
@@ -225,7 +225,7 @@ def test_tsne_of_equal_rows_and_of_zero_rows_is_finite():
     assert np.ptp(picture, axis=0).min() > 0
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_tsne_keeps_neighbours_as_well_as_scikit_learns(digits, metric):
     [picture] = reduce_spaces([digits], ReductionSpec("tsne", metric=metric))
     expected = TSNE(metric=metric, init="pca", random_state=0).fit_transform(digits)
@@ -270,7 +270,7 @@ def test_align_needs_the_same_rows(rng):
 
 @pytest.mark.parametrize(
     ("method", "fit"),
-    [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart"), ("tsne", "first")],
+    [("pca", "apart"), ("umap", "first"), ("tsne", "first")],
 )
 def test_progress_rises_to_the_end(digits, method, fit):
     reports = []
@@ -283,6 +283,7 @@ def test_progress_rises_to_the_end(digits, method, fit):
     assert len(set(done)) >= {"pca": 2, "umap": 4, "tsne": 20}[method]
 
 
+@pytest.mark.slow
 def test_umap_through_the_engine(digits, one_worker):
     spec = ReductionSpec("umap")
     keys = put_matrices(one_worker.store, [digits, digits[:, ::2]])

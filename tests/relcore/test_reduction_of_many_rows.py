@@ -17,7 +17,6 @@ from relcore.maps.reduction import (
     put_matrices,
     reduce_job,
     reduce_spaces,
-    reduction_seconds,
 )
 from relcore.maps.umap_map import UmapMap, rows_fitted
 from relcore.runs.progress import Context
@@ -57,7 +56,7 @@ def share_beside_own_class(picture, fitted, classes):
 
 
 @pytest.mark.usefixtures("low_limit")
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_all_rows_have_a_place_and_those_of_the_sample_that_of_the_fit(rows, metric):
     [picture] = reduce_spaces([rows], replace(SPEC, metric=metric))
     fitted = rows_fitted(N, 0)
@@ -122,14 +121,6 @@ def test_progress_counts_the_rows_placed_and_rises_to_the_end(rows, fit):
         2 if fit == "apart" else 1
     )
     assert any("placing space 2: row 600 of 600" in message for message in told) == (fit == "first")
-
-
-def test_seconds_grow_by_the_rows_placed_above_the_limit():
-    limit = umap_map.FITTED_ROWS
-    at, above, twice = (reduction_seconds([(n, 64)], SPEC) for n in (limit, 2 * limit, 3 * limit))
-    assert at < above < twice
-    assert twice - above == pytest.approx(above - at, rel=1e-6)
-    assert above < 2 * at
 
 
 @pytest.mark.usefixtures("low_limit")
