@@ -103,7 +103,7 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
         option = _segments("Option", others, usual, TITLES, "worse.option")
         others = [name for name in measured if name != option]
         to = _segments("Compared with", others, "keep", TITLES, f"worse.to-{option}")
-    table = result.losers(option, to)
+    table = result.worst_queries(option, to)
     lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
     st.markdown(
         f"**{lost:,} of {len(table):,} queries get worse by “{TITLES[option]}” compared with “{TITLES[to]}”;"

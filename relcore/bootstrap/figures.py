@@ -81,10 +81,10 @@ def printed_table(outcome: Outcome) -> pd.DataFrame:
     rows = [
         {
             "anchors": form,
-            **{METRICS[name].title: float(score) for name, score in found.items()},
+            **{METRICS[name].title: float(score) for name, score in by_metric.items()},
             "hidden found": shares.get(form),
             "verdict": verdicts.get(form, ""),
         }
-        for form, found in outcome.scores.items()
+        for form, by_metric in outcome.scores.items()
     ]
     return pd.DataFrame(rows)

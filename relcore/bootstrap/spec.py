@@ -121,9 +121,9 @@ def relative_scores(
         return {}
     X, Y = source.vectors[own], target.vectors[rows[own]]
     true = [pair for pair in ((one, one) for one, _ in result.anchors) if pair[0] in target.index]
-    seeds, found = result.anchors[: result.n_seeds], result.anchors
+    seeds, every = result.anchors[: result.n_seeds], result.anchors
     scores = {}
-    for form, pairs in zip(FORMS, (true, seeds, found, found), strict=True):
+    for form, pairs in zip(FORMS, (true, seeds, every, every), strict=True):
         if not pairs or (form == FORMS[-1] and result.vectors is None):
             continue
         one, other = zip(*pairs, strict=True)

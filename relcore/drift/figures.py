@@ -40,30 +40,10 @@ class DriftChart(Recipe):
     thresholds: Thresholds = Thresholds()
 
     def draw(self, result: Drift | None = None) -> Exportable:
-        found = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
-        drawn = lines_exportable(churn_chart(found), self.to_json(), "relscope-drift")
-        verdict = found.judged(self.thresholds)
+        drift = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
+        drawn = lines_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
+        verdict = drift.judged(self.thresholds)
         return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftLines(Recipe):
-    """What changed from version to version, or since the first one: one line per quantity."""
-
-    figure: ClassVar[str] = "drift-series"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    series: DriftSeries = DriftSeries()
-    against: str = "previous"
-
-    def __post_init__(self) -> None:
-        need_one_of("against", self.against, AGAINST)
-
-    def draw(self, result: SeriesDrift | None = None) -> Exportable:
-        found = result or self.series.run(load_all(self.spaces, self.digests, self.figure))
-        drawn = lines_exportable(series_chart(found, self.against), self.to_json(), "relscope-drift-series")
-        return replace(drawn, table=found.table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +57,29 @@ class DriftMap(Recipe):
     series: DriftSeries = DriftSeries()
 
     def draw(self, result: SeriesDrift | None = None) -> Exportable:
-        found = result or self.series.run(load_all(self.spaces, self.digests, self.figure))
-        return matrices_exportable(
-            version_matrices(found), self.to_json(), "relscope-drift-map", table=found.table
-        )
+        drift = result or self._computed()
+        chart = version_matrices(drift)
+        return matrices_exportable(chart, self.to_json(), "relscope-drift-map", table=drift.table)
+
+    def _computed(self) -> SeriesDrift:
+        return self.series.run(load_all(self.spaces, self.digests, self.figure))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftLines(DriftMap):
+    """What changed from version to version, or since the first one: one line per quantity."""
+
+    figure: ClassVar[str] = "drift-series"
+
+    against: str = "previous"
+
+    def __post_init__(self) -> None:
+        need_one_of("against", self.against, AGAINST)
+
+    def draw(self, result: SeriesDrift | None = None) -> Exportable:
+        drift = result or self._computed()
+        drawn = lines_exportable(series_chart(drift, self.against), self.to_json(), "relscope-drift-series")
+        return replace(drawn, table=drift.table)
 
 
 def churn_chart(drift: Drift) -> Lines:
@@ -99,19 +98,13 @@ def churn_chart(drift: Drift) -> Lines:
     )
     shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
     hidden = sum(bool(group) for group in new) - len(classes)
-    note = "\n".join(
-        filter(
-            None,
-            (
-                (
-                    f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k ="
-                    f" {drift.k}"
-                ),
-                f"Of the change: {shares}" if shares else "",
-                f"{hidden:,} classes with less churn are in the table only" if hidden else "",
-            ),
-        )
+    note = (
+        f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}"
     )
+    if shares:
+        note += f"\nOf the change: {shares}"
+    if hidden:
+        note += f"\n{hidden:,} classes with less churn are in the table only"
     return Lines(
         tuple(lines),
         "",
@@ -124,54 +117,54 @@ def churn_chart(drift: Drift) -> Lines:
     )
 
 
-def series_chart(found: SeriesDrift, against: str) -> Lines:
+def series_chart(series: SeriesDrift, against: str) -> Lines:
     """All quantities of each version against the one before or the first."""
-    x = np.arange(len(found.names) - 1)
+    x = np.arange(len(series.names) - 1)
     lines = []
     for situation, quantity, title in LINES:
-        values = found.steps(situation, quantity, against)
+        values = series.steps(situation, quantity, against)
         if not np.isnan(values).all():
-            lines.append(Line(title, x, values, labels=list(found.names[1:])))
-    noise = float(found.noise.mean())
+            lines.append(Line(title, x, values, labels=list(series.names[1:])))
+    noise = float(series.noise.mean())
     note = (
-        f"Compared with {AGAINST[against].title}; {found.n:,} rows, {found.n_queries:,} queries, k ="
-        f" {found.k}"
+        f"Compared with {AGAINST[against].title}; {series.n:,} rows, {series.n_queries:,} queries, k ="
+        f" {series.k}"
     )
     return Lines(
         tuple(lines),
         "version",
         "share that changed",
-        baselines=(("chance level of churn", found.chance_churn), ("noise level of churn", noise)),
+        baselines=(("chance level of churn", series.chance_churn), ("noise level of churn", noise)),
         note=note,
         y_range=(-0.03, 1.05),
-        x_names=tuple(_distinct(found.names[1:])),
+        x_names=tuple(_distinct(series.names[1:])),
     )
 
 
-def version_matrices(found: SeriesDrift) -> Matrices:
+def version_matrices(series: SeriesDrift) -> Matrices:
     """Churn and ρ of all pairs of versions in one colour scale."""
-    names, v = tuple(_distinct(found.names)), len(found.names)
+    names, v = tuple(_distinct(series.names)), len(series.names)
     itself = tuple((i, i) for i in range(v))
     panels = tuple(
         MatrixPanel(
             QUANTITIES[quantity].title,
             names,
             names,
-            found.matrix(EVERYTHING_NEW, quantity),
+            series.matrix(EVERYTHING_NEW, quantity),
             texts=None if v <= _NUMBERED else (("",) * v,) * v,
             hover=tuple(
                 tuple(f"{quantity} {short(value)}" for value in row)
-                for row in found.matrix(EVERYTHING_NEW, quantity)
+                for row in series.matrix(EVERYTHING_NEW, quantity)
             ),
             note=QUANTITIES[quantity].help,
             marked=itself,
         )
         for quantity in ("churn", "rho")
     )
-    worst = np.unravel_index(np.argmax(found.churn), found.churn.shape)
+    worst = np.unravel_index(np.argmax(series.churn), series.churn.shape)
     alt = (
-        f"Heat maps of {v} by {v} versions: churn and ρ. Largest churn: {short(found.churn[worst])} between "
-        f"{found.names[worst[0]]} and {found.names[worst[1]]}. Chance level {short(found.chance_churn)}."
+        f"Heat maps of {v} by {v} versions: churn and ρ. Largest churn: {short(series.churn[worst])} between "
+        f"{series.names[worst[0]]} and {series.names[worst[1]]}. Chance level {short(series.chance_churn)}."
     )
     return Matrices(panels, (0.0, 1.0), "share that changed", alt, "old version", "new version", across=2)
 

@@ -83,8 +83,8 @@ class SeriesDrift:
     def steps(self, situation: str, quantity: str, against: str) -> np.ndarray:
         """One quantity of each version but the first, against the version before or the first, (v − 1,)."""
         need_one_of("against", against, AGAINST)
-        found = self.matrix(situation, quantity)
-        return found.diagonal(1) if against == "previous" else found[0, 1:]
+        matrix = self.matrix(situation, quantity)
+        return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
 
     def table(self) -> pd.DataFrame:
         """One row per pair of versions: old, new, and all quantities."""
@@ -92,8 +92,8 @@ class SeriesDrift:
         pairs = [(i, j) for i in range(v) for j in range(v) if i != j]
         columns = {"old": [self.names[i] for i, _ in pairs], "new": [self.names[j] for _, j in pairs]}
         for situation, quantity, _ in LINES:
-            found = self.matrix(situation, quantity)
-            columns[f"{situation} {quantity}"] = [float(found[pair]) for pair in pairs]
+            matrix = self.matrix(situation, quantity)
+            columns[f"{situation} {quantity}"] = [float(matrix[pair]) for pair in pairs]
         return pd.DataFrame(columns)
 
     def headline(self, against: str = "previous") -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -30,10 +30,9 @@ class _Shares:
     """Dataclasses whose fields are all shares."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise SpaceError(f"{field.name}: expected a share from 0 to 1, got {value!r:.80}")
+        for name, share in vars(self).items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise SpaceError(f"{name}: expected a share from 0 to 1, got {share!r:.80}")
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,8 @@ class DriftVerdict:
 
     def alarms(self, situation: str) -> list[Check]:
         """Those above their threshold, the largest excess first."""
-        found = [check for check in self.checks if check.alarm and check.measure.situation == situation]
-        return sorted(found, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
+        alarms = [check for check in self.checks if check.alarm and check.measure.situation == situation]
+        return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
 
     def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
         """Whether any of these situations has an alarm."""

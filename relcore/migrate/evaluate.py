@@ -337,9 +337,9 @@ def check_pairs(
     error = np.sqrt(sum(float(terms[size].var()) for size in sizes.tolist())) / n
     ranks, tried = {}, {}
     for shift in shifts:
-        ranks[shift] = found = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
-        behind = float(((sizes - 1 / found) / (sizes - 1)).mean())
-        tried[shift] = Pairing(float(found.mean()), float(chance), float(error), behind, n)
+        ranks[shift] = reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
+        behind = float(((sizes - 1 / reciprocal) / (sizes - 1)).mean())
+        tried[shift] = Pairing(float(reciprocal.mean()), float(chance), float(error), behind, n)
     best = max(tried, key=lambda shift: tried[shift].score)
     gain = ranks[best] - ranks[0]
     if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
@@ -592,7 +592,7 @@ class Trial:
     own: np.ndarray | None
     rows: np.ndarray
 
-    def found(
+    def search(
         self,
         adapter: Adapter,
         weight: float = 1.0,
@@ -1083,7 +1083,7 @@ def curve_of(
             scores = {option: [] for option in options}
             for known in drawn:
                 weight = fused_weight(adapter, known, truth, random_state) if "twice" in options else 1.0
-                lists = trial.found(known.fit(adapter), weight, fusion, k, options)
+                lists = trial.search(known.fit(adapter), weight, fusion, k, options)
                 for option, rows in lists.items():
                     scores[option].append(ndcg(rows, trial.relevance, k))
             for option, values in scores.items():

@@ -28,8 +28,8 @@ class MigrationChart(Recipe):
     migration: Migration
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
-        found = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
-        return options_exportable(chart_of(found), self.to_json(), "relscope-migration", found.table)
+        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
+        return options_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +80,9 @@ def chart_of(result: MigrationResult) -> Options:
                 band = ([point.low for point in points], [point.high for point in points]) if own else ()
                 lines.append(Line(name, x, y, *band))
     if not lines:  # no curve was measured: the options themselves, at their number of pairs
-        found = [one for one in result.options if one.option in ("bridge", "twice")]
+        bridged = [one for one in result.options if one.option in ("bridge", "twice")]
         lines = [
-            Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in found
+            Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in bridged
         ]
     curves = Lines(tuple(lines), "pairs", result.metric, log_x=True)
     return Options(options, curves, TITLES[result.verdict.option])

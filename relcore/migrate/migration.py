@@ -228,7 +228,7 @@ class MigrationResult:
             rows.append(row | {"queries": len(self.queries), "rows": self.n_rows})
         return pd.DataFrame(rows)
 
-    def losers(self, option: str, to: str = "keep") -> pd.DataFrame:
+    def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss of the option first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
         table = pd.DataFrame(
@@ -364,7 +364,7 @@ class Migration(Task[MigrationResult]):
         report(3, 10, "weighting the two searches")
         weight = fused_weight(name, pairs, ground.richer, state)
         report(4, 10, "searching")
-        found = trial.found(pairs.fit(name), weight, self.fusion, self.k)
+        searched = trial.search(pairs.fit(name), weight, self.fusion, self.k)
         settings = {"sizes": self.sizes, "draws": self.draws, "k": self.k, "fusion": self.fusion}
         curve = curve_of(
             trial,
@@ -375,7 +375,7 @@ class Migration(Task[MigrationResult]):
             random_state=state,
             report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
         )
-        scores = {option: ndcg(lists, trial.relevance, self.k) for option, lists in found.items()}
+        scores = {option: ndcg(lists, trial.relevance, self.k) for option, lists in searched.items()}
         n, bootstrap = len(ground.queries), Bootstrap(len(ground.queries))
         counts = f"{counted(n, 'query', 'queries')}, {len(trial.rows):,} rows, {len(pairs.ids):,} pairs"
         verdict = verdict_of(
@@ -392,7 +392,7 @@ class Migration(Task[MigrationResult]):
                 bootstrap.difference(values, scores[other]) if other in scores and other != option else None
                 for other in ("keep", "re-embed")
             ]
-            mean, share = bootstrap.mean(values), recall(found[option], trial.relevance, self.k).mean()
+            mean, share = bootstrap.mean(values), recall(searched[option], trial.relevance, self.k).mean()
             options.append(OptionScore(option, mean.value, mean.low, mean.high, float(share), *gains))
         return MigrationResult(
             verdict,
@@ -408,7 +408,7 @@ class Migration(Task[MigrationResult]):
             n_rows=len(trial.rows),
             queries=ground.queries,
             scores={option: values.astype(np.float32) for option, values in scores.items()},
-            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in found.items()},
+            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in searched.items()},
             relevant_query=trial.relevance.query,
             relevant_row=ground.places[trial.relevance.row],
             pairs=ground.rows,

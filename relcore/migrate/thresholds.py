@@ -235,8 +235,8 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
         )
     order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
     fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
-    found = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
-    mapped = found(judging.new)
+    score_map = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
+    mapped = score_map(judging.new)
     truth, before, after = (
         scores >= threshold for scores in (judging.old, judging.new, mapped)
     )  # a NaN passes nowhere
@@ -248,8 +248,8 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     percentiles = np.linspace(0, 1, 101)
     return ThresholdOutcome(
         threshold=float(threshold),
-        new_threshold=found.threshold(threshold),
-        map=found,
+        new_threshold=score_map.threshold(threshold),
+        map=score_map,
         old=np.quantile(old, percentiles),
         new=np.quantile(new, percentiles),
         mapped=np.quantile(restored, percentiles),

@@ -288,5 +288,5 @@ def _coverage(space: LatentSpace, anchors: np.ndarray, mean: np.ndarray) -> floa
 def _near_duplicates(ids: list[str], anchors: np.ndarray, above: float) -> tuple[tuple[str, str, float], ...]:
     cosines = np.triu(anchors @ anchors.T, 1)
     pairs = np.argwhere(cosines > above)
-    found = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
-    return tuple(sorted(found, key=lambda pair: -pair[2]))
+    duplicates = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
+    return tuple(sorted(duplicates, key=lambda pair: -pair[2]))

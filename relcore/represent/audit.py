@@ -185,23 +185,22 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     Anchors i and j are left out of the rows that are compared for i and j: the similarity of an anchor to
     itself is 1.
     """
-    kinds = [Z @ Z.T for Z in (X, Y)]
     k = len(X)
-    sums = [K.sum(axis=1) for K in kinds]
-    squares = [np.vecdot(K, K) for K in kinds]
-    (first, second), n = kinds, k - 2
-    # Of source i and target j the columns i and j go; on the diagonal that is one column.
-    own = [np.diag(K) for K in kinds]
-    one = n + np.eye(k)
-    left = sums[0][:, None] - own[0][:, None] - np.where(np.eye(k, dtype=bool), 0, first)
-    right = sums[1][None] - own[1][None] - np.where(np.eye(k, dtype=bool), 0, second)
-    left_square = squares[0][:, None] - own[0][:, None] ** 2 - np.where(np.eye(k, dtype=bool), 0, first**2)
-    right_square = squares[1][None] - own[1][None] ** 2 - np.where(np.eye(k, dtype=bool), 0, second**2)
-    both = own[0][:, None] * second + np.where(np.eye(k, dtype=bool), 0, first * own[1][None])
-    product = first @ second.T - both
-    spread = np.maximum((left_square - left**2 / one) * (right_square - right**2 / one), 0)
-    found = np.divide(product - left * right / one, np.sqrt(spread), out=np.zeros((k, k)), where=spread > 0)
-    return Audit(found, np.arange(k), false_share)
+    first, second = (Z @ Z.T for Z in (X, Y))
+    itself = np.eye(k, dtype=bool)
+    counts = k - 2 + itself  # of source i and target j the columns i and j go; on the diagonal that is one
+
+    def sums(K: np.ndarray) -> np.ndarray:
+        """Of row i without the columns i and j, (k, k)."""
+        return K.sum(axis=1)[:, None] - np.diag(K)[:, None] - np.where(itself, 0, K)
+
+    left, right = sums(first), sums(second).T
+    both = np.diag(first)[:, None] * second + np.where(itself, 0, first * np.diag(second)[None])
+    covariance = first @ second.T - both - left * right / counts
+    variances = (sums(first**2) - left**2 / counts) * (sums(second**2).T - right**2 / counts)
+    spread = np.sqrt(np.maximum(variances, 0))
+    correlation = np.divide(covariance, spread, out=np.zeros((k, k)), where=spread > 0)
+    return Audit(correlation, np.arange(k), false_share)
 
 
 def _best(agreement: np.ndarray) -> np.ndarray:

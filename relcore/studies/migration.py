@@ -167,23 +167,23 @@ class MigrationQuality(Study):
         report(1, 4, "searching")
         task = Migration(**plan, **known)
         ground = task.ground(material.spaces)
-        found = task.answer(ground, material.spaces[0].vectors)
+        result = task.answer(ground, material.spaces[0].vectors)
         report(2, 4, "every method")
-        values = values_of(found) | methods_of(ground)
-        values[CHOSEN] = found.option("bridge").value
+        values = values_of(result) | methods_of(ground)
+        values[CHOSEN] = result.option("bridge").value
         values[BEST] = max(values[name] for name in METHODS)
         report(3, 4, "held-out pairs alone")
-        alone = Migration(found.adapter, **plan).run(material.spaces[:2])
+        alone = Migration(result.adapter, **plan).run(material.spaces[:2])
         agreed = {
-            "verdict": found.verdict.option,
-            "clear": found.verdict.is_clear,
+            "verdict": result.verdict.option,
+            "clear": result.verdict.is_clear,
             "alone": alone.verdict.option,
         }
         return RunResult(
             values
             | agreed
-            | {"adapter": found.adapter, "truth": alone.truth}
-            | refusals(material, found, state)
+            | {"adapter": result.adapter, "truth": alone.truth}
+            | refusals(material, result, state)
         )
 
     def seconds(self, settings: Settings) -> float:
@@ -208,15 +208,15 @@ class MigrationQuality(Study):
             measures = TITLES | {name: ADAPTERS[name].title for name in METHODS}
             rows += findings_over(part.sort_values("pairs"), "pairs", measures, names)
         return findings_table(
-            rows + [finding(told, one, "Wilson's") for told, one in shares_of(table).items()]
+            rows + [finding(name, part, "Wilson's") for name, part in shares_of(table).items()]
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         if not len(table) or table.random_state.nunique() < 2:
             return ""
-        told = shares_of(table)
+        shares = shares_of(table)
         close, agreed = (
-            told[name].told(2) for name in ("chosen within .01 of the best method", "verdicts that agree")
+            shares[name].told(2) for name in ("chosen within .01 of the best method", "verdicts that agree")
         )
         return (
             f"In {len(table)} cases the chosen adapter is within .01 nDCG@10 of the best one in a share of"
@@ -238,10 +238,10 @@ def material_of(data: str, new: str, old: str, store: Store, report: Report) -> 
     return Material((*(one.documents for one in sides), *(one.queries for one in sides)), judgements)
 
 
-def values_of(found: MigrationResult) -> dict[str, Any]:
+def values_of(result: MigrationResult) -> dict[str, Any]:
     """Means of the options, with the 95 % ends of the differences to keeping and to re-embedding."""
-    values: dict[str, Any] = {"queries": len(found.queries), "rows": found.n_rows, "weight": found.weight}
-    for one in found.options:
+    values: dict[str, Any] = {"queries": len(result.queries), "rows": result.n_rows, "weight": result.weight}
+    for one in result.options:
         values[one.option] = one.value
         for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
             if gain:
@@ -253,17 +253,17 @@ def methods_of(ground: Ground) -> dict[str, float]:
     """nDCG@10 of every method as a bridge, on the same pairs and queries."""
     scores, trial = {}, ground.trial
     for name in METHODS:
-        lists = trial.found(ground.pairs.fit(name), options=("bridge",))["bridge"]
+        lists = trial.search(ground.pairs.fit(name), options=("bridge",))["bridge"]
         scores[name] = float(ndcg(lists, trial.relevance).mean())
     return scores
 
 
-def refusals(material: Material, found: MigrationResult, state: int) -> dict[str, bool]:
+def refusals(material: Material, result: MigrationResult, state: int) -> dict[str, bool]:
     """Whether the same pairs are accepted, refused when they are shuffled, and named when they are shifted
     by one.
     """
     old, new = material.spaces[:2]
-    rows = np.sort(found.pairs)
+    rows = np.sort(result.pairs)
     sides = new.vectors[new.rows(old.ids[rows])], old.vectors[rows]
     order = np.random.default_rng(state).permutation(len(rows))
     return {

@@ -60,7 +60,7 @@ def test_the_result_survives_the_store_and_its_tables_agree():
     gain = found.scores["bridge"].mean() - found.scores["keep"].mean()
     assert table.loc["bridge", "to keep"] == pytest.approx(gain, abs=1e-6)
     assert {point.n_pairs for point in found.curve} == {50, found.n_pairs}
-    losers = found.losers("bridge")
+    losers = found.worst_queries("bridge")
     assert (np.diff(losers.change) >= 0).all()
     assert found.found["keep"].shape == (60, 10)
     old = spaces[0]

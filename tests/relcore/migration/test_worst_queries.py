@@ -1,4 +1,4 @@
-"""Losers: a class that loses is found, and where none does, none is."""
+"""Queries that get worse: a class that loses is found, and where none does, none is."""
 
 import numpy as np
 
