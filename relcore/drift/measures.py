@@ -183,7 +183,7 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
-class UnitRows:
+class SearchedRows:
     """One version as it is compared by cosine, and what the queries find in it.
 
     Attributes
@@ -204,7 +204,9 @@ class UnitRows:
     nearest: np.ndarray
 
     @classmethod
-    def of(cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool) -> UnitRows:
+    def of(
+        cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
+    ) -> SearchedRows:
         """Of the vectors (n, d); the noise is `jitter` times the length of a row before it is centred."""
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
@@ -213,7 +215,7 @@ class UnitRows:
         return cls(rows, blur, queries, neighbours_within(rows, queries, k))
 
 
-def churn(old: UnitRows, new: UnitRows) -> np.ndarray:
+def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
     """Share of each query's nearest rows in the old version that are not among those in the new one, (m,)."""
     queries = new.queries
     return changed_rows(old.nearest, new.nearest, new.rows[queries], new.blur[queries], new.rows)
@@ -257,7 +259,7 @@ class Across(NamedTuple):
     reciprocal_rank: np.ndarray
 
 
-def across(old: UnitRows, new: UnitRows) -> Across:
+def across(old: SearchedRows, new: SearchedRows) -> Across:
     """The old rows are searched in an order of their own, so that equal rows are no advantage for the first
     of them.
     """
@@ -360,7 +362,7 @@ def neighbour_shares(
         old: np.ndarray, new: np.ndarray, queries: np.ndarray
     ) -> tuple[Shares, float | None, np.ndarray]:
         centred, plain = (
-            [UnitRows.of(version, queries, k, jitter, center) for version in (old, new)]
+            [SearchedRows.of(version, queries, k, jitter, center) for version in (old, new)]
             for center in (True, False)
         )
         shares: Shares = {(EVERYTHING_NEW, "churn"): churn(*centred)}

@@ -18,7 +18,7 @@ from relcore.drift.check import DRAWN, FEWEST_ROWS, NEIGHBOURS, NOISE, STATE
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     NEW_QUERIES,
-    UnitRows,
+    SearchedRows,
     across,
     chance_churn,
     churn,
@@ -142,7 +142,7 @@ class DriftSeries(Task[SeriesDrift]):
         v, k = len(versions), min(self.k, len(ids) - 2)
         queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
         centred, plain = (
-            [UnitRows.of(version, queries, k, self.jitter, center) for version in versions]
+            [SearchedRows.of(version, queries, k, self.jitter, center) for version in versions]
             for center in (True, False)
         )
         tables = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
@@ -160,7 +160,7 @@ class DriftSeries(Task[SeriesDrift]):
         noise = []
         for version in versions:
             runs = [jittered(version, self.jitter, rng) for _ in range(2)]
-            noise.append(churn(*(UnitRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
+            noise.append(churn(*(SearchedRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
         names = tuple(distinct_names(spaces))
         return SeriesDrift(names, len(ids), k, len(queries), **tables, noise=np.array(noise))
 

@@ -140,7 +140,7 @@ _MOST_STEPS, _MOST_BYTES = 16, 1 << 30
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepPlan:
     """The metadata of the file."""
 
     layout: int
@@ -187,7 +187,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
         for place, step in enumerate(steps)
         for name, array in vars(step).items()
     }
-    plan = Plan(
+    plan = StepPlan(
         LAYOUT,
         **{side: tuple(_NAMES[type(one)] for one in steps) for side, steps in sides.items()},
         card=card,
@@ -234,17 +234,17 @@ def _damaged(name: str, expected: str, got: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {got}; export or copy it again")
 
 
-def _plan(name: str, text: str) -> Plan:
+def _plan(name: str, text: str) -> StepPlan:
     try:
         described = parse(text, KEY)
         if isinstance(described, dict) and type(layout := described.get("layout")) is int and layout > LAYOUT:
             raise SpaceError(f"expected layout {LAYOUT}, got {layout} of a later version of Relscope")
-        return from_json(Plan, described, KEY)
+        return from_json(StepPlan, described, KEY)
     except SpaceError as error:
         raise SpaceError(f"{name}: {error!s:.700}; export or copy it again") from None
 
 
-def _adapter(name: str, plan: Plan, tensors: dict[str, np.ndarray]) -> LoadedAdapter:
+def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> LoadedAdapter:
     """The adapter of a plan and its tensors, which must fit each other and the card."""
     card = plan.card
     sides = [

@@ -21,7 +21,7 @@ from relcore.cli import main
 from relcore.migrate.migration import TASK, Migration, MigrationResult, starting_models
 from relcore.runs.finished import finished
 from tests.app.conftest import Session, save_space
-from tests.relcore.migration.planted import migration_spaces
+from tests.relcore.migrate.planted import migration_spaces
 
 pytestmark = pytest.mark.usefixtures("ran_in_place")
 

@@ -12,7 +12,7 @@ import pytest
 
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import card_of
-from tests.relcore.migration.taken import NEW, Made, pairs
+from tests.relcore.migrate.adapters import NEW, Made, pairs
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]

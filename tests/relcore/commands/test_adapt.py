@@ -7,7 +7,7 @@ from relcore.cli import main
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import CardScore, card_of
 from tests.relcore.indexes.stores import made, written
-from tests.relcore.migration.taken import Made, pairs
+from tests.relcore.migrate.adapters import Made, pairs
 
 
 @pytest.fixture

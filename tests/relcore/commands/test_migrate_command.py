@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from relcore.migrate.adapter_file import load
-from tests.relcore.migration.planted import migration_spaces
+from tests.relcore.migrate.planted import migration_spaces
 
 
 @pytest.fixture

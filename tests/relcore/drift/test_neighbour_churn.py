@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.drift import measures
-from relcore.drift.measures import UnitRows, chance_churn, jittered
+from relcore.drift.measures import SearchedRows, chance_churn, jittered
 from relcore.represent.similarity import unit_rows
 
 EVERY = np.arange(200)
@@ -26,11 +26,11 @@ def plain_neighbours(vectors, k, center):
 
 
 def churn(old, new, k, center, jitter=0.0):
-    return measures.churn(*(UnitRows.of(one, EVERY, k, jitter, center) for one in (old, new)))
+    return measures.churn(*(SearchedRows.of(one, EVERY, k, jitter, center) for one in (old, new)))
 
 
 def across(old, new, k, jitter=0.0):
-    return measures.across(*(UnitRows.of(one, EVERY, k, jitter, False) for one in (old, new)))
+    return measures.across(*(SearchedRows.of(one, EVERY, k, jitter, False) for one in (old, new)))
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -13,7 +13,7 @@ from relcore.migrate.evaluate import (
     richer,
 )
 from relcore.represent.similarity import unit_rows
-from tests.relcore.migration.planted import model
+from tests.relcore.migrate.planted import model
 
 M = 300
 

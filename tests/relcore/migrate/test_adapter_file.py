@@ -12,7 +12,7 @@ from relcore.base.names import ADAPTERS
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import CardScore, card_of
 from relcore.runs.digest import digest_of
-from tests.relcore.migration.taken import KINDS, NEW, OLD, PROJECTED, Made, pairs
+from tests.relcore.migrate.adapters import KINDS, NEW, OLD, PROJECTED, Made, pairs
 
 ALONE = """
 import sys

@@ -11,7 +11,7 @@ from relcore.migrate.evaluate import JudgedQuery, parts_of
 from relcore.migrate.migration import Migration, MigrationResult
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import row_keys
-from tests.relcore.migration.planted import migration_spaces
+from tests.relcore.migrate.planted import migration_spaces
 
 QUICK = {"sizes": (50,), "draws": 1, "compared": ("procrustes",)}
 

@@ -17,7 +17,7 @@ from relcore.migrate.figures import MigrationChart, ThresholdScores
 from relcore.migrate.migration import Migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.tasks.recipe import recipe_of
-from tests.relcore.migration.planted import migration_spaces
+from tests.relcore.migrate.planted import migration_spaces
 
 TASK = Migration(adapter="procrustes", compared=("ridge",), sizes=(50, 100), draws=1)
 

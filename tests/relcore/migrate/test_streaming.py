@@ -10,7 +10,7 @@ from relcore.migrate.adapter_file import adapt, staging_folder
 from relcore.stores import lance, qdrant
 from relcore.stores.index import StagedRows, StoredRows, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
-from tests.relcore.migration.taken import NEW, OLD, Made, pairs
+from tests.relcore.migrate.adapters import NEW, OLD, Made, pairs
 
 N = 40
 

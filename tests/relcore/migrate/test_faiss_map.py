@@ -7,8 +7,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import card_of, index_with_map
-from tests.relcore.migration.taken import Made, pairs
-from tests.relcore.migration.test_adapter_file import alone
+from tests.relcore.migrate.adapters import Made, pairs
+from tests.relcore.migrate.test_adapter_file import alone
 
 SEARCH = """
 import faiss

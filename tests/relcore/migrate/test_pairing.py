@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.migrate.evaluate import check_pairs, length_cautions, preprocessing_cautions
-from tests.relcore.migration.planted import model
+from tests.relcore.migrate.planted import model
 
 
 def sides(m, seed, noise=0.5):
