@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 SIDE = 48  # pixels per side of larger ones, after scaling
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 8.0  # of this thread's work, whatever else the machine does; reading photographs takes longer
-MOST_WAITING = 20.0  # seconds in all, where the disk is slow or the machine is busy
+MOST_SECONDS = 12.0  # reading photographs takes longer
 _LOOK_AT = 16
 
 
@@ -49,7 +48,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
     from PIL import Image
 
     pictures = iter(pictures)
-    started = time.perf_counter(), time.thread_time()
+    started = time.perf_counter()
     first = list(islice(pictures, min(n, _LOOK_AT)))
     side = max((max(picture.size) for picture in first), default=SIDE)
     side = side if side <= CRISP else SIDE
@@ -66,7 +65,9 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
             picture = picture.resize(shape, Image.Resampling.LANCZOS)
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
-        if number % _LOOK_AT == 0 and _too_slow(*started, number / n):
+        seconds = time.perf_counter() - started
+        # The first pictures of a file take longer than the others, so half a second tells nothing yet.
+        if seconds > 0.5 and number and number % _LOOK_AT == 0 and seconds * n > MOST_SECONDS * number:
             return None
     content = io.BytesIO()
     if side <= CRISP:
@@ -75,15 +76,6 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
         sheet.save(content, "JPEG", quality=85)
     mimetype = "image/png" if side <= CRISP else "image/jpeg"
     return Sheet(content.getvalue(), mimetype, side, columns, lines, np.arange(n))
-
-
-def _too_slow(started: float, worked: float, done: float) -> bool:
-    """Whether the sheet, of which this share is done, is likely to take too long."""
-    seconds = time.thread_time() - worked
-    rest = (
-        seconds / done - seconds if done and seconds > 0.5 else 0.0
-    )  # the first pictures of a file take longer than the others
-    return seconds + rest > MOST_SECONDS or time.perf_counter() - started > MOST_WAITING
 
 
 def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:

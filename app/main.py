@@ -22,7 +22,7 @@ from app import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import messages, saving, session, sharing, sidebar, start  # noqa: E402
+from app import messages, saving, session, sharing, sidebar  # noqa: E402
 from app.compare import selection  # noqa: E402
 from app.spaces import unpaired  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
@@ -60,11 +60,8 @@ page = st.navigation(PAGES, position="top")
 # sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 saving.begin()
-session.history(start.first_workspace)
-if notice := session.pop_notice():
-    messages.error(notice)
-if news := session.pop_news():
-    messages.toast(news)
+session.history(saving.first_workspace)
+session.show_notices()
 try:
     if session.awaited_jobs():  # their spaces join on whatever page the session is
         from app.encode import jobs as encoding_jobs

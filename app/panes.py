@@ -30,6 +30,8 @@ from relcore.spaces.space import Match
 
 # What a pane shows while UMAP or t-SNE works: the last finished map of the same rows, or PCA; marked as old.
 
+_MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
+
 
 @dataclass(frozen=True)
 class DrawnMap:
@@ -53,11 +55,14 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
     if method == "pca":
         return DrawnMap(*compute.pca_coordinates(*settings))
     place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
-    found = jobs.reduction(*settings)
+    found, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})
     if isinstance(found, tuple):
-        session.keep_map(place, (workspace.anchors, found))
+        kept.pop(place, None)
+        kept[place] = workspace.anchors, found
+        if len(kept) > _MOST_MAPS:
+            del kept[next(iter(kept))]
         return DrawnMap(*found)
-    anchors, earlier = session.kept_map(place) or (None, None)
+    anchors, earlier = kept.get(place, (None, None))
     what = (
         "PCA"
         if earlier is None

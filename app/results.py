@@ -55,7 +55,7 @@ def computed(
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key = task.key(spaces)
-    made, here = engine().store.made(key), key in st.session_state.get(_HERE, ())
+    made, here = engine().store.made(key), key in _keys(_HERE)
     if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
         _offer_here(
             made,
@@ -69,17 +69,17 @@ def computed(
     if job is not None and not asked_again(job):
         if job.status().state == "done":
             return _read(key, task, job)
-        follow([job], below, dismiss=_forget if made else None)
+        follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
     likely = expect(engine().store, task.kind, slower * task.seconds(spaces))
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
             return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
-    if job is None and not by_itself and not here and key not in st.session_state.get(_ASKED, ()):
+    if job is None and not by_itself and not here and key not in _keys(_ASKED):
         cost, told = encoders.in_words(likely.likely), encoders.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
-        st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
+        st.button(f"{label} · {cost}", on_click=_keys(_ASKED).add, args=(key,), **look)
         st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")
         return None
     latest = f"{_LATEST}.{task.kind}"
@@ -120,21 +120,14 @@ def _offer_here(made: FinishedEntry, key: str, cost: str) -> None:
             type="tertiary",
             icon=":material/play_arrow:",
             help="Computes it again on this machine, and shows that result from then on.",
-            on_click=_want_here,
+            on_click=_keys(_HERE).add,
             args=(key,),
         )
 
 
-def _want_here(key: str) -> None:
-    st.session_state[_HERE] = (*st.session_state.get(_HERE, ()), key)
-
-
-def _forget(job: Job) -> None:
-    st.session_state[_HERE] = tuple(key for key in st.session_state.get(_HERE, ()) if key != job.key)
-
-
-def _ask(key: str) -> None:
-    st.session_state[_ASKED] = (*st.session_state.get(_ASKED, ()), key)
+def _keys(name: str) -> set[str]:
+    """The keys of the results that this session asked for, or wants computed here."""
+    return st.session_state.setdefault(name, set())
 
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:

@@ -29,23 +29,37 @@ from typing import Any, get_type_hints
 
 import streamlit as st
 
-from app import compute, messages, page_settings, session, sharing, start
+from app import compute, messages, page_settings, session, sharing
+from app.session import fit_to_pair
 from app.sharing import browser_key, session_folder
+from app.spaces import unpaired
 from app.widgets import space_name
-from app.workspace import History, Step, Workspace, from_session_file, session_json, to_query
+from app.workspace import (
+    BUNDLED,
+    OPENING_INVERSION,
+    History,
+    Step,
+    Workspace,
+    from_query,
+    from_session_file,
+    session_json,
+    to_query,
+)
 from relcore import __version__
 from relcore.base import records
 from relcore.base.access import OPENED
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
+from relcore.invert.recovery import InversionSpec
 from relcore.runs.digest import StoreError
 
+DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
-_UNCHANGED = to_query(Workspace(anchors_from=start.DEFAULT_ANCHORS))  # the address where nothing was done
+_UNCHANGED = to_query(Workspace(anchors_from=DEFAULT_ANCHORS))  # the address where nothing was done
 _TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
 _TYPES = get_type_hints(Workspace)
 _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON
@@ -149,6 +163,68 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
         present = replace(present, **values)
         steps.append((step, present))
     return steps[::-1]
+
+
+# How a session begins where nothing is restored: with the bundled words, a link, or the files given to
+# `relscope app`.
+
+
+def first_workspace() -> Workspace:
+    """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
+    sharing.sweep()
+    query = st.query_params.to_dict()
+    # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it
+    # always did.
+    inversion = InversionSpec() if query else OPENING_INVERSION
+    default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=inversion))
+    try:
+        return _with_chosen_anchors(from_query(query, default))
+    except SpaceError as error:  # a mangled link must not keep the app from opening
+        session.notify(f"The link has invalid settings, so the session starts with the defaults. {error}")
+        return _with_chosen_anchors(default)
+
+
+def plain_workspace() -> Workspace:
+    """The workspace of a new session without a link; the run that follows chooses the anchors."""
+    opened, _ = _opened()
+    ends = opened if len(opened) >= 2 else BUNDLED
+    return Workspace(
+        tuple(dict.fromkeys((*opened, *BUNDLED))), ends[0], ends[1], anchors_from=DEFAULT_ANCHORS
+    )
+
+
+def _opened() -> tuple[list[SpaceSpec], bool]:
+    """The spaces that `relscope app` was given, and whether the first two are paired by row order."""
+    opened = [records.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
+    paired = unpaired.likely_by_rows(*opened[:2]) if len(opened) > 1 else None
+    opened[:2] = paired or opened[:2]
+    return opened, bool(paired)
+
+
+def _with_chosen_anchors(workspace: Workspace) -> Workspace:
+    with suppress(NoCommonId):  # the page offers to pair them
+        return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
+    return workspace
+
+
+def _with_opened_spaces(workspace: Workspace) -> Workspace:
+    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared.
+
+    They pair by row order where just one of them has ids, and equally many rows.
+    """
+    opened, by_rows = _opened()
+    if by_rows:
+        session.announce("The first two spaces are paired by row order, because only one of them has ids.")
+    workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
+    if len(opened) < 2:
+        if opened:
+            session.announce(f"Loaded {space_name(opened[0])}. Choose it as source or target in the sidebar.")
+        return workspace
+    try:
+        return _with_chosen_anchors(replace(workspace, source=opened[0], target=opened[1]))
+    except SpaceError as error:
+        session.notify(f"The first two spaces cannot be compared; choose others in the sidebar. {error}")
+        return workspace
 
 
 # The files of a browser: one for each tab, in a folder that is named by a hash of the browser's key.
@@ -331,7 +407,7 @@ def _ago(at: float) -> str:
 
 
 def _start_new() -> None:
-    session.become("start a new session", start.plain_workspace())
+    session.become("start a new session", plain_workspace())
     session.select(())
     _dismiss()
 

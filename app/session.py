@@ -58,18 +58,17 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
             f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(anchors):,}; choose fewer, or"
             " use a script"
         )
-    chosen = [
-        end for end, old in ((changed.source, before.source), (changed.target, before.target)) if end != old
-    ]
-    spaces = _distinct((*changed.spaces, *chosen)) or BUNDLED
-    source = _among(spaces, changed.source, changed.target)
+    ends, old = (changed.source, changed.target), (before.source, before.target)
+    chosen = [end for end, earlier in zip(ends, old, strict=True) if end != earlier]
+    spaces, present = _distinct((*changed.spaces, *chosen)) or BUNDLED, set(anchors)
+    source = _among(spaces, *ends)
     settled = replace(
         changed,
         spaces=spaces,
         source=source,
         target=_among(spaces, changed.target, source),
         anchors=anchors,
-        pinned=_only(_distinct(changed.pinned), anchors),
+        pinned=tuple(one for one in _distinct(changed.pinned) if one in present),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
         look=_fitting_look(before, changed),
@@ -90,11 +89,6 @@ def _distinct(values: tuple) -> tuple:
     return tuple(dict.fromkeys(values))
 
 
-def _only(ids: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
-    present = set(known)
-    return tuple(one for one in ids if one in present)
-
-
 def _among(spaces: tuple[SpaceSpec, ...], end: SpaceSpec, other: SpaceSpec) -> SpaceSpec:
     """This end of the pair, or the first space that is not the other end; the other end itself where it is
     alone.
@@ -109,9 +103,7 @@ _SELECTION = "relscope.selection"
 _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
-_MAPS = "relscope.maps"
 _AWAITED = "relscope.encodings-awaited"
-_MOST_MAPS = 8  # of 20,000 rows they take 3 MB
 
 
 def history(first: Callable[[], Workspace] = Workspace) -> History:
@@ -188,32 +180,26 @@ def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None
 def add_anchors(ids: tuple[str, ...]) -> None:
     """Add anchors after the current ones."""
     present = set(workspace().anchors)
-    new = tuple(dict.fromkeys(identifier for identifier in ids if identifier not in present))
-    if new:
+    if new := tuple(dict.fromkeys(identifier for identifier in ids if identifier not in present)):
         set_anchors(f"add {_count(new)}", workspace().anchors + new)
 
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
     """Remove anchors, except pinned ones."""
-    asked, pinned = set(ids), set(workspace().pinned)
-    gone = tuple(
-        identifier for identifier in workspace().anchors if identifier in asked and identifier not in pinned
-    )
-    if gone:
-        taken = set(gone)
-        set_anchors(f"remove {_count(gone)}", tuple(one for one in workspace().anchors if one not in taken))
+    free, anchors = set(ids) - set(workspace().pinned), workspace().anchors
+    if gone := tuple(identifier for identifier in anchors if identifier in free):
+        set_anchors(f"remove {_count(gone)}", tuple(one for one in anchors if one not in free))
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:
     """Keep these anchors through every new strategy and removal."""
-    pinned = tuple(dict.fromkeys(workspace().pinned + ids))
-    edit(f"pin {_count(ids)}", pinned=pinned)
+    edit(f"pin {_count(ids)}", pinned=workspace().pinned + ids)
 
 
 def unpin_anchors(ids: tuple[str, ...]) -> None:
     """Unpin these anchors."""
-    free = set(ids)
-    edit(f"unpin {_count(ids)}", pinned=tuple(one for one in workspace().pinned if one not in free))
+    pinned = tuple(one for one in workspace().pinned if one not in set(ids))
+    edit(f"unpin {_count(ids)}", pinned=pinned)
 
 
 def _count(ids: tuple[str, ...]) -> str:
@@ -228,20 +214,6 @@ def selection() -> tuple[str, ...]:
 def select(ids: tuple[str, ...]) -> None:
     """Select these ids; this is not a step of the history."""
     st.session_state[_SELECTION] = ids
-
-
-def keep_map(place: tuple, found: Any) -> None:
-    """Remember the last finished map of a pane, to be shown until the next one is done."""
-    kept = st.session_state.setdefault(_MAPS, {})
-    kept.pop(place, None)
-    kept[place] = found
-    while len(kept) > _MOST_MAPS:
-        del kept[next(iter(kept))]
-
-
-def kept_map(place: tuple) -> Any:
-    """What `keep_map` remembers for this place; None where it has nothing."""
-    return st.session_state.get(_MAPS, {}).get(place)
 
 
 def uploads_folder() -> Path:
@@ -271,19 +243,17 @@ def notify(text: str) -> None:
     st.session_state[_NOTICE] = text
 
 
-def pop_notice() -> str | None:
-    """The error that `notify` left, if any."""
-    return st.session_state.pop(_NOTICE, None)
-
-
 def announce(text: str) -> None:
     """A message for the next run, shown briefly."""
     st.session_state[_NEWS] = text
 
 
-def pop_news() -> str | None:
-    """What `announce` left, if anything."""
-    return st.session_state.pop(_NEWS, None)
+def show_notices() -> None:
+    """What `notify` and `announce` left."""
+    if notice := st.session_state.pop(_NOTICE, None):
+        messages.error(notice)
+    if news := st.session_state.pop(_NEWS, None):
+        messages.toast(news)
 
 
 def awaited_jobs() -> tuple[str, ...]:

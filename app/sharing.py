@@ -26,7 +26,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
 from relcore.base.errors import SpaceError
-from relcore.runs.store import Store
+from relcore.runs.store import Store, alive, own_name
 
 # Uploaded files, in a folder of each session's own that nobody can guess and no other account can open.
 
@@ -54,7 +54,7 @@ def new_folder() -> Path:
     SpaceError
         Another account made the folder that holds them all.
     """
-    folder = all_uploads() / f"{os.getpid()}~{secrets.token_hex(16)}~{socket.gethostname()}"
+    folder = all_uploads() / own_name()
     make_folder(folder)
     return folder
 
@@ -86,18 +86,8 @@ def sweep() -> None:
     for folder in root.iterdir() if root.is_dir() else ():
         with suppress(ValueError):
             pid, _, host = folder.name.split("~", 2)
-            if host == socket.gethostname() and not _alive(int(pid)):
+            if host == socket.gethostname() and not alive(int(pid)):
                 remove_folder(folder)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is another account's
-        return True
-    return True
 
 
 # A browser's key: a random secret in a cookie, by which the server finds the sessions that this browser left.

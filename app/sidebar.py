@@ -189,28 +189,18 @@ def _matched(workspace: Workspace) -> Match | None:
     except SpaceError:  # the page says what is wrong; here the choosers stay at hand
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
-    st.caption(
-        f"{counted(len(pair), 'row')} in both · {_dimensions(pair)}"
-        + (
-            f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only"
-            if _left_out(pair)
-            else ""
-        )
-        + (f" · {counted(pair.n_zero, 'zero vector')}" if pair.n_zero else "")
-    )
+    source, target = pair.source.dimension, pair.target.dimension
+    facts = [f"{counted(len(pair), 'row')} in both"]
+    facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
+    if pair.n_source_only or pair.n_target_only:
+        facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
+    if pair.n_zero:
+        facts.append(counted(pair.n_zero, "zero vector"))
+    st.caption(" · ".join(facts))
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
     return pair
-
-
-def _dimensions(pair: Match) -> str:
-    source, target = pair.source.dimension, pair.target.dimension
-    return f"{source} d each" if source == target else f"{source} d and {target} d"
-
-
-def _left_out(pair: Match) -> int:
-    return pair.n_source_only + pair.n_target_only
 
 
 def _anchors(workspace: Workspace, pair: Match) -> None:

@@ -41,15 +41,12 @@ def bound(
     if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
         kept[key] = value
     kept[drawn] = as_drawn
-    settings |= _default(widget, value, settings)
-    return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
-
-
-def _default(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """The argument that makes this value the one that a widget begins with."""
     if widget.__name__ == "selectbox":
-        return {"index": list(settings["options"]).index(value)}
-    return {"default" if widget.__name__ in ("segmented_control", "multiselect") else "value": value}
+        settings["index"] = list(settings["options"]).index(value)
+    else:
+        name = "default" if widget.__name__ in ("segmented_control", "multiselect") else "value"
+        settings[name] = value
+    return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
 
 
 def space_name(spec: SpaceSpec) -> str:
@@ -105,13 +102,8 @@ def space_choosers(workspace: Workspace) -> None:
             lambda spec, side=side: choose_space(side, spec),
             options=workspace.spaces,
             format_func=labels.get,
-            help=_whole_name(getattr(workspace, side)),
+            help=plain(getattr(workspace, side).name),  # in full; of a file its path
         )
-
-
-def _whole_name(spec: SpaceSpec) -> str:
-    """The full name of a space, which a chooser shortens; of a file its path."""
-    return plain(spec.name)
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:

@@ -80,11 +80,8 @@ class Workspace:
             need_strings(f"named set {name!r}", ids)
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
-        """These anchors, distinct and in this order; pins of anchors that are gone go with them."""
-        distinct = tuple(dict.fromkeys(ids))
-        present = set(distinct)
-        pinned = tuple(identifier for identifier in self.pinned if identifier in present)
-        return dataclasses.replace(self, anchors=distinct, anchors_from=anchors_from, pinned=pinned)
+        """These anchors; `app.session.reduce` settles what follows."""
+        return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
 
     @property
     def by_strategy(self) -> bool:

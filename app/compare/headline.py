@@ -29,12 +29,16 @@ def headline(workspace: Workspace, pair: Match) -> str:
         opening += ", different dimensions, and so no coordinates in common but those to anchors"
     opening += ": "
     if agreement := found["relative"].get("class agreement"):
-        text = (
-            f"{opening}{_do_neighbours(agreement.k)}? Class agreement"
-            f" {_circumstances(workspace, agreement)}: "
+        question = "does the nearest neighbour of a row in the other space have its class"
+        if agreement.k > 1:
+            question = (
+                f"do the {agreement.k} nearest neighbours of a row in the other space have mostly its class"
+            )
+        return _paragraph(
+            f"{opening}{question}? Class agreement {_circumstances(workspace, agreement)}:"
+            f" {_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself:"
+            f" {_numbers(found, 'mrr', ('relative',))}."
         )
-        text += f"{_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself: "
-        return _paragraph(f"{text}{_numbers(found, 'mrr', ('relative',))}.")
     return _paragraph(
         f"{opening}how high does a row rank as a neighbour of itself in the other space? Mean reciprocal rank"
         f" {_circumstances(workspace, found['relative']['mrr'])}: {_numbers(found, 'mrr')}."
@@ -44,12 +48,6 @@ def headline(workspace: Workspace, pair: Match) -> str:
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
     """Scores of one representation, as the sidebar's settings say."""
     return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
-
-
-def _do_neighbours(k: int) -> str:
-    if k == 1:
-        return "does the nearest neighbour of a row in the other space have its class"
-    return f"do the {k} nearest neighbours of a row in the other space have mostly its class"
 
 
 def _numbers(found: _Found, metric: str, forms: tuple[str, ...] = _FORMS) -> str:

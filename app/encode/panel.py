@@ -11,7 +11,7 @@ from app import exports, jobs, messages, session
 from app.encode import encoders
 from app.encode import jobs as encoding_jobs
 from app.encode.datasets import Preview, choose_dataset, show_preview
-from app.encode.encoders import choose_encoders
+from app.encode.encoders import choose_encoders, learned
 from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
@@ -67,10 +67,10 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
             on_click=session.guarded,
             args=(encoding_jobs.submit, dataset, preview.digest, preview.name, encoders, expected),
         )
-        st.caption(_in_all(missing) if encoders else "Choose one encoder or more.")
+        st.caption(_durations(missing) + learned(missing) if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
     lines = [
-        f"- {plain_name(one.title)}{_outputs(one)}: {_told(cost)}"
+        f"- {plain_name(one.title)}{f', {len(one.outputs)} spaces' * (len(one.outputs) > 1)}: {_told(cost)}"
         for one, cost in costs.items()
         if one not in under_way
     ]
@@ -87,16 +87,8 @@ def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
     return 0.0 if stored else encoders.expected(encoder, preview)
 
 
-def _outputs(encoder: Encoder) -> str:
-    return f", {len(encoder.outputs)} spaces" if len(encoder.outputs) > 1 else ""
-
-
 def _told(cost: Expected | float | None) -> str:
     return "already in the store" if cost == 0 else encoders.in_words(cost.likely if cost else None)
-
-
-def _in_all(missing: Sequence[Expected | None]) -> str:
-    return _durations(missing) + encoders.learned(missing)
 
 
 def _durations(missing: Sequence[Expected | None]) -> str:

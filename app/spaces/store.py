@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 import streamlit as st
 
@@ -113,21 +111,15 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
 
 
 def _settings(one: Summary) -> str:
-    """What differs from an encoder's defaults and its name does not say: two networks may differ in their
-    epochs alone.
-    """
+    """What differs from an encoder's defaults."""
     try:
         encoder = encoder_from_json(one.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
         return ""
-    told = []
-    for setting in settings_of(type(encoder)).values():
-        value = getattr(encoder, setting.name)
-        if setting.default not in (UNSET, value):
-            usual = replace(encoder, **{setting.name: setting.default})
-            if (usual.title, usual.outputs) == (encoder.title, encoder.outputs):
-                told.append(f"{setting.name} {value}")
-    return ", ".join(told)
+    values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder))]
+    return ", ".join(
+        f"{setting.name} {value}" for setting, value in values if setting.default not in (UNSET, value)
+    )
 
 
 def _add(chosen: list[Summary]) -> None:

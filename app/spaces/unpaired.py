@@ -38,9 +38,11 @@ def draw(workspace: Workspace) -> None:
         st.markdown(
             f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
         )
-        st.caption(
-            " · ".join(_example(title, space) for title, space in zip(titles, (source, target), strict=True))
-        )
+        examples = [
+            f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
+            for title, space in zip(titles, (source, target), strict=True)
+        ]
+        st.caption(" · ".join(examples))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _row_order(workspace, source, target)
             _id_column(workspace.source, "source", titles[0])
@@ -60,10 +62,6 @@ def draw(workspace: Workspace) -> None:
                 st.session_state["spaces.tab"] = "Load a file"
                 st.switch_page(_PAGES / "spaces.py")
         st.caption("You can also choose other spaces in the sidebar.")
-
-
-def _example(title: str, space: LatentSpace) -> str:
-    return f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
 
 
 def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -> None:

@@ -100,6 +100,14 @@ def read_header(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]
     return {name: shape for name, (_, shape, _, _) in header.parts.items()}, header.metadata
 
 
+def summary(key: str, path: Path) -> Summary | None:
+    """What the header of an entry's file tells; None where it cannot be read."""
+    try:
+        return Summary(key, *read_header(path), path.stat().st_size)
+    except (Damaged, OSError):
+        return None
+
+
 def map_entry(path: Path) -> Entry:
     """The file with its arrays as read-only maps, of which nothing is read: only the header is compared with
     its checksum.

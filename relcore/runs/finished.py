@@ -73,33 +73,23 @@ class Finished:
         return self._made.get(key)
 
     def get(self, key: str) -> Entry | None:
-        made = self.made(key)
-        if made is None:
+        if (made := self.made(key)) is None:
             return None
         if key in (entries := self.groups[made.group].entries):
             return Entry({}, entries[key])
+        path = self.folder / f"{key}.safetensors"
         try:
-            return entry_file.read(self._path(key))
+            return entry_file.read(path)
         except (Damaged, OSError) as error:
-            _log.warning(
-                "%s: this result that comes with Relscope counts as missing: %s", self._path(key), error
-            )
+            _log.warning("%s: this result that comes with Relscope counts as missing: %s", path, error)
             return None
 
     def summary(self, key: str) -> Summary | None:
-        made = self.made(key)
-        if made is None:
+        if (made := self.made(key)) is None:
             return None
         if key in (entries := self.groups[made.group].entries):
             return Summary(key, {}, entries[key], 0)
-        try:
-            shapes, metadata = entry_file.read_header(self._path(key))
-            return Summary(key, shapes, metadata, self._path(key).stat().st_size)
-        except (Damaged, OSError):
-            return None
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.safetensors"
+        return entry_file.summary(key, self.folder / f"{key}.safetensors")
 
 
 @cache

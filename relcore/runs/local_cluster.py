@@ -10,9 +10,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 PARENT = "RELSCOPE_PARENT"
 # Dask has its workers give every free page back at once, and a network asks for the same pages again with
@@ -42,7 +42,9 @@ class LocalCluster:
         self.security = Security.temporary()
 
         self._folder = tempfile.TemporaryDirectory(prefix="relscope-", ignore_cleanup_errors=True)
-        with _starting, _environment(_for_workers(threads) | _for_dask(self.security)):
+        # SubprocessCluster's processes take their environment from this one's, the only interface to set it.
+        variables = _for_workers(threads) | _for_dask(self.security)
+        with _starting, patch.dict(os.environ, variables):
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -139,18 +141,3 @@ def _for_dask(security: Any) -> dict[str, str]:
         "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
         "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
     }
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """SubprocessCluster's processes take their environment from this one's, the only interface to set it."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

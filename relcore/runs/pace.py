@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
-from pathlib import Path
 
 from relcore.runs.store import Store
 
@@ -77,7 +76,7 @@ def note(store: Store, kind: str, seconds: float, measured: float) -> None:
 
 def _read(store: Store) -> dict[str, Sequence[float]]:
     try:
-        found = json.loads(_path(store).read_text(encoding="utf-8"))
+        found = json.loads((store.root / FILE).read_text(encoding="utf-8"))
         return {
             str(kind): [float(one) for one in ratios if 0 < float(one) < float("inf")]
             for kind, ratios in found.items()
@@ -94,11 +93,7 @@ def _read(store: Store) -> dict[str, Sequence[float]]:
 def _write(store: Store, known: Mapping[str, Sequence[float]]) -> None:
     with suppress(OSError), store.scratch() as folder:
         (folder / FILE).write_text(json.dumps(known), encoding="utf-8")
-        (folder / FILE).replace(_path(store))
-
-
-def _path(store: Store) -> Path:
-    return store.root / FILE
+        (folder / FILE).replace(store.root / FILE)
 
 
 # The time left of a job: from its progress so far, and before there is any from its expected time.
@@ -140,23 +135,25 @@ class TimeLeft:
         elif (done, total) == (self._done, self._total):
             return
         self._done, self._total = done, total
-        found, before = self._from_progress(now), self._falling(now)
-        if found is not None:
-            self._estimated = (
-                found if before is None else before + (found - before) * self._weight(found, now),
-                now,
-            )
+        if (rate := self.rate(now)) is None:
+            return
+        left, first = (total - done) / rate, self._origin[1]
+        if self._expected is not None:
+            share, promised = (done - first) / (total - first), self._expected - (now - self._began)
+            left += (max(promised, 0.0) - left) * _EVEN * (1 - share) / (share + _EVEN)
+        if (before := self._falling(now)) is not None:
+            weight = 1 - exp(-(now - self._estimated[1]) / max(_MEMORY * left, 0.5))
+            left = before + (left - before) * weight
+        self._estimated = left, now
 
     def left(self, now: float) -> float | None:
         """Seconds left, None where nothing is known: no progress yet, or longer under way than was
         estimated.
         """
-        found = self._falling(now)
-        return (
-            found
-            if found and found > _TOO_SHORT * self._estimated[0] and not self._done == self._total > 0
-            else None
-        )
+        left = self._falling(now)
+        if not left or left <= _TOO_SHORT * self._estimated[0] or self._done == self._total > 0:
+            return None
+        return left
 
     def rate(self, now: float) -> float | None:
         """Units per second of the present count; None before its first one."""
@@ -168,20 +165,5 @@ class TimeLeft:
         """Whether `left` is None because the last estimate was too short."""
         return self._estimated is not None
 
-    def _from_progress(self, now: float) -> float | None:
-        rate = self.rate(now)
-        if rate is None:
-            return None
-        left, first = (self._total - self._done) / rate, self._origin[1]
-        if self._expected is None:
-            return left
-        share = (self._done - first) / (self._total - first)
-        return left + (max(self._expected - (now - self._began), 0.0) - left) * _EVEN * (1 - share) / (
-            share + _EVEN
-        )
-
     def _falling(self, now: float) -> float | None:
         return None if self._estimated is None else max(self._estimated[0] - (now - self._estimated[1]), 0.0)
-
-    def _weight(self, found: float, now: float) -> float:
-        return 1 - exp(-(now - self._estimated[1]) / max(_MEMORY * found, 0.5))

@@ -52,7 +52,7 @@ def orphaned(path: Path, name: str = "") -> bool:
         return seconds > STALE_TEMPORARY_SECONDS
     pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
     return (
-        host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))
+        host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
     ) or seconds > STALE_SECONDS
 
 
@@ -64,7 +64,8 @@ def bytes_in(path: Path) -> int:
         return 0
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether the process of this number runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -293,12 +294,8 @@ class Store:
         """The contents of the file's header, or None if there is none; this does not count as a use of the
         entry.
         """
-        path = self._path(key)
-        try:
-            shapes, metadata = entries.read_header(path)
-            return Summary(key, shapes, metadata, path.stat().st_size)
-        except (Damaged, OSError):
-            return self.finished.summary(key) if self.finished else None
+        own = entries.summary(key, self._path(key))
+        return own or (self.finished.summary(key) if self.finished else None)
 
     def summaries(self) -> list[Summary]:
         """All entries that can be read, the most recently used first."""

@@ -42,9 +42,9 @@ def browser(monkeypatch):
 def opened(make_workspace, monkeypatch):
     """``opened(**query) -> Session``: the page opens, on two small spaces where nothing else is asked for."""
     workspace = make_workspace()
-    monkeypatch.setattr("app.start.BUNDLED", workspace.spaces)
-    monkeypatch.setattr("app.start.DEFAULT_ANCHORS", "random 20 0")
-    monkeypatch.setattr("app.start.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
+    monkeypatch.setattr("app.saving.BUNDLED", workspace.spaces)
+    monkeypatch.setattr("app.saving.DEFAULT_ANCHORS", "random 20 0")
+    monkeypatch.setattr("app.saving.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
     return lambda **query: Session(query=query)
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from app.sharing import keep_upload
-from app.workspace import Workspace, from_session_file, to_session_file
-from relcore.base.errors import SpaceError
+from app.workspace import to_session_file
 from relcore.runs.digest import digest_of
 from tests.app.conftest import save_space
 
@@ -53,25 +52,6 @@ def test_where_every_row_is_an_anchor_nothing_but_the_absolute_spaces_is_scored(
     assert "Remove 5 or more anchors, or choose spaces that share more rows." in session.info[0].value
 
 
-def test_where_rows_are_too_few_nobody_is_told_to_remove_anchors(make_session):
-    session = make_session(5).change("number_input", "sidebar.number", 2)
-    assert not session.errors
-    assert "Removing anchors does not help: choose spaces that share more rows." in session.html
-
-
-def test_more_anchors_than_rows_cannot_be_asked_for(make_session):
-    session = make_session(40)
-    assert session.number_input(key="sidebar.number").max == 40
-    session.change("number_input", "sidebar.number", 40)
-    assert len(session.workspace.anchors) == 40
-
-
-def test_one_anchor_is_enough_to_draw(make_session):
-    session = make_session().change("number_input", "sidebar.number", 1)
-    assert len(session.workspace.anchors) == 1
-    assert not session.errors
-
-
 def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_workspace, tmp_path):
     gone = save_space(tmp_path / "gone.npz", np.eye(5))
     session = make_session(spaces=(*make_workspace().spaces, gone))
@@ -82,18 +62,6 @@ def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_wor
     assert "gone.npz" in session.errors[0]
     session.click(f"spaces.remove-{digest_of(gone)}")
     assert gone not in session.workspace.spaces
-    assert not session.errors
-
-
-def test_two_files_of_one_name_are_two_choices(make_session, make_workspace, tmp_path):
-    one, other = (
-        save_space(tmp_path / folder / "vectors.npz", np.eye(5) * scale)
-        for folder, scale in (("a", 1), ("b", 2))
-    )
-    session = make_session(spaces=(*make_workspace().spaces, one, other))
-    session.change("selectbox", "choose.source", one).change("selectbox", "choose.target", other)
-    assert (session.workspace.source, session.workspace.target) == (one, other)
-    session.open("spaces")
     assert not session.errors
 
 
@@ -133,13 +101,6 @@ def test_anchors_picked_by_hand_stay_as_far_as_the_other_space_has_them(make_ses
     assert "left out: 110 and 0 in one only" in session.captions
     session.click("history.undo")
     assert len(session.workspace.anchors) == 20
-
-
-def test_anchors_that_the_spaces_of_a_session_lack_are_left_out(make_session, make_workspace, half):
-    session = make_session(spaces=(*make_workspace().spaces, half), target=half, k=5)
-    assert "Left out: 10 anchors that are not in both spaces." in [toast.value for toast in session.toast]
-    assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
-    assert not session.errors
 
 
 def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp_path):
@@ -220,22 +181,6 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     assert session.open("compare").errors == []
 
 
-MENDABLE = {
-    "spaces.drop-invalid": npz(vectors=np.array([[1, 2], [np.nan, 4], [5, 6], [7, 8]])),
-    "spaces.first-duplicate": npz(vectors=np.eye(4), ids=np.array(["a", "b", "a", "c"])),
-}
-
-
-@pytest.mark.filterwarnings("ignore:bad. left out 1 of 4 rows")
-@pytest.mark.parametrize("key", MENDABLE)
-def test_sick_rows_can_be_left_out(make_session, key):
-    session = make_session().open("spaces").upload("spaces.upload", "bad.npz", MENDABLE[key])
-    assert session.click("spaces.load-file").errors
-    session.change("toggle", key, True).click("spaces.load-file")
-    assert not session.errors
-    assert session.toast[0].value.startswith("bad: 3 rows")
-
-
 @pytest.mark.parametrize(
     "name", ["../../x.npy", "/etc/x.npy", "..\\..\\x.npy", "C:\\x.npy", "a/b/x.npy", "x.npy"]
 )
@@ -271,25 +216,6 @@ def test_a_file_that_is_no_session_is_refused_and_nothing_changes(make_session, 
     assert session.workspace == before
 
 
-WRONG_SETTINGS = [
-    {"k": "ten"},
-    {"panes": ["absolute", "upside-down"]},
-    {"reduction": {"method": "magic"}},
-    {"source": 9},
-]
-
-
-@pytest.mark.parametrize("changes", WRONG_SETTINGS, ids=str)
-def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, changes):
-    session = make_session()
-    before = session.workspace
-    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click(
-        "Open the session"
-    )
-    assert session.errors
-    assert session.workspace == before
-
-
 def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_workspace, tmp_path):
     workspace = make_workspace()
     content = to_session_file(workspace, {workspace.source: "0123456789abcdef"}).encode()
@@ -304,10 +230,3 @@ def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_
     )
     assert "gone.npz" in session.errors[0]
     assert session.workspace == make_workspace(60)
-
-
-def test_a_session_file_names_what_does_not_fit():
-    with pytest.raises(
-        SpaceError, match=r"made by version .*session: expected settings among .*, got 'surprise'"
-    ):
-        from_session_file(saved(Workspace(), surprise=1))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from app import jobs
 from app.encode import datasets, encoders
@@ -138,23 +136,6 @@ def test_what_fails_says_why_and_can_be_tried_again(tab, engine, tmp_path):
     assert engine.jobs()[0].wait(60).state == "failed"
 
 
-def test_a_folder_of_pictures_of_several_sizes_asks_for_one_size(tab, tmp_path):
-    for name, side in (("cats", 20), ("dogs", 90)):
-        (tmp_path / "pets" / name).mkdir(parents=True)
-        for number in range(3):
-            Image.fromarray(np.full((side, side, 3), 40 * number, np.uint8)).save(
-                tmp_path / "pets" / name / f"{number}.png"
-            )
-    session = (
-        tab()
-        .change("button_group", "encode.way", "A path")
-        .change("text_input", "encode.path", str(tmp_path / "pets"))
-    )
-    assert "**6** pictures · 2 classes · of several sizes" in text(session)
-    assert "Classes: cats, dogs." in text(session)
-    assert session.at.number_input(key="encode.small-vision.image_size-32").value == 32
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [("text,label\n,x\nb,y\n", "empty"), ("a,b\n1,2\n", "text or image|expected"), ("", "expected")],
@@ -203,32 +184,6 @@ def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypat
     session.click("encode.download")
     assert asked
     assert "or the network to download it, got neither" in session.errors[0]
-
-
-def test_markup_in_labels_and_texts_is_shown_as_text(tab, tmp_path):
-    table = pd.DataFrame(
-        {"text": ["<script>alert(1)</script>", "*stars* [link](x)"], "label": ["<b>", "$x$"]}
-    )
-    table.to_csv(tmp_path / "markup.csv", index=False)
-    session = (
-        tab()
-        .change("button_group", "encode.way", "A path")
-        .change("text_input", "encode.path", str(tmp_path / "markup.csv"))
-    )
-    shown = text(session)
-    assert "<script>" not in shown
-    assert "&lt;script&gt;" in shown
-    assert r"\<b\>" in shown
-
-
-def test_layers_that_are_no_numbers_are_refused_where_they_are_typed(tab):
-    session = tab().change("button_group", "encode.forms-images", ["pretrained-vision"])
-    assert button(session, "encode.start").disabled
-    session.change("text_input", "encode.pretrained-vision.model", "some/model")
-    assert not button(session, "encode.start").disabled
-    assert "time unknown" in text(session)
-    session.change("text_input", "encode.pretrained-vision.layers", "4, last")
-    assert session.errors == ["layers: expected whole numbers such as 4, 8, 12, got '4, last'"]
 
 
 def test_the_store_shows_adds_removes_and_cleans(tab, engine):

@@ -69,17 +69,3 @@ def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with,
     assert [toast.value for toast in session.toast] == [
         "The first two spaces are paired by row order, because only one of them has ids."
     ]
-
-
-def test_one_file_is_loaded_and_can_be_chosen(open_with, make_workspace):
-    first = make_workspace(60).source
-    session = open_with(first)
-    assert session.workspace.spaces == (first, *BUNDLED)
-    assert (session.workspace.source, session.workspace.target) == BUNDLED
-    assert [toast.value for toast in session.toast] == [
-        "Loaded first60. Choose it as source or target in the sidebar."
-    ]
-
-
-def test_a_bundled_space_is_not_listed_twice(open_with):
-    assert open_with(BUNDLED[1]).workspace.spaces == (BUNDLED[1], BUNDLED[0])

@@ -15,7 +15,7 @@ from app.spaces import own_files
 from app.workspace import Workspace
 from relcore import read_selection
 from relcore.base.portable import without_paths
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
 from relcore.studies.study import StudySpec, study_of
 from tests.app.conftest import Session
 
@@ -137,10 +137,3 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     session.click("studies.open-file")
     assert not session.errors
     assert session.session_state["relscope.given-studies.quasi-isometry.spaces"] == spaces
-
-
-def test_a_path_that_is_there_is_taken_as_it_is(make_workspace):
-    workspace = make_workspace()
-    described = [spec.to_json() for spec in workspace.spaces]
-    assert own_files.rejoined(described) == described
-    assert SpaceSpec.from_json(own_files.rejoined(described)[0]) == workspace.source

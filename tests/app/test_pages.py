@@ -9,8 +9,6 @@ import re
 
 import pytest
 
-from app.workspace import to_session_file
-from relcore.maps.reduction import ReductionSpec
 from relcore.runs.jobs import Engine
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -100,13 +98,6 @@ def test_source_and_target_can_be_one_space_and_agree_perfectly(make_session):
     assert (session.workspace.source, session.workspace.target) == (second, first)
 
 
-def test_one_row_is_looked_up_in_both_spaces(make_session):
-    session = make_session().change("text_input", "compare.asked", "r5")
-    assert 'title="r5"' not in session.html.split("relscope-neighbours")[-1]  # it is not its own neighbour
-    session.change("text_input", "compare.asked", "elsewhere")
-    assert "“elsewhere” is not among the 120 rows" in session.warning[0].value
-
-
 def test_the_inspector_follows_the_brush_and_makes_anchors(make_session):
     session = make_session().select("r50")
     assert '<p class="relscope-word">r50</p>' in session.html
@@ -149,31 +140,12 @@ def test_two_sessions_share_nothing(make_workspace):
     assert "r3" not in one.workspace.anchors
 
 
-def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
-    session = (
-        make_session()
-        .change("number_input", "scores.k", 4)
-        .change("selectbox", "projection.similarity", "l1")
-    )
-    session.open("anchors").change("text_input", "anchors.set-name", "mine").open("compare")
-    saved = to_session_file(session.workspace, {})
-    assert session.workspace.named_sets == (("mine", session.workspace.anchors),)
-    fresh = Session(workspace=make_workspace(60)).upload(
-        "session.file", "relscope-session.json", saved.encode()
-    )
-    fresh.click("Open the session")
-    assert fresh.workspace == session.workspace
-    assert not fresh.errors
-    fresh.click("history.undo")
-    assert fresh.workspace == make_workspace(60)
-
-
 @pytest.fixture
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
     first = make_workspace(anchors=())
-    monkeypatch.setattr("app.start.BUNDLED", first.spaces)
-    monkeypatch.setattr("app.start.Workspace", lambda **given: dataclasses.replace(first, **given))
+    monkeypatch.setattr("app.saving.BUNDLED", first.spaces)
+    monkeypatch.setattr("app.saving.Workspace", lambda **given: dataclasses.replace(first, **given))
     return lambda **query: Session(query)
 
 
@@ -198,12 +170,6 @@ def test_a_permalink_is_honoured_and_shown_again(follow_link, query):
     assert {name: session.query_params.get(name) for name in query} == query
 
 
-def test_a_permalink_of_tsne_is_honoured(follow_link, idle):
-    session = follow_link(method="tsne", fit="apart")
-    assert not session.errors
-    assert session.workspace.reduction == ReductionSpec("tsne", fit="apart")
-
-
 def test_a_link_to_rows_that_are_not_there_shows_those_that_are(follow_link):
     assert follow_link(pivots='["r7", "qzx"]').workspace.view.pivots == ("r7",)
     usual = follow_link(pivots='["qzx"]')
@@ -212,23 +178,6 @@ def test_a_link_to_rows_that_are_not_there_shows_those_that_are(follow_link):
     assert (
         follow_link(anchors="class-balanced,9,0").workspace.anchors_from == "random 9 0"
     )  # these spaces have no labels
-
-
-MANGLED = [
-    {"k": "-3"},
-    {"k": "²"},
-    {"k": "ten", "method": "magic"},
-    {"panes": "x"},
-    {"anchors": "random,²,0"},
-    {"anchors": "random"},
-]
-
-
-@pytest.mark.parametrize("query", MANGLED, ids=str)
-def test_what_makes_no_sense_in_a_link_is_left_as_it_was(follow_link, query):
-    session = follow_link(**query)
-    assert not session.errors
-    assert session.workspace == follow_link(k="10").workspace
 
 
 class IdleEngine(Engine):

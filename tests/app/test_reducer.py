@@ -30,7 +30,6 @@ from app.workspace import (
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import NUMBERS
 from tests.app.conftest import Session, save_space
 
@@ -294,26 +293,6 @@ def test_what_a_change_leads_to(spaces):
     )
     with pytest.raises(SpaceError, match="expected at most 2,000"):
         reduce(before, replace(before, anchors=tuple(map(str, range(MOST_ANCHORS + 1)))))
-
-
-def test_the_method_and_the_fit_are_chosen_apart(make_session):
-    """The steps that once left "separate maps" behind: t-SNE, Align on and off, back to PCA, other
-    anchors.
-    """
-    tab = make_session(reduction=ReductionSpec(fit="first"))
-    fits = []
-    for kind, key, value in (
-        ("button_group", "view.method", "tsne"),
-        ("toggle", "view.align", True),
-        ("toggle", "view.align", False),
-        ("button_group", "view.method", "pca"),
-        ("number_input", "sidebar.number", 30),
-    ):
-        tab.change(kind, key, value)
-        fits.append((tab.workspace.reduction.fit, tab.button_group(key="view.fit").value))
-        assert not tab.button_group(key="view.fit").disabled
-    assert set(fits) == {("first", "first")}
-    assert tab.workspace.reduction == ReductionSpec(fit="first")
 
 
 def test_a_session_file_loses_the_pivots_and_anchors_that_its_spaces_lack(make_session):

@@ -15,7 +15,7 @@ from app.compare.selection import SelectionLines
 from app.workspace import History
 from relcore import LatentSpace, read_selection, read_selections
 from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
-from tests.app.conftest import MAIN, Session
+from tests.app.conftest import MAIN
 from tests.waiting import until
 
 
@@ -76,15 +76,6 @@ def test_each_new_selection_is_printed_once(printed, make_session):
     assert first.time.endswith("+00:00")
 
 
-def test_two_tabs_have_two_keys(printed, make_workspace):
-    tabs = [Session(workspace=make_workspace()) for _ in range(2)]
-    for tab in tabs:
-        tab.select("r3")
-    (first, _), (second, _) = printed()
-    assert first.ids == second.ids
-    assert first.session != second.session
-
-
 def test_a_restored_selection_is_not_new(printed, make_workspace):
     at = AppTest.from_file(MAIN, default_timeout=300)
     at.session_state["relscope.history"] = History(make_workspace())
@@ -98,12 +89,6 @@ def test_a_shared_app_prints_nothing(printed, make_session, monkeypatch):
     monkeypatch.setattr(selection_lines, "shared", lambda: True)
     make_session().select("r3")
     assert printed() == []
-
-
-def test_without_the_option_nothing_is_printed(make_session, monkeypatch):
-    monkeypatch.delenv(LINES, raising=False)
-    assert selection_lines._lines() is None
-    make_session().select("r3")
 
 
 def test_the_line_holds_the_row_numbers_of_both_spaces(pipe, monkeypatch):

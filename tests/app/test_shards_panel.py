@@ -82,17 +82,6 @@ def test_the_command_beside_the_sample_scores_every_row(page, folders, ran_in_pl
     assert json.loads(capsys.readouterr().out)["rows"][0]["n"] == N
 
 
-def test_the_second_opening_finds_the_sample(page, folders, ran_in_place, make_session, monkeypatch):
-    asked(page, folders[0]).click("shards.draw")
-    assert [one.source for one in page.workspace.spaces] == ["file", "file", "sample"]
-    monkeypatch.setattr(sample, "draw", None)
-    again = make_session(60).open("spaces")
-    asked(again, folders[0]).click("shards.draw")
-    assert [one.source for one in again.workspace.spaces] == ["file", "file", "sample"]
-    assert not again.errors
-    assert ran_in_place == ["Sample of vectors a"]
-
-
 def test_what_is_no_folder_of_shards_is_said_and_nothing_can_be_drawn(page, tmp_path):
     (tmp_path / "empty").mkdir()
     for wrong in (str(tmp_path / "gone"), str(tmp_path / "empty"), "nowhere://a/b"):

@@ -122,26 +122,6 @@ def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make
     assert "is not open to this session" in refusal(session)
 
 
-def test_a_relative_path_is_read_from_the_data_folder(shared, make_session):
-    (shared / "sentences.csv").write_text("text,label\nthe cat sat,a\nthe dog ran,b\n")
-    session = make_session()
-    session.at.session_state["spaces.tab"] = "Encode"
-    session.open("spaces").change("button_group", "encode.way", "A path").change(
-        "text_input", "encode.path", "sentences.csv"
-    )
-    assert not session.errors
-    assert "**2** texts" in text(session)
-
-
-def test_by_default_path_boxes_read_what_the_account_reads(secret, make_session):
-    session = make_session()
-    session.at.session_state["spaces.tab"] = "Encode"
-    session.open("spaces").change("button_group", "encode.way", "A path")
-    session.change("text_input", "encode.path", str(secret / "texts.csv"))
-    assert not session.errors
-    assert "This app is shared" not in session.captions
-
-
 def test_a_session_file_opens_no_file_outside_and_quotes_nothing_of_it(shared, secret, make_session):
     for name in ("secret.txt", "vectors.npy"):
         session = opened(make_session(), SpaceSpec("file", str(secret / name)))
@@ -378,14 +358,6 @@ def test_a_session_that_left_does_not_keep_a_job(shared, one_worker, members, tm
     )
     job.cancel()
     assert one_worker.job(KEY).status().state == "cancelled"
-
-
-def test_by_default_every_window_sees_and_stops_all_jobs(one_worker, members, tmp_path):
-    first, second = (OwnEngine(one_worker, member) for member in members)
-    first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
-    (job,) = second.jobs()
-    job.cancel()
-    assert first.job(KEY).status().state == "cancelled"
 
 
 def test_a_job_is_submitted_only_on_data_that_the_session_may_read(

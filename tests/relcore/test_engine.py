@@ -212,10 +212,6 @@ def test_a_stored_result_runs_nothing(engine, key, log):
     assert unstarted._cluster is None
 
 
-def test_an_unknown_key_is_no_job(engine):
-    assert engine.job("0" * 32) is None
-
-
 @pytest.mark.parametrize("how", ["sleep", "svd"])
 def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_path, how):
     other_log = str(tmp_path / "other")
@@ -349,10 +345,6 @@ def test_a_failing_function_is_reported_and_can_be_run_anew(engine, key, error, 
     assert status.state == "failed"
     assert re.search(message, status.error)
     assert engine.submit(key, fail, title="failing", error=error) is not job
-
-
-def test_a_function_that_puts_nothing_fails(engine, key):
-    assert "without context.put" in engine.submit(key, forget, title="t").wait(60).error
 
 
 def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):

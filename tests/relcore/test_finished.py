@@ -63,16 +63,6 @@ def test_a_finished_result_is_found_where_the_store_has_none(store):
     assert (store.entries(), store.size()) == ([], 0)
 
 
-def test_a_key_of_nobody_is_missing(store):
-    other = digest_of("other")
-    assert (store.has(other), store.get(other), store.summary(other), store.made(other)) == (
-        False,
-        None,
-        None,
-        None,
-    )
-
-
 def test_the_stores_own_result_comes_first_and_the_finished_one_again_when_it_is_removed(store, folder):
     before = (folder / f"{WITH_ARRAY}.safetensors").read_bytes()
     store.put(WITH_ARRAY, {"x": np.zeros(2)}, {"from": "here"})
@@ -120,15 +110,6 @@ def test_every_group_says_when_and_with_which_code_it_was_computed():
         assert group.commit
         assert not group.commit.endswith("+"), group.name
         assert group.files or group.entries
-
-
-def test_the_folder_is_small_and_holds_what_is_listed():
-    sizes = {path.name: path.stat().st_size for path in FOLDER.iterdir()}
-    assert max(sizes.values()) <= LARGEST_FILE
-    assert sum(sizes.values()) <= LARGEST_FOLDER
-    listed = [f"{key}.safetensors" for group in Finished().groups.values() for key in group.files]
-    assert sorted(name for name in sizes if name.endswith(".safetensors")) == sorted(listed)
-    assert all(Finished().get(name.partition(".")[0]) for name in listed)
 
 
 @pytest.mark.parametrize("kind", STUDIES)
