@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from safetensors.numpy import save_file
 
 _WITHOUT, CHECKED = "relscope", "relscope-crc32"  # one key alone: safetensors writes several in random order
+_ALIGNED = 64
+_LAST = "vectors"  # by its name, so that the checksum of the other arrays is known before it is written
 _MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
 _CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _DTYPES = {"BOOL": "?", **{f"{code[0].upper()}{8 * int(code[1])}": f"<{code}" for code in _CODES}}
@@ -49,15 +50,58 @@ class Summary:
     size: int
 
 
-def write(path: Path, arrays: Mapping[str, np.ndarray], text: str) -> None:
-    """Write contiguous arrays of numbers and the metadata's JSON, and flush them to disk.
+def write(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    text: str,
+    matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
+) -> None:
+    """Write contiguous arrays of numbers, the metadata's JSON and checksums, and flush them to disk.
 
-    The library writes a file of its own beside this one first, so the folder should be the caller's alone.
+    The blocks (m, d) and the shape (n, d) of a float32 `matrix` become the array `vectors`, with the memory
+    of one block.
+
+    Raises
+    ------
+    ValueError
+        Blocks of another shape; arrays beside a matrix whose names come after "vectors".
+    OSError
+        The disk is full, or fails.
     """
-    told = f"{header_check(text, layout_of(arrays))} {data_check(arrays)} {text}"
-    save_file(dict(arrays), path, metadata={CHECKED: told})
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
+    if matrix and max(arrays, default="") > _LAST:
+        raise ValueError(f"expected names before {_LAST!r}, got {max(arrays)!r}")
+    blocks, shape = matrix or ((), None)
+    # The widest numbers first, so that all are aligned.
+    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
+    check, n_rows = int(data_check(arrays), 16), 0
+    with path.open("xb") as stream:
+        stream.write(_header(shape, arrays, text, 0))
+        for block in blocks:
+            if block.shape[1] != shape[1]:
+                raise ValueError(f"expected rows of {shape[1]:,} numbers, got {block.shape[1]:,}")
+            content = np.ascontiguousarray(block, "<f4").data.cast("B")
+            check, n_rows = zlib.crc32(content, check), n_rows + len(block)
+            stream.write(content)
+        if shape and n_rows != shape[0]:
+            raise ValueError(f"expected {shape[0]:,} rows, got {n_rows:,}")
+        for array in arrays.values():
+            stream.write(array.reshape(-1).view(np.uint8))
+        stream.seek(0)
+        stream.write(_header(shape, arrays, text, check))  # as long as before, now with the checksum
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], text: str, check: int) -> bytes:
+    vectors = {_LAST: ("F32", list(shape))} if shape else {}
+    layout, end = vectors | layout_of(arrays), 0
+    header: dict = {"__metadata__": {CHECKED: f"{header_check(text, layout)} {check:08x} {text}"}}
+    for name, (kind, sides) in layout.items():
+        begin, end = end, end + math.prod(sides) * np.dtype(_DTYPES[kind]).itemsize
+        header[name] = {"dtype": kind, "shape": sides, "data_offsets": [begin, end]}
+    content = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    content += b" " * (-(8 + len(content)) % _ALIGNED)
+    return len(content).to_bytes(8, "little") + content
 
 
 def read(path: Path) -> Entry:
@@ -186,58 +230,3 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         check = zlib.crc32(arrays[name].reshape(-1).view(np.uint8), check)
     return f"{check:08x}"
-
-
-# An entry with a large matrix, `vectors`, which is written block by block: its memory is that of one block.
-
-_ALIGNED = 64
-_LAST = "vectors"  # by its name, so that the checksum of the other arrays is known before it is written
-
-
-def write_matrix(
-    path: Path,
-    blocks: Iterable[np.ndarray],
-    shape: tuple[int, int],
-    others: Mapping[str, np.ndarray],
-    text: str,
-) -> None:
-    """Write float32 blocks (m, d) of a matrix (n, d), small arrays, the metadata's JSON and checksums, and
-    flush them to disk.
-
-    Raises
-    ------
-    ValueError
-        Another shape; arrays whose names come after "vectors".
-    OSError
-        The disk is full, or fails.
-    """
-    if max(others, default="") > _LAST:
-        raise ValueError(f"expected names before {_LAST!r}, got {max(others)!r}")
-    check, written = int(data_check(others), 16), 0
-    with path.open("xb") as stream:
-        stream.write(_header(shape, others, text, 0))
-        for block in blocks:
-            if block.shape[1] != shape[1]:
-                raise ValueError(f"expected rows of {shape[1]:,} numbers, got {block.shape[1]:,}")
-            content = np.ascontiguousarray(block, "<f4").data.cast("B")
-            check, written = zlib.crc32(content, check), written + len(block)
-            stream.write(content)
-        if written != shape[0]:
-            raise ValueError(f"expected {shape[0]:,} rows, got {written:,}")
-        for name in sorted(others):
-            stream.write(others[name].tobytes())
-        stream.seek(0)
-        stream.write(_header(shape, others, text, check))  # as long as before, now with the checksum
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _header(shape: tuple[int, int], others: Mapping[str, np.ndarray], text: str, check: int) -> bytes:
-    layout, end = {_LAST: ("F32", list(shape))} | layout_of(others), 0
-    header: dict = {"__metadata__": {CHECKED: f"{header_check(text, layout)} {check:08x} {text}"}}
-    for name in (_LAST, *sorted(others)):
-        begin, end = end, end + (4 * shape[0] * shape[1] if name == _LAST else others[name].nbytes)
-        header[name] = {"dtype": layout[name][0], "shape": layout[name][1], "data_offsets": [begin, end]}
-    content = json.dumps(header).encode()
-    content += b" " * (-(8 + len(content)) % _ALIGNED)
-    return len(content).to_bytes(8, "little") + content

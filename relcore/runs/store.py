@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from safetensors import SafetensorError
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.runs import entries
 from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cache_folder, default_limit
-from relcore.runs.entries import Damaged, Entry, Summary, write_matrix
+from relcore.runs.entries import Damaged, Entry, Summary
 from relcore.runs.finished import Finished, FinishedEntry, finished
 
 # Files that are being written: whose they are, and whether that process was killed.
@@ -335,7 +334,7 @@ class Store:
         """
         others = {name: _writable_form(name, array) for name, array in others.items()}
         n_bytes, text = 4 * shape[0] * shape[1], json.dumps(dict(metadata))
-        self._save(key, n_bytes, lambda path: write_matrix(path, blocks, shape, others, text))
+        self._save(key, n_bytes, lambda path: entries.write(path, others, text, (blocks, shape)))
 
     def mapped(self, key: str) -> Entry | None:
         """As `get`, with arrays that are maps: what is not used is not read, and not compared with its
@@ -428,7 +427,7 @@ class Store:
                 write(folder / path.name)
                 path.parent.mkdir(exist_ok=True)
                 os.replace(folder / path.name, path)
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             raise StoreError(
                 f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}"
             ) from error

@@ -33,20 +33,6 @@ def load_button(session):
     return session.button(key="spaces.load-file")
 
 
-def test_a_table_says_what_it_will_be_read_as(spaces):
-    spaces.upload("spaces.upload", "t.csv", GOOD)
-    assert shown(spaces) == [
-        ["word", "ids", "named 'word'"],
-        ["x", "dimension", "numbers"],
-        ["y", "dimension", "numbers"],
-        ["note", "left out", "text, and not named as ids or labels"],
-    ]
-    assert load_button(spaces).label == "Load t.csv: 12 rows × 2 dimensions"
-    spaces.click("spaces.load-file")
-    assert spaces.toast[0].value.startswith("t: 12 rows, 2 dimensions")
-    assert spaces.workspace.spaces[-1].options == ()
-
-
 def test_roles_can_be_changed(spaces):
     spaces.upload("spaces.upload", "t.csv", GOOD)
     spaces.change("selectbox", chooser(spaces, "label_column"), 3)
@@ -83,13 +69,6 @@ def test_what_is_unclear_comes_first_and_is_not_loaded_before_it_is_decided(spac
     assert load_button(spaces).disabled
     spaces.change("selectbox", chooser(spaces, "label_column"), 1).click("spaces.load-file")
     assert not spaces.errors
-
-
-def test_many_dimensions_are_one_line(spaces):
-    header = ",".join(f"d{i}" for i in range(300))
-    spaces.upload("spaces.upload", "t.csv", f"id,{header}\na,{','.join(['1'] * 300)}\n".encode())
-    assert shown(spaces) == [["id", "ids", "named 'id'"], ["d0 … d299", "300 dimensions", "numbers"]]
-    assert load_button(spaces).label == "Load t.csv: 1 row × 300 dimensions"
 
 
 def test_a_table_of_the_data_folder_is_shown_and_loaded_as_chosen(make_session, tmp_path):

@@ -40,10 +40,6 @@ def upload(session, **files):
     return session.run()
 
 
-def end(session, title):
-    return next(box for box in session.at.selectbox if (box.key or "").startswith(f"import.{title}-"))
-
-
 def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spaces):
     upload(spaces, meta__csv=META.encode(), a__npy=npy(), b__csv=table())
     assert not spaces.errors
@@ -74,26 +70,6 @@ def test_a_file_without_ids_is_paired_by_row_order(spaces):
     assert spaces.workspace.target.option("ids") == "rows"
 
 
-def test_row_order_can_be_declined_and_is_offered_again(spaces):
-    upload(spaces, a__npy=npy(), b__csv=table(prefix="x"))
-    by = next(one for one in spaces.at.button_group if (one.key or "").startswith("import.by-"))
-    assert by.value == "Row order"
-    spaces.change("button_group", by.key, "Ids").click("spaces.load-compare").open("compare")
-    assert not spaces.errors
-    assert spaces.workspace.target.option("ids") == "rows"  # the automatic choice where ids cannot pair them
-
-
-def test_a_table_that_fits_no_vectors_says_so_and_the_rest_can_be_loaded(spaces):
-    upload(spaces, a__npy=npy(n=N - 1), meta__csv=META.encode())
-    assert "meta.csv has no vectors, and 60 rows. No file of vectors has as many (a: 59)" in spaces.warning[
-        0
-    ].value.replace("\\", "")
-    assert not spaces.button(key="spaces.load-file").disabled
-    spaces.click("spaces.load-file")
-    assert not spaces.errors
-    assert spaces.workspace.spaces[-1].name.endswith("a.npy")
-
-
 def test_roles_of_metadata_can_be_changed(spaces):
     upload(spaces, a__npy=npy(), meta__csv=META.encode())
     key = next(box.key for box in spaces.at.selectbox if (box.key or "").endswith("label_column"))
@@ -105,17 +81,6 @@ def test_roles_of_metadata_can_be_changed(spaces):
     assert "label_column" not in options
     assert "id_column" not in options
     assert sorted(eval(options["ignore"])) == ["code", "topic"]
-
-
-def test_one_file_is_compared_with_an_own_one_that_is_there(spaces):
-    upload(spaces, a__csv=table())
-    assert "spaces.load-compare" not in [one.key for one in spaces.at.button]
-    spaces.click("spaces.load-file")
-    upload(spaces, b__csv=table())
-    assert end(spaces, "with").options == ["b", "a"]
-    spaces.click("spaces.load-compare").open("compare")
-    assert not spaces.errors
-    assert f"{N} rows in both" in spaces.captions
 
 
 def test_a_file_that_cannot_be_read_leaves_the_session_as_it_is(spaces):
@@ -156,14 +121,6 @@ def test_metadata_fits_a_file_whose_matrix_is_not_chosen_yet(spaces):
     assert not spaces.errors
     options = dict(spaces.workspace.spaces[-1].options)
     assert (options["matrix"], options["id_column"]) == ("first", "code")
-
-
-def test_the_usual_matrix_is_proposed(spaces):
-    upload(spaces, a__npz=npz(vectors=3, second=5))
-    assert chooser(spaces, "import.matrix").value == "vectors"
-    spaces.click("spaces.load-file")
-    assert not spaces.errors
-    assert dict(spaces.workspace.spaces[-1].options) == {}
 
 
 @pytest.fixture
@@ -213,13 +170,3 @@ def test_a_folder_of_checkpoints_is_loaded_by_one_button(more, tmp_path):
     assert {spec.options for spec in loaded} == {(("matrix", "second"),)}
     assert session.history.undo_step == "load 4 spaces"
     assert session.click("history.undo").workspace.spaces == BUNDLED
-
-
-def test_a_folder_that_is_a_series_needs_no_choice(more, tmp_path):
-    for step in (9, 10):
-        np.save(tmp_path / "data" / f"step-{step}.npy", np.eye(4))
-    session = more()
-    assert session.button(key="spaces.load-series").label == "Load all 2 of data"
-    session.click("spaces.load-series")
-    assert not session.errors
-    assert len(session.workspace.spaces) == 4

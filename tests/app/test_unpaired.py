@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import SpaceSpec
-from tests.app.conftest import save_space
 
 N = 60
 
@@ -61,10 +60,3 @@ def test_a_column_that_cannot_be_ids_is_refused_and_changes_nothing(strangers, t
     strangers.change("selectbox", chooser.key, "known")
     assert "ids must be distinct" in strangers.errors[0]
     assert strangers.workspace == before
-
-
-def test_unequal_rows_cannot_pair_by_order(make_session, make_workspace, tmp_path):
-    first = make_workspace(N).source
-    other = save_space(tmp_path / "short.npz", np.eye(5), prefix="x")
-    session = make_session(N, spaces=(first, other), source=first, target=other)
-    assert session.button(key="unpaired.rows").disabled
