@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 # What the names of settings begin with.
 PAGES = (
-    *("across", "bootstrap", "invert", "languages", "papers", "stitch", "studies", "translate", "words"),
+    *("across", "bootstrap", "drift", "invert", "languages", "migrate", "papers", "stitch", "studies"),
+    *("translate", "words"),
 )
 _STATE = "relscope.page-settings"
 _MOST = 500  # settings

@@ -116,7 +116,7 @@ def _settings(one: Summary) -> str:
         encoder = encoder_from_json(one.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
         return ""
-    values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder))]
+    values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder)).values()]
     return ", ".join(
         f"{setting.name} {value}" for setting, value in values if setting.default not in (UNSET, value)
     )

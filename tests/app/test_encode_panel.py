@@ -192,7 +192,7 @@ def test_the_store_shows_adds_removes_and_cleans(tab, engine):
     session = tab("Store")
     table = session.table("store.table")
     assert table["name"].tolist() == ["MLP 8, state 0 · digits"] * 2
-    assert table["settings"].tolist() == ["epochs 1", "epochs 2"]
+    assert table["settings"].tolist() == [f"architecture mlp, width 8, epochs {n}" for n in (1, 2)]
     assert table["rows"].tolist() == [40, 40]
     session.select_rows("store.table", 0).click("store.add")
     assert session.workspace.spaces[2].encoder == MLP

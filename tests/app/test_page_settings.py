@@ -168,5 +168,5 @@ def test_the_names_of_all_settings_are_known():
     sources = sorted((Path(__file__).parents[2] / "app").rglob("*.py"))
     text = "\n".join(path.read_text() for path in sources if "import kept" in path.read_text())
     names = {name.partition(".")[0] for name in re.findall(r'key=f?"([a-z]+\.[a-z{])', text)}
-    assert names - set(page_settings.PAGES) <= {"warm"}
-    assert len(names) > 8
+    assert names - set(page_settings.PAGES) <= {"choose", "warm"}
+    assert len(names) > 5
