@@ -399,7 +399,7 @@ class H5ad(Format):
     are the names in obs, labels its column "label" or "cell_type", unless columns of obs are chosen.
     """
 
-    libraries = ("h5py",)
+    libraries = ("h5py", "scipy.sparse")
     several_matrices = has_columns = True
     _LABELS = ("label", "labels", "cell_type", "celltype")
     _FILTERS = frozenset((1, 2, 3, 32000))  # gzip, shuffle, checksum, lzf

@@ -13,11 +13,12 @@ import inspect
 import os
 import platform
 import re
+import select
 import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -244,10 +245,14 @@ def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
             return end.value
 
 
-def main(control: socket.socket) -> None:
+def main(control: socket.socket, idle: Sequence[str]) -> None:
     """Fork for each request, until whoever started this process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent, which closes us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for library in idle:  # as long as nobody asks, what the next file may need
+        if not select.select([control], [], [], 0.05)[0]:
+            with suppress(ImportError):
+                importlib.import_module(library)
     while True:
         content, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
         if not content or not descriptors:
@@ -267,6 +272,6 @@ def main(control: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    import relcore.files.formats  # noqa: F401 - so that the first file does not wait for it
+    from relcore.files.formats import ARROW
 
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), ARROW)

@@ -24,6 +24,8 @@ from relcore.files.rows import check_size
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
+# What Arrow's tables need; Arrow itself imports pandas with the first array.
+ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
 # BERT, Llama and most others, GPT-2, T5, ModernBERT, Mistral's own, word2vec-like models of
 # sentence-transformers
 OF_TOKENS = re.compile(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from relcore.base.errors import SpaceError, quote
 from relcore.files import confined
+from relcore.files.formats import ARROW
 from relcore.files.tables import (
     ParquetFile,
     delimited_batches,
@@ -51,8 +52,7 @@ class ItemTable:
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self.folder = path.parent if path.suffix.lower() == ".parquet" else None
-        libraries = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute")
-        self._table = confined.Opened("relcore.files.items:opened", path, libraries)
+        self._table = confined.Opened("relcore.files.items:opened", path, ARROW)
         facts = self._table.facts
         self.columns: dict[str, ColumnKind] = facts["columns"]
         self.class_names: dict[str, Sequence[str]] = facts["class_names"]

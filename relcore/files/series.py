@@ -15,7 +15,7 @@ from relcore.base.records import read_file
 from relcore.files.formats import suffix_of
 from relcore.files.on_disk import JoinedOrigin
 from relcore.files.rows import GrowingMatrix, Rows
-from relcore.files.tables import ARROW
+from relcore.files.tables import ARROW_SUFFIXES
 from relcore.spaces.rows import BLOCK_ROWS, MappedRows
 
 STATE = "state.json"
@@ -43,7 +43,7 @@ def parts_of(folder: Path) -> list[Path]:
     """
     if (folder / STATE).is_file():
         return _saved_parts(folder)
-    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *ARROW)]
+    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *ARROW_SUFFIXES)]
     shards = [_SHARD.fullmatch(path.name) for path in found]
     of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
     return found if of_one else []

@@ -20,10 +20,10 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.files.arrays import MAPPED
 from relcore.files.columns import EMPTY, Choices, Column, Columns, ColumnValues, assign
-from relcore.files.formats import BLOCK_BYTES, Blocks, Description, Format, Regions, Request
+from relcore.files.formats import ARROW, BLOCK_BYTES, Blocks, Description, Format, Regions, Request
 
-TABLES = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
-ARROW = (".arrow", ".feather")
+ARROW_SUFFIXES = (".arrow", ".feather")
+TABLES = (".parquet", ".csv", ".tsv", *ARROW_SUFFIXES)
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
@@ -180,7 +180,7 @@ class Delimited(Format):
     An empty cell or NA in a number column is NaN, in a label no label.
     """
 
-    libraries = ("pyarrow.csv", "pyarrow.compute")
+    libraries = ARROW
     has_columns = True
 
     def describe(self, path: Path) -> Description:
@@ -383,7 +383,7 @@ class _Typed(Format):
     first rows.
     """
 
-    libraries = ("pyarrow.parquet", "pyarrow.compute")
+    libraries = ARROW
     has_columns = has_regions = True
 
     def open(self, path: Path) -> Any:

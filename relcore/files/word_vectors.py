@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.files.formats import Blocks, Description, Format, Request
+from relcore.files.formats import ARROW, Blocks, Description, Format, Request
 from relcore.files.rows import readable
 
 _FREE = 32 << 20  # however well so much was packed, reading it takes seconds
@@ -70,7 +70,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 class _WordVectors(Format):
-    libraries = ("pyarrow.csv",)
+    libraries = ARROW
 
     def describe(self, path: Path) -> Description:
         with opened(path) as stream:

@@ -20,7 +20,7 @@ from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.files.arrays import npy_layout
 from relcore.files.rows import checked_ids, checked_labels, readable
-from relcore.files.tables import ARROW, stored
+from relcore.files.tables import ARROW_SUFFIXES, stored
 from relcore.runs.digest import digest_of
 from relcore.runs.store import orphaned, own_name
 from relcore.stores.index import id_column, matrix_of, vector_column
@@ -468,7 +468,7 @@ def _table(url: str, size: int = 0) -> Iterator[_Parquet | _Arrow]:
     name = url.rsplit("/", 1)[1]
     with opened(url) as stream:
         try:
-            if name.lower().endswith(ARROW):
+            if name.lower().endswith(ARROW_SUFFIXES):
                 yield _Arrow(stream)
             else:
                 with parquet.ParquetFile(

@@ -18,6 +18,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
+from relcore.files.formats import ARROW
 from relcore.files.places import Place
 from relcore.files.rows import readable
 from relcore.files.tables import ParquetFile
@@ -151,7 +152,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 # A .parquet file as an index: a column with a vector per row, a column of ids, and all others as payload.
 
 _MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
-_ARROW = ("pyarrow.parquet", "pyarrow.compute")
 
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class ParquetIndex(VectorIndex):
 
     def __init__(self, path: Path, column: str) -> None:
         self.path, self.name = access.regular_file(path), column or path.stem
-        self._facts = confined.run("relcore.stores.files:parquet_facts", path, Any, _ARROW, column=column)
+        self._facts = confined.run("relcore.stores.files:parquet_facts", path, Any, ARROW, column=column)
         self.n, self.width = self._facts["n"], self._facts["width"]
 
     @classmethod
@@ -206,7 +206,7 @@ class ParquetIndex(VectorIndex):
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
-        for block in confined.stream("relcore.stores.files:parquet_blocks", self.path, _ARROW, **asked):
+        for block in confined.stream("relcore.stores.files:parquet_blocks", self.path, ARROW, **asked):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     @classmethod

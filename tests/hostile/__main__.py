@@ -2,6 +2,7 @@
 
 --long N     instead draw N inputs of each format, others each time
 --state S    draw them by this random state, the same each time
+--every K    only the controls and every K-th other case
 --each       print every case with what was said
 --serve      read names of formats from standard input, answer each with one line of JSON (for the tests)
 """
@@ -30,18 +31,19 @@ def main() -> None:
     parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--long", type=int, default=0, metavar="N")
     parser.add_argument("--state", type=int, metavar="S")
+    parser.add_argument("--every", type=int, default=1, metavar="K")
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     preload()
     if options.serve:
         for line in sys.stdin:
-            found = verdicts(line.strip(), options.long, options.state)
+            found = verdicts(line.strip(), options.long, options.state, options.every)
             print(json.dumps([asdict(one) for one in found]), flush=True)
         return
     every: dict[str, list[Verdict]] = {}
     for name in options.formats or FORMATS:
-        every[name] = verdicts(name, options.long, options.state)
+        every[name] = verdicts(name, options.long, options.state, options.every)
         for one in every[name]:
             if options.each or not one.right:
                 print(f"{name} · {one.case}: {one.outcome}. {one.said}", file=sys.stderr, flush=True)

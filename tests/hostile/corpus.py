@@ -60,13 +60,17 @@ def preload() -> None:
     gc.freeze()
 
 
-def verdicts(name: str, n_drawn: int = 0, state: int | None = None) -> list[Verdict]:
+def verdicts(name: str, n_drawn: int = 0, state: int | None = None, every: int = 1) -> list[Verdict]:
     """Of a format's cases and a few drawn ones, the same each time; or of `n_drawn` cases, by this state
-    or others.
+    or others. With `every`, of the controls and of every so many-th other case, and none that is drawn.
     """
     module = import_module(f"tests.hostile.{name}")
-    found = [] if n_drawn else judged(module.cases())
-    if hasattr(module, "drawn"):
+    cases = [] if n_drawn else module.cases()
+    if every > 1:
+        numbered = enumerate(cases)
+        cases = (case for number, case in numbered if number % every == 0 or case.name.startswith("control"))
+    found = judged(cases)
+    if hasattr(module, "drawn") and every == 1:
         drawn_by = random.getrandbits(32) if n_drawn and state is None else state or 0
         found += _judged(module.drawn(), n_drawn or DRAWN, drawn_by)
     return found

@@ -225,7 +225,7 @@ def clear(message: str, names: tuple[str, ...], remedy: bool = True) -> bool:
     of fair length.
     """
     said = re.search(
-        "expected|got|promises|refused|damaged|more than|must be|hold|is missing|invalid|cannot|not be|share"
+        "expected|got|promises|refused|damaged|more than|must be|hold|is missing|invalid|cannot|not be|opens it|share"
         " no|unrec",
         message,
     )
