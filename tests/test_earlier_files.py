@@ -1,6 +1,6 @@
 """What earlier versions wrote still opens, is written again to the same bytes, and draws the same numbers.
 
-`tests/data/earlier/<version>` is what that version wrote, by the script beside it. Such files are on people's
+`tests/data/earlier/<version>` is what that version wrote. Such files are on people's
 disks: the code follows them, never the other way about.
 """
 
