@@ -47,7 +47,7 @@ def published(row: PaperRow) -> str:
     return f'{mark}<div class="relscope-box" tabindex="0">{_printed(row.published, row.name)}</div>{setting}'
 
 
-def told(text: str, what: str = "") -> str:
+def small_print(text: str, what: str = "") -> str:
     """A line in small type, with its topic in bold."""
     return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
 
@@ -64,23 +64,24 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
     )
 
 
-def verdict_html(found: ClaimVerdict) -> str:
+def verdict_html(verdict: ClaimVerdict) -> str:
     """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the
     rule.
     """
-    kind = {HOLDS: "holds", DOES_NOT: "not"}.get(found.word, "partly")
-    lines = "".join(f"<li>{_claim(one)}</li>" for one in found.claims)
+    kind = {HOLDS: "holds", DOES_NOT: "not"}.get(verdict.word, "partly")
+    lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims)
     return (
-        f'<details class="relscope-verdict {kind}"><summary><b>{escape(found.word.capitalize())}</b> ·'
-        f" {escape(found.counts())}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
+        f'<details class="relscope-verdict {kind}"><summary><b>{escape(verdict.word.capitalize())}</b> ·'
+        f" {escape(verdict.counts())}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
     )
 
 
-def _claim(one: Decided) -> str:
-    ends = "no interval" if isnan(one.low) else f"95 %: {_short(one.low)} … {_short(one.high)}"
-    told = f"{_short(one.more)} against {_short(one.than)}, difference {_short(one.difference)} ({ends})"
-    outcome = f"{_SIGNS.get(one.outcome, '○')} <b>{escape(one.outcome.capitalize())}:</b>"
-    return f"{outcome} {escape(one.claim.says)} <span>{told}</span>"
+def _claim(decided: Decided) -> str:
+    ends = "no interval" if isnan(decided.low) else f"95 %: {_short(decided.low)} … {_short(decided.high)}"
+    sides = f"{_short(decided.more)} against {_short(decided.than)}"
+    sides = f"{sides}, difference {_short(decided.difference)} ({ends})"
+    outcome = f"{_SIGNS.get(decided.outcome, '○')} <b>{escape(decided.outcome.capitalize())}:</b>"
+    return f"{outcome} {escape(decided.claim.says)} <span>{sides}</span>"
 
 
 def _printed(table: PublishedTable, name: str) -> str:
@@ -120,7 +121,7 @@ def _measured(numbers: tuple[Number, ...]) -> str:
 def _block(lines: dict[str, dict[str, Number]]) -> str:
     metrics = next(iter(lines.values()))
     columns = "".join(
-        f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items()
+        f'<th scope="col">{escape(name)}{_unit(number.unit)}</th>' for name, number in metrics.items()
     )
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>' + "".join(map(_number, by_metric.values())) + "</tr>"
@@ -159,18 +160,18 @@ def _short(value: float) -> str:
 
 def _rests_on(numbers: tuple[Number, ...]) -> str:
     """``"n = 359, k = 10, mean ± deviation over 5"``; ranges where they differ."""
-    told = []
+    parts = []
     for name in ("n", "k"):
         values = sorted({value for number in numbers if (value := getattr(number, name)) is not None})
         if values:
-            told.append(f"{name} = {values[0]:,}" + (f" … {values[-1]:,}" if len(values) > 1 else ""))
+            parts.append(f"{name} = {values[0]:,}" + (f" … {values[-1]:,}" if len(values) > 1 else ""))
     repeats = sorted(
         {number.repeats for number in numbers if number.deviation is not None and number.repeats > 1}
     )
     if repeats:
         over = f"{repeats[0]}" + (f" … {repeats[-1]}" if len(repeats) > 1 else "")
-        told.append(f"mean ± deviation over {over}")
-    return ", ".join(told) or "one run"
+        parts.append(f"mean ± deviation over {over}")
+    return ", ".join(parts) or "one run"
 
 
 def _settings(ours: Ours) -> str:
@@ -182,7 +183,7 @@ def _settings(ours: Ours) -> str:
 
 def _value(value) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name} {one}" for name, one in value.items())
+        return " ".join(f"{name} {part}" for name, part in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
     return str(value)
@@ -215,28 +216,28 @@ def draw() -> None:
     """The page."""
     st.html(STYLE)
     rows = load_rows()
-    found = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
-    told = sum(any(name in found for name in row.run_names()) for row in rows)
-    words = [verdict.word for row in rows if (verdict := verdict_of(row, found))]
+    results = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
+    n_measured = sum(any(name in results for name in row.run_names()) for row in rows)
+    words = [verdict.word for row in rows if (verdict := verdict_of(row, results))]
     holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
     st.html(
-        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have'
-        f" numbers measured here. The paper’s pattern holds in <b>{holds}</b>, holds partly in"
+        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b>'
+        f" have numbers measured here. The paper’s pattern holds in <b>{holds}</b>, holds partly in"
         f" <b>{partly}</b> and does not hold in <b>{does_not}</b>. Published numbers come from the papers’"
         " data and models, ours from the data and models at hand: compare the patterns, not the values.</p>"
     )
-    chosen = _filtered(rows, found)
-    _exports(chosen, found)
+    chosen = _filtered(rows, results)
+    _exports(chosen, results)
     if not chosen:
         st.info(
             "No row matches. Choose another paper, or also show rows without numbers.",
             icon=":material/filter_alt_off:",
         )
     for row in chosen:
-        _row(row, found)
+        _row(row, results)
 
 
-def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperRow]:
+def _filtered(rows: tuple[PaperRow, ...], results: dict[str, Ours]) -> list[PaperRow]:
     papers = {row.paper.id: row.paper for row in rows}
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         paper = kept(
@@ -251,16 +252,16 @@ def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperR
         )
         only = kept(st.toggle, "With numbers measured here", key="papers.only")
     if paper in papers:
-        one = papers[paper]
-        st.caption(f"{one.authors}, [{one.title}]({one.url})")
+        chosen = papers[paper]
+        st.caption(f"{chosen.authors}, [{chosen.title}]({chosen.url})")
     return [
         row
         for row in rows
-        if paper in (_ALL, row.paper.id) and (not only or any(name in found for name in row.run_names()))
+        if paper in (_ALL, row.paper.id) and (not only or any(name in results for name in row.run_names()))
     ]
 
 
-def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
+def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
     files = {
         "csv": ("CSV", tables.as_csv, "text/csv", "One number per line, published and measured"),
         "tex": ("LaTeX", tables.as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
@@ -270,7 +271,7 @@ def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
         for suffix, (label, make, mime, explanation) in files.items():
             st.download_button(
                 label,
-                data=lambda make=make: make(rows, found),
+                data=lambda make=make: make(rows, results),
                 file_name=f"papers.{suffix}",
                 mime=mime,
                 key=f"papers.{suffix}",
@@ -282,28 +283,28 @@ def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
             )
 
 
-def _row(row: PaperRow, found: dict[str, Ours]) -> None:
+def _row(row: PaperRow, results: dict[str, Ours]) -> None:
     with st.container(border=True, key=f"papers-{row.id}"):
         st.html(head(row))
-        measured = any(name in found for name in row.run_names())
+        measured = any(name in results for name in row.run_names())
         widths = [1, 1] if measured else [2.2, 1]
         left, right = st.columns(widths if row.published else [1, 2.2], gap="large")
         with left:
-            needs = told(row.needs, "Their data and models:") if row.needs else ""
+            needs = small_print(row.needs, "Their data and models:") if row.needs else ""
             st.html(published(row) + needs)
         with right:
-            st.html(_ours(row, found))
+            st.html(_ours(row, results))
         _explore(row)
 
 
-def _ours(row: PaperRow, found: dict[str, Ours]) -> str:
-    parts = [here(found[name], row.groups(name)) for name in row.run_names() if name in found]
+def _ours(row: PaperRow, results: dict[str, Ours]) -> str:
+    parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
     if not parts:
-        return told(row.why_not or "No result with the row's settings.", "Not measured here:")
-    if verdict := verdict_of(row, found):
+        return small_print(row.why_not or "No result with the row's settings.", "Not measured here:")
+    if verdict := verdict_of(row, results):
         parts.insert(0, verdict_html(verdict))
     if row.differs:
-        parts.append(told(row.differs, "Differences from the paper:"))
+        parts.append(small_print(row.differs, "Differences from the paper:"))
     return "".join(parts)
 
 
