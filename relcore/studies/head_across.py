@@ -34,7 +34,7 @@ from relcore.studies.study import Opening, Option, RunResult, Settings, Study, f
 
 _METHODS = ("relative", "whitened", "procrustes")
 _MEASURES = {name: METHODS[name].title for name in _METHODS}
-_NUMBERS = (20, 50, 100, 200, 438)
+_NUMBERS = (20, 100, 438)
 
 
 class HeadAcross(Study):
@@ -74,7 +74,7 @@ class HeadAcross(Study):
         return RunResult(numbers | {"pairs": len(chosen), "test rows": results[0].n})
 
     def seconds(self, settings: Settings) -> float:
-        return 8.0
+        return 15.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):
