@@ -132,12 +132,12 @@ class TranslationResult:
         methods.
         """
         methods = self.spec.methods
-        found = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(
+        values = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(
             -1, len(methods), 2
         )
         names = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
-        scores = pd.DataFrame(found[..., 0], columns=[METHODS[method] for method in methods])
-        chance = pd.DataFrame(found[..., 1]).mean(axis=1)
+        scores = pd.DataFrame(values[..., 0], columns=[METHODS[method] for method in methods])
+        chance = pd.DataFrame(values[..., 1]).mean(axis=1)
         return pd.concat([names, scores], axis=1).assign(chance=chance)
 
     def summary(self) -> pd.DataFrame:
@@ -159,9 +159,9 @@ class TranslationResult:
         return pd.DataFrame(rows)
 
     def _mean(self, method: str, metric: str, part: int) -> float:
-        found = self.scores[method][metric][..., part][~np.eye(len(self.names), dtype=bool)]
-        found = found[~np.isnan(found)]
-        return float(found.mean()) if len(found) else float("nan")
+        values = self.scores[method][metric][..., part][~np.eye(len(self.names), dtype=bool)]
+        values = values[~np.isnan(values)]
+        return float(values.mean()) if len(values) else float("nan")
 
 
 _PERMUTATIONS = 20
@@ -219,8 +219,8 @@ def translate_all(
     for done, (i, j) in enumerate(product(range(n), repeat=2)):
         report(done, n * n, f"{study.names[i]} to {study.names[j]}")
         for method in spec.methods:
-            for metric, found in study.score(i, j, method).items():
-                scores[method][metric][i, j] = found
+            for metric, values in study.score(i, j, method).items():
+                scores[method][metric][i, j] = values
     report(n * n, n * n, "")
     own = tuple(
         study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces) if n_test

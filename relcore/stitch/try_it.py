@@ -148,7 +148,7 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
         np.zeros((1, space.dimension)) if row is None else row
         for space, row in zip(spaces, rows, strict=True)
     ]
-    found = stitching.probabilities(method, given)[usable, :, 0]
+    shares = stitching.probabilities(method, given)[usable, :, 0]
     silent = tuple(names[number] for number in usable if not np.any(rows[number]))
     return Answers(
         method,
@@ -156,7 +156,7 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
         tuple(names),
         tuple(usable),
         stitching.shared.classes,
-        found,
+        shares,
         silent,
     )
 
@@ -265,8 +265,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
             f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}"
         )
     dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
-    made = store.summary(spec.option("key"))
-    if made and made.metadata["dataset_digest"] != dataset.digest:
+    entry = store.summary(spec.option("key"))
+    if entry and entry.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
             f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the"
             " Spaces page, and choose that"

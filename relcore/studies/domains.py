@@ -130,13 +130,13 @@ class AcrossDomains(Study):
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         if len(table) < 2 or len(options["looks"]) < 2:
             return ""
-        told = [
+        parts = [
             f"{mean(table[f'{method}, other domain'].astype(float)).told(2)} by {METHODS[method].title}"
             for method in options["methods"]
         ]
         own = short(average(table, f"{options['methods'][0]}, not stitched"), 2)
         return (
-            f"Heads read the rows of another domain with an accuracy of {', '.join(told)}; not stitched"
+            f"Heads read the rows of another domain with an accuracy of {', '.join(parts)}; not stitched"
             f" {own}, chance {short(average(table, 'chance'), 2)}."
         )
 

@@ -73,7 +73,7 @@ class Pruning(Study):
         if not len(table):
             return {}
         cells = mean_cells(table)
-        told = f"{table.n_rows.iloc[0]:,} held-out rows, {table.n_anchors.iloc[0]:,} anchors"
+        scored = f"{table.n_rows.iloc[0]:,} held-out rows, {table.n_anchors.iloc[0]:,} anchors"
         states = f"mean of {len(table)} random states"
         axes = {"row_title": "ω", "column_title": "δ"}
         chance = band(average(table, "best by chance, low"), average(table, "best by chance, high"))
@@ -91,11 +91,11 @@ class Pruning(Study):
             own, usual = average(table, "not stitched"), average(table, "most frequent class")
             note = f"accuracy; not stitched {short(own, 2)}, chance {short(usual, 2)}"
             panels.append(_panel(cells, "accuracy", "Head of the target", note))
-        alt = f"Heat maps over δ × ω, {told}, {states}. {self.conclusion(options, table)}"
+        alt = f"Heat maps over δ × ω, {scored}, {states}. {self.conclusion(options, table)}"
         title = "cosine and accuracy" if len(panels) > 1 else "cosine"
         condition = _panel(cells, "condition", "Condition number", "of what is inverted", digits=1)
         top = max(10.0, float(np.nanmax(condition.values, initial=10.0)))
-        kept = _panel(cells, "kept", "Anchors kept", f"{told}, {states}", digits=0)
+        kept = _panel(cells, "kept", "Anchors kept", f"{scored}, {states}", digits=0)
         return {
             "recovered": Matrices(tuple(panels), (0.0, 1.0), title, alt, **axes),
             "condition": Matrices((condition,), (1.0, top), "condition number", alt, log=True, **axes),

@@ -129,13 +129,13 @@ class Reconstruction(Study):
         return findings_table(findings_over(table, "model", measures, names) if len(table) else [])
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        told = [
+        parts = [
             f"{estimates[1].told(1)} with {model} codes, {short(estimates[0].value, 1)} not stitched"
             for model in (options["models"] if len(table) else ())
             if model != _PLANE and (estimates := means_at(table, "model", model, tuple(_MEASURES)))
         ]
-        floor = f"; the mean picture has {short(average(table, 'mean picture'), 1)}" if told else ""
-        return f"Mean squared error × 10³ of stitched pictures: {'; '.join(told)}{floor}." if told else ""
+        floor = f"; the mean picture has {short(average(table, 'mean picture'), 1)}" if parts else ""
+        return f"Mean squared error × 10³ of stitched pictures: {'; '.join(parts)}{floor}." if parts else ""
 
 
 def _planes(run: pd.Series, moving: str, how: str) -> Lines:

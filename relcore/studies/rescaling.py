@@ -121,17 +121,17 @@ class RescaledRows(Study):
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         networks = dict.fromkeys(table.network) if len(table) else ()
         both = {network: means_at(table, "network", network, _MEASURES[::2]) for network in networks}
-        told = [
+        parts = [
             f"{NETWORKS[network]} {estimates[0].told(2)} and {estimates[1].told(2)}"
             for network, estimates in both.items()
             if estimates
         ]
-        chance = f"; chance is {short(average(table, 'chance'), 2)}" if told else ""
-        if not told:
+        chance = f"; chance is {short(average(table, 'chance'), 2)}" if parts else ""
+        if not parts:
             return ""
         return (
             "Accuracy of rows as they are, and the least where all are ⅛ to 8 times as long as on average:"
-            f" {'; '.join(told)}{chance}."
+            f" {'; '.join(parts)}{chance}."
         )
 
 

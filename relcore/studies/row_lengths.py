@@ -83,24 +83,25 @@ class RowLengths(Study):
             return ""
         estimates = {run["name"]: _estimate(run, "centred") for _, run in table.iterrows()}
         least, most = (choose(estimates, key=lambda name: estimates[name].value) for choose in (min, max))
-        told = [f"{estimates[name].told(2)} of their mean in {name}" for name in dict.fromkeys((least, most))]
-        return f"Row lengths vary by {' to '.join(told)}; inversion cannot recover them."
+        ends = dict.fromkeys((least, most))
+        parts = [f"{estimates[name].told(2)} of their mean in {name}" for name in ends]
+        return f"Row lengths vary by {' to '.join(parts)}; inversion cannot recover them."
 
 
 def length_values(space: LatentSpace) -> dict[str, Any]:
     """Mean, coefficient of variation with the reach of its 95 % interval, and density of both lengths."""
     values: dict[str, Any] = {"name": space.name, "rows": len(space)}
     rows = np.asarray(space.vectors)
-    for kind, found in (("norm", space.norms), ("centred", lengths(rows, mean_row(rows)))):
-        found = np.asarray(found, dtype=np.float64)
-        average = float(found.mean())
-        spread = float(found.std(ddof=1)) / (average or 1.0)
-        counts, _ = np.histogram(found / (average or 1.0), _EDGES)
+    for kind, sizes in (("norm", space.norms), ("centred", lengths(rows, mean_row(rows)))):
+        sizes = np.asarray(sizes, dtype=np.float64)
+        average = float(sizes.mean())
+        spread = float(sizes.std(ddof=1)) / (average or 1.0)
+        counts, _ = np.histogram(sizes / (average or 1.0), _EDGES)
         values |= {
             f"{kind} mean": average,
             f"{kind} varies by": spread,
-            f"{kind} reach": float(Z95 * spread * np.sqrt((0.5 + spread**2) / len(found))),  # of a Gaussian
-            f"{kind} density": (counts / len(found) / (_EDGES[1] - _EDGES[0])).tolist(),
+            f"{kind} reach": float(Z95 * spread * np.sqrt((0.5 + spread**2) / len(sizes))),  # of a Gaussian
+            f"{kind} density": (counts / len(sizes) / (_EDGES[1] - _EDGES[0])).tolist(),
         }
     return values
 
