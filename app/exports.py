@@ -55,7 +55,15 @@ def export_bar(figure: Exportable, key: str) -> None:
     with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
             style = _style_choosers(key)
-            full_paths = _full_paths(key) if figure.recipe != without_paths(figure.recipe) else False
+            full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
+                "Include full paths",
+                key=f"export-paths-{key}",
+                help=(
+                    "The recipe inside each file names your data files. Turn this on to include their"
+                    " folders, which others can read."
+                ),
+                persist_state="session",
+            )
         for kind, (label, explanation) in _FORMATS.items():
             if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
                 continue
@@ -70,18 +78,6 @@ def export_bar(figure: Exportable, key: str) -> None:
                 type="tertiary",
                 icon=":material/download:",
             )
-
-
-def _full_paths(key: str) -> bool:
-    return st.toggle(
-        "Include full paths",
-        key=f"export-paths-{key}",
-        help=(
-            "The recipe inside each file names your data files. Turn this on to include their folders, which"
-            " others can read."
-        ),
-        persist_state="session",
-    )
 
 
 def _style_choosers(key: str) -> Style:

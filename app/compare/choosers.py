@@ -4,7 +4,6 @@ dimensions.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import Any
 
@@ -119,7 +118,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "Reduction",
             "view.method",
             workspace.reduction.method,
-            _choose_method,
+            lambda name: session.edit_spec(f"reduce by {REDUCTIONS[name].title}", "reduction", method=name),
             options=list(REDUCTIONS),
             format_func=lambda name: REDUCTIONS[name].title,
             required=True,
@@ -259,10 +258,3 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
     if unknown:
         raise SpaceError(f"pivots: expected ids of rows that both spaces have, got {quote(unknown)}")
     session.edit_spec("pivots", "view", pivots=wanted)
-
-
-def _choose_method(method: str) -> None:
-    reduction = session.workspace().reduction
-    session.edit(
-        f"reduce by {REDUCTIONS[method].title}", reduction=dataclasses.replace(reduction, method=method)
-    )

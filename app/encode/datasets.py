@@ -11,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from app import messages, session, sharing
+from app.items import cut
 from app.plain_text import plain, plain_html, plain_name
 from app.sharing import keep_upload
 from relcore.base import access
@@ -92,14 +93,11 @@ def _preview(spec: DatasetSpec, stamp: tuple[int, ...]) -> Preview:
         return Preview(*common, (), facts=facts)
     shown = [(labels[row], dataset.item(row)) for row in rows]
     if dataset.kind == "texts":
-        return Preview(*common, tuple((label, _beginning(text)) for label, text in shown))
+        return Preview(
+            *common, tuple((label, cut(" ".join(text.split()), _LONGEST)) for label, text in shown)
+        )
     sizes = tuple(sorted({image.size for _, image in shown}))
     return Preview(*common, tuple((label, png_thumbnail(image, 80)) for label, image in shown), sizes)
-
-
-def _beginning(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
 
 
 def _natural(label: str) -> tuple:
@@ -323,7 +321,8 @@ def show_preview(preview: Preview) -> None:
     noun = {"images": "pictures", "texts": "texts", "graph": "nodes"}[preview.kind]
     facts = [f"**{preview.n:,}** {noun}", counted]
     if preview.sizes:
-        facts.append(f"{_size(preview.sizes[0])} pixels" if len(preview.sizes) == 1 else "of several sizes")
+        width, height = preview.sizes[0]
+        facts.append(f"{width} × {height} pixels" if len(preview.sizes) == 1 else "of several sizes")
     facts += [f"{value:,} {plain_name(name)}" for name, value in preview.facts]
     st.markdown(" · ".join(facts))
     if preview.kind == "images":
@@ -346,7 +345,3 @@ def _figure(label: str, png: bytes) -> str:
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     alt = plain_html(f"picture of class {label}" if label else "picture")
     return f'<figure><img src="{source}" alt="{alt}"><figcaption>{plain_html(label)}</figcaption></figure>'
-
-
-def _size(size: tuple[int, int]) -> str:
-    return f"{size[0]} × {size[1]}"

@@ -132,12 +132,11 @@ def _without(path: Path, choices: Choices, option: str, roles: Callable[..., Col
 
 def _draw(found: Columns, path: Path) -> None:
     table = pd.DataFrame(overview(found), columns=["column", "read as", "why"])
-    cells = catalogue.first_cells(path)
+    cells, names = catalogue.first_cells(path), {column.name for column in found.columns}
+    # A line of the overview may hold several columns: then the first is shown.
+    firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
-        table[f"row {row + 1}"] = [
-            cells[name][row] if (name := _first_name(title, found)) in cells else ""
-            for title in table["column"]
-        ]
+        table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
     st.dataframe(
         table,
         hide_index=True,
@@ -148,9 +147,3 @@ def _draw(found: Columns, path: Path) -> None:
             "why": st.column_config.TextColumn(width=220),
         },
     )
-
-
-def _first_name(title: str, found: Columns) -> str:
-    """The column of a line of the overview; of several the first."""
-    names = {column.name for column in found.columns}
-    return title if title in names else title.partition(" … ")[0]
