@@ -189,8 +189,18 @@ def score_pair(
         Matrices of other rows than the split's.
     """
     pair = AlignedPair.of(source, target, split, k, convention, n_queries, labels=labels)
-    scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
-    return {name: score for name, score in scores.items() if score is not None}
+    return scores_of(pair, metrics)
+
+
+def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
+    """By these metrics, default all of them; without those that need one width, or labels, where there are
+    none.
+    """
+    scores = {}
+    for name in metrics or metrics_of_a_pair():
+        if (score := METRICS[name].load()().score(pair)) is not None:
+            scores[name] = score
+    return scores
 
 
 def score_differences(

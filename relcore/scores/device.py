@@ -55,10 +55,6 @@ class NumpyDevice:
     def get(self, array: Array) -> np.ndarray:
         return array
 
-    def zeros(self, *shape: int) -> Array:
-        """Float64, to sum up in."""
-        return np.zeros(shape)
-
     def block(self, X: np.ndarray, exponent: int) -> Array:
         """Rows times 2^−exponent as float32, (m, d); of any real type, also mapped from a file."""
         return scaled(np.asarray(X, dtype=np.float32), exponent)
@@ -169,9 +165,6 @@ class TorchDevice:
 
     def get(self, array: Array) -> np.ndarray:
         return array.cpu().numpy()
-
-    def zeros(self, *shape: int) -> Array:
-        return self._torch.zeros(shape, dtype=self._torch.float64, device=self.name)
 
     def block(self, X: np.ndarray, exponent: int) -> Array:
         # Half precision is copied as it is. Rare: types that torch lacks, such as those of another byte

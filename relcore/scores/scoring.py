@@ -23,6 +23,8 @@ from relcore.scores.comparison import (
     metrics_of_a_pair,
     represent,
     score_differences,
+    score_pair,
+    scores_of,
 )
 from relcore.scores.device import NumpyDevice, device_of, in_threads
 from relcore.scores.metric import AlignedPair
@@ -241,8 +243,8 @@ def score_forms(
         for form in forms:
             split = scored_rows(match, anchor_ids, form, k, convention)
             rows = represent(match, form, anchor_ids, projection)
-            pair = AlignedPair.of(*rows, split, k, convention, n_queries, labels=labels)
-            scores[form] = scores_of(pair, metrics)
+            facts = {"k": k, "convention": convention, "n_queries": n_queries}
+            scores[form] = score_pair(*rows, split, metrics=metrics, labels=labels, **facts)
         return scores
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
@@ -267,12 +269,6 @@ def score_forms(
         pair.known, pair.sums = {}, None
         keep(form, pair)
     return scores
-
-
-def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
-    """By these metrics, default all of them."""
-    scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
-    return {name: score for name, score in scores.items() if score is not None}
 
 
 def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, convention: str) -> Split:

@@ -18,7 +18,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
+from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec, scores_of
 from relcore.scores.device import NumpyDevice
 from relcore.scores.metric import LabelledNeighbours
 from relcore.scores.neighbours import CONVENTIONS, need_k
@@ -33,7 +33,7 @@ from relcore.scores.plan import (
     rows_beside,
 )
 from relcore.scores.score import Score
-from relcore.scores.scoring import PassedPair, Passes, groups_of, scores_of
+from relcore.scores.scoring import PassedPair, Passes, groups_of
 from relcore.scores.sums import Sums
 from relcore.sharded.passes import Arrays, PassResult, Runner, Shards, ShardWork, made_once
 from relcore.sharded.project import alone
@@ -41,10 +41,9 @@ from relcore.sharded.shard import aligned
 from relcore.sharded.space import (
     ShardedPair,
     ShardedSpace,
-    drawn_anchors,
+    chosen_anchors,
     global_rows,
     lengths_above_zero,
-    named_anchors,
     put_rows,
     wanted_ids,
 )
@@ -193,24 +192,21 @@ def compare_shards(
         raise SpaceError(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
-    pair, named = ShardedPair(source, target), not isinstance(anchors, int)
-    n_anchors = len(anchors) if named else anchors
+    pair = ShardedPair(source, target)
+    n_anchors = anchors if isinstance(anchors, int) else len(anchors)
     # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
     labelled = (side for side in (0, 1) if all(shard.labels for shard in (source, target)[side].shards))
     survey = runner.run(
         Survey(
             n_queries + n_anchors,
-            wanted=wanted_ids(source, anchors) if named else (),
+            wanted=wanted_ids(source, anchors),
             classes_of=next(labelled, -1),
         ),
         pair.parts,
         "survey",
     )
     need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
-    if named:
-        chosen = named_anchors(source, survey, anchors)
-    else:
-        chosen = drawn_anchors(survey, source.n, n_anchors, random_state) if n_anchors else NO_ROWS
+    chosen = NO_ROWS if anchors == 0 else chosen_anchors(source, survey, anchors, random_state)
     passes = ShardedPasses(pair, survey, runner)
     parts = []
     for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):

@@ -23,10 +23,9 @@ from relcore.sharded.shard import aligned
 from relcore.sharded.space import (
     ShardedPair,
     ShardedSpace,
-    drawn_anchors,
+    chosen_anchors,
     global_rows,
     lengths_above_zero,
-    named_anchors,
     wanted_ids,
 )
 from relcore.sharded.survey import Survey, mean_from_sums
@@ -128,13 +127,9 @@ def invert_shards(
     spec = spec or InversionSpec()
     if spec.route != "forward":
         raise SpaceError(f"route: expected 'forward' by shard, got {spec.route!r}; exchange the two folders")
-    pair, named = ShardedPair(source, target), not isinstance(anchors, int)
-    survey = runner.run(Survey(wanted=wanted_ids(source, anchors) if named else ()), pair.parts, "survey")
-    chosen = (
-        named_anchors(source, survey, anchors)
-        if named
-        else drawn_anchors(survey, source.n, anchors, random_state)
-    )
+    pair = ShardedPair(source, target)
+    survey = runner.run(Survey(wanted=wanted_ids(source, anchors)), pair.parts, "survey")
+    chosen = chosen_anchors(source, survey, anchors, random_state)
     if len(chosen) >= survey.facts["n"]:
         raise SpaceError(
             f"anchors: expected fewer than the {survey.facts['n']:,} rows, got {len(chosen):,}; choose fewer"

@@ -23,7 +23,7 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.sharded.passes import Arrays, Runner, Shards, ShardWork, made_once
 from relcore.sharded.shard import Shard, ShardBlock, beside, filesystem, finite, listed, opened, replacing
-from relcore.sharded.space import ShardedSpace, drawn_anchors, named_anchors, put_rows, wanted_ids
+from relcore.sharded.space import ShardedSpace, chosen_anchors, put_rows, wanted_ids
 from relcore.sharded.survey import Survey, mean_from_sums
 
 # What is done to the rows of a shard before they are written: kept in the store, and made again in workers.
@@ -328,13 +328,8 @@ def project_shards(
             "similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by"
             " shard"
         )
-    named = not isinstance(anchors, int)
-    survey = runner.run(Survey(wanted=wanted_ids(source, anchors) if named else ()), parts, "survey")
-    chosen = (
-        named_anchors(source, survey, anchors)
-        if named
-        else drawn_anchors(survey, source.n, anchors, random_state)
-    )
+    survey = runner.run(Survey(wanted=wanted_ids(source, anchors)), parts, "survey")
+    chosen = chosen_anchors(source, survey, anchors, random_state)
     (vectors,) = gathered(runner, parts, chosen)
     mean = mean_from_sums(survey.arrays["sum_0"], float(survey.arrays["squares"][0]), source.n)
     key = put_map(runner.store, ProjectionMap(vectors, mean, spec, whiten))

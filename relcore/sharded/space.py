@@ -117,26 +117,6 @@ class ShardedSpace:
             "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
         )
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors (m, width) of these rows of the whole space, in their order, float32.
-
-        Raises
-        ------
-        SpaceError
-            A row number outside 0 … n − 1, a shard that cannot be read.
-        """
-        rows = np.asarray(rows, dtype=np.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < self.n:
-            raise SpaceError(
-                f"{self.name}: expected rows 0 … {self.n - 1:,}, got {rows.min():,} … {rows.max():,}"
-            )
-        out = np.empty((len(rows), self.width), dtype=np.float32)
-        for shard in self.shards:
-            here = np.flatnonzero((rows >= shard.start) & (rows < shard.start + shard.n))
-            if len(here):
-                out[here] = shard.take(rows[here] - shard.start)
-        return out
-
     def shard_of(self, row: int) -> Shard:
         """The shard with this row, 0 … n − 1, of the whole space."""
         return next(shard for shard in self.shards if row < shard.start + shard.n)
@@ -384,9 +364,18 @@ def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int 
     return rows_beside(drawn, dropped)
 
 
-def wanted_ids(space: ShardedSpace, ids: Sequence[str]) -> tuple[str, ...]:
+def chosen_anchors(
+    space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
+) -> np.ndarray:
+    """Row numbers of anchors, which are ids, or a number of random rows."""
+    if isinstance(anchors, int):
+        return drawn_anchors(survey, space.n, anchors, random_state)
+    return named_anchors(space, survey, anchors)
+
+
+def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
     """The ids to look for while shards are read; none where ids are row numbers, which are known already."""
-    return tuple(ids) if space.shards[0].ids else ()
+    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
 
 
 def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -> np.ndarray:

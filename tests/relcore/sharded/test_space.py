@@ -25,8 +25,9 @@ def test_a_folder_is_the_rows_of_its_shards(tmp_path, write, ids):
     np.testing.assert_array_equal(whole.vectors, X)
     assert whole.ids.tolist() == (names or [str(row) for row in range(100)])
     assert whole.labels.tolist() == labels
-    rows = np.array([99, 0, 31, 31, 80])
-    np.testing.assert_array_equal(space.take(rows), X[rows])
+    rows = np.array([49, 0, 31, 31])
+    np.testing.assert_array_equal(space.shards[1].take(rows), X[30 + rows])
+    np.testing.assert_array_equal(space.shards[1].take(rows[:0]), X[:0])
 
 
 @pytest.mark.parametrize("write", [write_npy, write_parquet, write_arrow, write_feather])
@@ -106,14 +107,6 @@ def test_a_first_row_without_a_vector_is_named(tmp_path):
         ShardedSpace.open(tmp_path)
 
 
-def test_rows_that_a_space_lacks(tmp_path):
-    space = ShardedSpace.open(write_npy(tmp_path, X, SIZES))
-    assert space.take([]).shape == (0, 6)
-    for rows in ([3, 100], [-1]):
-        with pytest.raises(SpaceError, match=r"expected rows 0 … 99, got "):
-            space.take(rows)
-
-
 @pytest.mark.parametrize("write", [write_parquet, write_arrow])
 def test_rows_by_number_are_looked_for_in_small_blocks(tmp_path, monkeypatch, write):
     """Of wide rows, too: 65,536 rows of 4,096 numbers would be 1 GB."""
@@ -124,7 +117,7 @@ def test_rows_by_number_are_looked_for_in_small_blocks(tmp_path, monkeypatch, wr
     )
     monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
     space = ShardedSpace.open(write(tmp_path, X, SIZES))
-    np.testing.assert_array_equal(space.take(np.arange(100)), X)
+    np.testing.assert_array_equal(space.shards[0].take(np.arange(30)), X[:30])
     assert max(read) == 10
 
 
