@@ -267,17 +267,19 @@ class Torch(Format):
     libraries = ("torch",)
     several_matrices = True
 
-    def _open(self, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _open(self, path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Tensors and texts by name; `whole`: once every checksum is known to be right."""
         import torch
 
         with zipfile.ZipFile(path) as archive:
-            if any(member.compress_type for member in archive.infolist()) or archive.testzip():
+            compressed = any(member.compress_type for member in archive.infolist())
+            if compressed or (whole and archive.testzip()):
                 raise ValueError("an archive that is compressed or damaged")
             order = [name for name in archive.namelist() if name.endswith("/byteorder")]
             if any(archive.read(name) != b"little" for name in order):
                 raise ValueError("numbers in another order of bytes")
         try:
-            whole = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
             if "eights" not in str(error):  # torch's advice on weights_only=False is none for this file
                 raise
@@ -285,7 +287,7 @@ class Torch(Format):
                 f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
                 ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
             ) from error
-        items = whole if isinstance(whole, Mapping) else {"vectors": whole}
+        items = content if isinstance(content, Mapping) else {"vectors": content}
         tensors = {
             name: value
             for name, value in items.items()
@@ -300,14 +302,14 @@ class Torch(Format):
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
-        shapes = {name: tuple(tensor.shape) for name, tensor in self._open(path)[0].items()}
+        shapes = {name: tuple(tensor.shape) for name, tensor in self._open(path, whole=False)[0].items()}
         matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
         return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         import torch
 
-        tensors, texts = self._open(path)
+        tensors, texts = self._open(path, whole=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         tensor = tensors[the_matrix(path, shapes, request.matrix)].detach()
         n = request.rows(path, *tensor.shape)
@@ -325,16 +327,15 @@ class Faiss(Format):
 
     libraries = ("faiss",)
 
-    def _open(self, path: Path) -> tuple[Any, np.ndarray | None]:
-        index = open_faiss(path)
-        return index, faiss_ids(path, index)
-
     def describe(self, path: Path) -> Description:
-        index, _ = self._open(path)
+        import faiss
+
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         return Description({"": (index.ntotal, index.d)}, "")
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        index, ids = self._open(path)
+        index = open_faiss(path)
+        ids = faiss_ids(path, index)
         n = request.rows(path, index.ntotal, index.d)
         numbers = np.arange(n) if ids is None else ids[:n]
         for rows in in_blocks(n, 4 * index.d):

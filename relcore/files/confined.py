@@ -35,6 +35,7 @@ from relcore.files.confined_process import (
 
 SWITCH = "RELSCOPE_CONFINED"
 _LONGEST = 1 << 34
+_SECONDS = 900  # without a word, for what waits instead of working
 _lock = threading.Lock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
@@ -139,6 +140,7 @@ class Process:
         self._path = path.absolute()
         ours, theirs = socket.socketpair()
         self._connection = ours
+        ours.settimeout(_SECONDS)
         request = msgspec.msgpack.encode([str(self._path), list(libraries)])
         with _lock, theirs:
             try:
