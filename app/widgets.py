@@ -16,12 +16,13 @@ from app.plain_text import plain
 from app.session import anchors_origin, behind
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
-from relcore.base.names import SIMILARITIES, STRATEGIES
+from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
-from relcore.base.settings import Setting
+from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.exact import ExactScores
 from relcore.files.formats import suffix_of
-from relcore.scores.neighbours import CONVENTIONS
+from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import Match
 
 
@@ -172,86 +173,76 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
 
 def projection_choosers(workspace: Workspace) -> None:
     """Similarity, centring and the weight of the whitening."""
-    bound(
-        st.selectbox,
-        "Similarity",
-        "projection.similarity",
-        workspace.projection.similarity,
-        lambda value: session.edit_spec(f"similarity {value}", "projection", similarity=value),
-        options=SIMILARITIES,
-        help="The papers use cosine. Quantised is cosine after clustering (Moschella et al., Fig. 7).",
-    )
-    bound(
-        st.toggle,
-        "Centre first",
-        "projection.center",
-        workspace.projection.center,
-        lambda value: session.edit_spec("centre" if value else "do not centre", "projection", center=value),
-        help=(
-            "Subtracts each space's mean, so that shifts have no effect (Maiorca et al. 2024). Turn it off to"
-            " reproduce Moschella et al. 2023."
-        ),
-    )
-    bound(
-        st.number_input,
-        "Whitening ridge λ",
-        "projection.ridge",
-        workspace.projection.ridge,
-        lambda value: session.edit_spec(f"λ = {value:g}", "projection", ridge=value),
-        min_value=0.001,
-        max_value=100.0,
-        step=0.1,
-        help=(
-            "λ of the whitened form, X Aᵀ (K + λI)^(−½). Larger values bring it nearer to the plain relative"
-            " form. λ = 1 counts as much as one average anchor."
-        ),
-    )
-    if workspace.projection.similarity == "quantised":
-        bound(
-            st.number_input,
-            "Cut of the clustering",
-            "projection.threshold",
-            workspace.projection.threshold,
-            lambda value: session.edit_spec(f"cut at {value:g}", "projection", threshold=value),
-            min_value=0.1,
-            max_value=10.0,
-            step=0.5,
-            help="Ward distance at which the clustering is cut. Moschella et al. show 1, 1.5 and 2.",
-        )
+    for name, one in settings_of(ProjectionSpec).items():
+        if name != "threshold" or workspace.projection.similarity == "quantised":
+            edit_setting("projection", one)
 
 
 def score_choosers(workspace: Workspace) -> None:
     """The number of neighbours, and the convention."""
-    bound(
-        st.number_input,
-        "Neighbours k",
-        "scores.k",
-        workspace.k,
-        lambda value: session.edit(f"k = {value}", k=value),
-        min_value=1,
-        max_value=MOST_NEIGHBOURS,
-    )
-    bound(
-        st.segmented_control,
-        "Convention",
-        "scores.convention",
-        workspace.convention,
-        lambda value: session.edit(f"{value} convention", convention=value or workspace.convention),
-        options=CONVENTIONS,
-        help=(
-            "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code"
-            " of Moschella et al.). Mutual: each space has its own neighbours, without the row itself."
-        ),
-    )
+    for name, own in (("k", {"max_value": MOST_NEIGHBOURS}), ("convention", {})):
+        one = settings_of(ExactScores)[name]
+
+        def change(value: Any, name: str = name) -> None:
+            session.edit(f"{name} {value}", **{name: value})
+
+        widget, given = fitting(one, **own)
+        bound(widget, one.label, f"scores.{name}", getattr(workspace, name), change, **given)
 
 
-def setting_widget(one: Setting, key: str, usual: Any, *limits: Any, **look: Any) -> Any:
-    """A chooser of one setting of a task, by its field; for a number `limits` are the least and the largest
-    one, for a choice all that the data allow.
+# Widgets of settings: what fields declare (`relcore.base.settings`) is all that a form needs.
+
+
+def fitting(one: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
+    """The widget that fits a setting, and its arguments but for its value; `own` ones come first."""
+    given: dict[str, Any] = {"help": one.help or None}
+    if one.kind is bool:
+        return st.toggle, given | own
+    if one.choices:
+        options = own.pop("options", list(one.choices))
+        given |= {"options": options, "format_func": lambda choice: _sentence(one.shown(choice))}
+        widget = own.pop("widget", st.segmented_control if len(options) < 4 else st.selectbox)
+        return widget, given | ({"required": True} if widget is st.segmented_control else {}) | own
+    if one.number is None:
+        return st.text_input, given | {"placeholder": one.placeholder or None} | own
+    low = one.low if one.low is not None else 0.001 if one.above is not None else None
+    limits = {"min_value": low, "max_value": one.high, "step": one.step or (1 if one.number is int else 0.05)}
+    limits = {name: value if value is None else one.number(value) for name, value in limits.items()}
+    return st.number_input, given | limits | own
+
+
+def setting_widget(one: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
+    """The value of a setting by a widget that the page keeps; at first `usual`, else the default. For a
+    number `limits` are the least and the largest one, for a choice all that the data allow.
     """
-    look = {"key": key, "help": one.help or None, **look}
-    if one.number:
-        return one.number(kept(st.number_input, one.label, *limits, usual, one.step or 1, **look))
-    options = list(limits or one.choices)
-    index = options.index(usual)
-    return kept(st.selectbox, one.label, options, index=index, format_func=one.shown, **look)
+    if limits:
+        own |= (
+            dict(zip(("min_value", "max_value"), limits, strict=True)) if one.number else {"options": limits}
+        )
+    widget, given = fitting(one, **own)
+    start = one.start() if usual is UNSET else usual
+    return kept(widget, one.label, key=key, **given, **_default(widget, start, given))
+
+
+def edit_setting(field: str, one: Setting, key: str = "", **own: Any) -> None:
+    """The widget of a setting of a spec in the workspace's `field`; a change is a step."""
+    value = getattr(getattr(session.workspace(), field), one.name)
+    widget, given = fitting(one, **own)
+
+    def change(value: Any) -> None:
+        text = ("on" if value else "off") if isinstance(value, bool) else value
+        step = f"{one.label[0].lower()}{one.label[1:]} {text}"
+        session.edit_spec(step, field, **{one.name: value})
+
+    bound(
+        widget,
+        one.label,
+        key or f"{field}.{one.name}",
+        one.number(value) if one.number else value,
+        change,
+        **given,
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -82,9 +82,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         starts = [one for one in starts if one != "random" or mode == "hide"]
         label = "Seeds (known pairs)"
         start = _segments(label, starts, _SEEDS.get, f"start-{'-'.join(starts)}", _SEEDS_HELP)
-        one = fields["method"]
-        titled = lambda name: one.shown(name)[:1].upper() + one.shown(name)[1:]  # noqa: E731
-        method = _segments(one.label, list(one.choices), titled, "method", one.help)
+        method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)

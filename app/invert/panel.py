@@ -5,10 +5,8 @@ The panes show the anchors, too; numbers, lists and histogram are of held-out ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,11 +20,10 @@ from app.page_settings import kept
 from app.panes import places_of_selected, select
 from app.plain_text import plain_html
 from app.tables import brushing_table
-from app.widgets import bound
+from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.names import INVERSES, ROUTES
-from relcore.base.numbers import counted, general, short
+from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.charts.scene import Scene
 from relcore.invert.figures import RecoveredRows, RecoveryErrors, inversion_scene
@@ -51,14 +48,12 @@ def choosers(workspace: Workspace) -> None:
     """The direction, the method and its settings."""
     spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
-        look = {"options": list(ROUTES), "format_func": lambda route: ROUTES[route].title, "width": 200}
-        _bound(st.selectbox, spec, "route", "invert", **look)
-        look = {"format_func": lambda name: INVERSES[name].title.capitalize(), "required": True}
-        _bound(st.segmented_control, spec, "method", "invert by", options=list(INVERSES), **look)
+        edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox, width=200)
+        edit_setting("inversion", _SETTINGS["method"], "invert.method")
         look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
         bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
         if not spec.tuned:
-            _numbers(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
+            _numbers(("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
         if spec != published:
             st.button(
                 "As published",
@@ -71,29 +66,15 @@ def choosers(workspace: Workspace) -> None:
             )
 
 
-def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:
+def numbers(fields: tuple[str, ...]) -> None:
     """These settings only, for a tab that runs every method."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
-        _numbers(workspace.inversion, fields)
+        _numbers(fields)
 
 
-def _numbers(spec: InversionSpec, fields: tuple[str, ...]) -> None:
+def _numbers(fields: tuple[str, ...]) -> None:
     for field in fields:
-        one = _SETTINGS[field]
-        limits = {"min_value": one.number(one.low), "max_value": one.number(one.high), "step": one.step}
-        _bound(st.number_input, spec, field, f"{one.label} =", width=135, **limits)
-
-
-def _bound(widget: Callable, spec: InversionSpec, field: str, change: str, **look: Any) -> None:
-    """A widget of one setting; `change` and the new value are what undo calls the change."""
-
-    def apply(value: Any) -> None:
-        named = {"route": ROUTES, "method": INVERSES}.get(field)
-        told = named[value].title if named else general(value)
-        session.edit_spec(f"{change} {told}", "inversion", **{field: value})
-
-    one = _SETTINGS[field]
-    bound(widget, one.label, f"invert.{field}", getattr(spec, field), apply, help=one.help, **look)
+        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", width=135)
 
 
 def _tune(tuned: bool) -> None:

@@ -20,7 +20,7 @@ from app.encode import jobs as encoding_jobs
 from app.items import with_items
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
-from app.widgets import space_labels
+from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STRATEGIES
@@ -539,15 +539,7 @@ def _rest(
     widest = max(space.dimension for space in rows.spaces)
     n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        head = kept(
-            st.segmented_control,
-            "Head",
-            list(HEADS),
-            default="logistic",
-            format_func=lambda head: HEADS[head].title,
-            key="stitch.head-kind",
-            required=True,
-        )
+        head = setting_widget(settings_of(StitchSpec)["head"], "stitch.head-kind")
         strategies = [
             name for name in STRATEGIES if name != "most-frequent" or rows.spaces[0].counts is not None
         ]
@@ -600,17 +592,10 @@ def _rest(
 
 
 def _settings() -> MethodSettings:
-    chosen = {}
-    for one in settings_of(MethodSettings).values():
-        look = {"key": f"stitch.{one.name.replace('_', '-')}", "help": one.help}
-        if one.kind is bool:
-            chosen[one.name] = kept(st.toggle, one.label, one.default, **look)
-        else:
-            low, step = one.low if one.low is not None else 0.001, 1 if one.kind is int else 0.05
-            limits = one.kind(low), one.kind(one.high or 1000)
-            number = kept(st.number_input, one.label, *limits, one.default, step, **look)
-            chosen[one.name] = one.kind(number)
-    return MethodSettings(**chosen)
+    declared = settings_of(MethodSettings).items()
+    return MethodSettings(
+        **{name: setting_widget(one, f"stitch.{name.replace('_', '-')}") for name, one in declared}
+    )
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
