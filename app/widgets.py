@@ -205,8 +205,10 @@ def fitting(one: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
         return widget, given | ({"required": True} if widget is st.segmented_control else {}) | own
     if one.number is None:
         return st.text_input, given | {"placeholder": one.placeholder or None} | own
-    low = one.low if one.low is not None else 0.001 if one.above is not None else None
-    limits = {"min_value": low, "max_value": one.high, "step": one.step or (1 if one.number is int else 0.05)}
+    low, high = one.low, one.high
+    if one.above is not None:  # no number box leaves its lower bound out
+        low, high = one.above + 0.001, 1000 if high is None else high
+    limits = {"min_value": low, "max_value": high, "step": one.step or (1 if one.number is int else 0.05)}
     limits = {name: value if value is None else one.number(value) for name, value in limits.items()}
     return st.number_input, given | limits | own
 
@@ -230,7 +232,8 @@ def edit_setting(field: str, one: Setting, key: str = "", **own: Any) -> None:
     widget, given = fitting(one, **own)
 
     def change(value: Any) -> None:
-        text = ("on" if value else "off") if isinstance(value, bool) else value
+        text = one.shown(value) if one.choices else value
+        text = "on" if value is True else "off" if value is False else text
         step = f"{one.label[0].lower()}{one.label[1:]} {text}"
         session.edit_spec(step, field, **{one.name: value})
 

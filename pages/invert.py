@@ -15,5 +15,5 @@ with rows:
         panel.draw(workspace)
 with translate:
     if translate.open:
-        panel.numbers(workspace, ("delta", "omega", "ridge"))
+        panel.numbers(("delta", "omega", "ridge"))
         translate_panel.draw(workspace)

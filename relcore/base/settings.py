@@ -60,6 +60,8 @@ class Setting:
         A caption beneath the widget.
     more : bool
         A form shows it under "More settings".
+    is_tuple, number : bool, type or None
+        What the kind is: int or float, also of ``int | None``.
     """
 
     name: str = ""
@@ -82,16 +84,8 @@ class Setting:
     metavar: str = ""
     note: Callable[[Any], str] | None = None
     more: bool = False
-
-    @property
-    def is_tuple(self) -> bool:
-        return get_origin(self.kind) is tuple
-
-    @property
-    def number(self) -> type | None:
-        """int or float, also of ``int | None``; None for what is no number."""
-        kinds = () if self.is_tuple else (self.kind, *get_args(self.kind))
-        return next((kind for kind in kinds if kind in (int, float)), None)
+    is_tuple: bool = False
+    number: type | None = None
 
     def shown(self, choice: Any) -> str:
         """The label of a choice."""
@@ -132,7 +126,7 @@ class Setting:
             raise SpaceError(f"{self.name}: expected {kind}, got {value!r:.80}")
         if inner is int:
             for item in value:
-                replace(self, kind=int)._check_number(item)
+                replace(self, kind=int, number=int)._check_number(item)
 
     def _check_number(self, value: Any) -> None:
         allowed = (
@@ -208,6 +202,8 @@ def check(settings: Any) -> None:
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
     """The setting with what its field says."""
+    is_tuple = get_origin(kind) is tuple
+    kinds = {kind, *get_args(kind)} if not is_tuple else set()
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
     return replace(
         given,
@@ -215,11 +211,17 @@ def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
         kind=kind,
         default=UNSET if default is MISSING else default,
         label=given.label or name.replace("_", " ").capitalize(),
-        choices=_labelled(choices),
-        suggestions=_labelled(given.suggestions),
+        choices=choices
+        if isinstance(choices, Mapping)
+        else dict(zip(choices, map(str, choices), strict=True)),
+        suggestions=given.suggestions
+        if isinstance(given.suggestions, Mapping)
+        else dict(zip(given.suggestions, map(str, given.suggestions), strict=True)),
         option=given.option or name,
+        is_tuple=is_tuple,
+        number=int if int in kinds else float if float in kinds else None,
     )
 
 
 def _labelled(choices: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
-    return choices if isinstance(choices, Mapping) else {choice: str(choice) for choice in choices}
+    return choices if isinstance(choices, Mapping) else dict(zip(choices, map(str, choices), strict=True))

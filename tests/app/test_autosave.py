@@ -67,7 +67,7 @@ def test_reloading_brings_back_steps_selection_and_place(opened):
     after = opened(**query_of(before))
     assert after.workspace == before.workspace
     assert after.history.steps == before.history.steps
-    assert after.history.redo_step == "do not centre"
+    assert after.history.redo_step == "centre first off"
     assert after.session_state["relscope.selection"] == ("r3", "r4")
     assert "was restored, with 1 step to undo" in after.captions
     assert not after.errors

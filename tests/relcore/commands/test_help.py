@@ -4,12 +4,23 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
 
-from relcore.base.names import ENCODERS, INVERSES, METHODS, ROUTES, SIMILARITIES, STITCH_METRICS, STRATEGIES
-from relcore.cli import COMMANDS, main
+from relcore.base.names import ENCODERS
+from relcore.base.settings import settings_of
+from relcore.bootstrap.spec import BootstrapSpec
+from relcore.cli import COMMANDS, _parser, main
+from relcore.commands.options import values_of
+from relcore.compare.audit import PairAudit
+from relcore.compare.exact import ExactScores
+from relcore.drift.check import DriftCheck
+from relcore.invert.recovery import InversionSpec
+from relcore.migrate.migration import Migration
+from relcore.scores.comparison import ProjectionSpec
+from relcore.stitch.stitching import StitchSpec
 
 ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "sklearn", "dask", "distributed", "streamlit", "plotly", "matplotlib")
@@ -42,16 +53,29 @@ def _help_of(command, capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_lists_in_help_are_those_of_the_core(capsys):
-    listed = {
-        "stitch": [METHODS, STRATEGIES, STITCH_METRICS],
-        "invert": [INVERSES, ROUTES],
-        "compare": [SIMILARITIES],
-    }
-    for command, lists in listed.items():
-        text = " ".join(_help_of(command, capsys).split())
-        for names in lists:
-            assert all(name in text.replace("- ", "-") for name in names)  # a name may break at its hyphen
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("compare a b", ExactScores),
+        ("project a -o b", ProjectionSpec),
+        ("audit a b", PairAudit),
+        ("bootstrap a b", BootstrapSpec),
+        ("drift a b", DriftCheck),
+        ("invert a b", InversionSpec),
+        ("migrate a b", Migration),
+        ("stitch a b", StitchSpec),
+    ],
+)
+def test_options_and_their_defaults_are_the_fields_of_the_task(command, kind, capsys):
+    values = values_of(_parser(command.split()).parse_args(command.split()), kind)
+    assert len(values) > 3
+    for name, one in settings_of(kind).items():
+        if name in values and not is_dataclass(one.kind):
+            assert values[name] in (one.start(), None)  # None: depends on the spaces
+    text = " ".join(_help_of(command.split()[0], capsys).split()).replace("- ", "-")
+    assert all(
+        choice in text for one in settings_of(kind).values() if one.name in values for choice in one.choices
+    )
 
 
 def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_option(capsys):

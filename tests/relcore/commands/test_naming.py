@@ -80,12 +80,3 @@ def test_at_most_half_of_the_rows_where_nothing_is_said(run, tmp_path):
     for name in ("a", "b"):
         np.savez(tmp_path / f"{name}.npz", vectors=rng.normal(size=(40, 6)))
     assert "a and b, 20 anchors" in run("compare", "a.npz", "b.npz")
-
-
-def test_there_is_one_usual_delta():
-    from relcore.base.names import DELTA
-    from relcore.invert.recovery import InversionSpec
-    from relcore.represent.inversion import InverseRelativeProjection
-    from relcore.stitch.methods import MethodSettings
-
-    assert {InversionSpec().delta, InverseRelativeProjection().delta, MethodSettings().delta} == {DELTA}
