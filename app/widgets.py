@@ -42,12 +42,15 @@ def bound(
     if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
         kept[key] = value
     kept[drawn] = as_drawn
-    if widget.__name__ == "selectbox":
-        settings["index"] = list(settings["options"]).index(value)
-    else:
-        name = "default" if widget.__name__ in ("segmented_control", "multiselect") else "value"
-        settings[name] = value
+    settings |= _begins(widget, value, settings)
     return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
+
+
+def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """The argument that makes this value the one that a widget begins with."""
+    if widget.__name__ == "selectbox":
+        return {"index": list(settings["options"]).index(value)}
+    return {"default" if widget.__name__ in ("segmented_control", "multiselect") else "value": value}
 
 
 def space_name(spec: SpaceSpec) -> str:
@@ -223,7 +226,7 @@ def setting_widget(one: Setting, key: str, usual: Any = UNSET, *limits: Any, **o
         )
     widget, given = fitting(one, **own)
     start = one.start() if usual is UNSET else usual
-    return kept(widget, one.label, key=key, **given, **_default(widget, start, given))
+    return kept(widget, one.label, key=key, **given, **_begins(widget, start, given))
 
 
 def edit_setting(field: str, one: Setting, key: str = "", **own: Any) -> None:
