@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.settings import setting
 from relcore.represent.anchors import select_anchors, shared_anchors
-from relcore.represent.similarity import mean_row, rows_among
+from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
@@ -383,17 +383,12 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     return SharedRows(tuple(space.take(space.rows(ids[labelled])) for space in spaces), classes, targets)
 
 
-def split_rows(
-    shared: SharedRows,
-    spec: StitchSpec,
-    random_state: int,
-    anchor_vectors: Sequence[np.ndarray] | None = None,
-) -> Split:
+def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:
     """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train
     on.
 
-    Anchors that the spec names, or that are given as vectors and are rows here, are taken out of the test
-    rows. Where the spec names none, as many as it says are chosen among the training rows.
+    Anchors that the spec names are taken out of the test rows. Where it names none, as many as it says are
+    chosen among the training rows.
 
     Raises
     ------
@@ -401,9 +396,10 @@ def split_rows(
         Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without
         training rows.
     """
-    anchors = _given_anchors(shared, spec, anchor_vectors)
+    first = shared.spaces[0]
+    anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
     if spec.test_ids:
-        shared.spaces[0].rows(spec.test_ids)  # refuses those that are unknown
+        first.rows(spec.test_ids)  # refuses those that are unknown
     split = Split.draw(
         shared.ids,
         anchors=anchors,
@@ -419,28 +415,10 @@ def split_rows(
             f"expected training rows of every class, got none of {names}; test on fewer rows of "
             "them: a class of one row can only be trained on"
         )
-    if len(anchors) or anchor_vectors is not None:
+    if len(anchors):
         return split
     anchors = chosen_anchors(shared, spec, split.train, random_state)
     return replace(split, anchors=anchors, train=np.setdiff1d(split.train, anchors))
-
-
-def _given_anchors(shared: SharedRows, spec: StitchSpec, vectors: Sequence[np.ndarray] | None) -> np.ndarray:
-    if vectors is not None:
-        return np.flatnonzero(
-            np.any(
-                [
-                    rows_among(space.vectors, given)
-                    for space, given in zip(shared.spaces, vectors, strict=True)
-                ],
-                axis=0,
-            )
-        )
-    return (
-        shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces))
-        if spec.anchors
-        else np.empty(0, np.int64)
-    )
 
 
 def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
@@ -460,14 +438,6 @@ def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, rand
 class Stitching:
     """Everything fitted for one random state: heads, shared representations, and maps between the encoders.
 
-    Parameters
-    ----------
-    anchor_vectors : one array (k, d) an encoder, optional
-        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the
-        rows, and a row that is one of them is not tested.
-    split : Split, optional
-        Instead of `split_rows`: of shared rows that were drawn elsewhere.
-
     Attributes
     ----------
     split : Split
@@ -480,18 +450,15 @@ class Stitching:
         shared: SharedRows,
         spec: StitchSpec,
         random_state: int = 0,
-        anchor_vectors: Sequence[np.ndarray] | None = None,
         report: Report | None = None,
-        split: Split | None = None,
     ) -> None:
         self.shared, self.spec, self.random_state = shared, spec, random_state
-        if anchor_vectors is not None:
-            self._check_anchors(anchor_vectors)
-        self.split = split or split_rows(shared, spec, random_state, anchor_vectors)
-        if anchor_vectors is None:
-            anchor_vectors = [space.vectors[self.split.anchors] for space in shared.spaces]
-        pairs, known = zip(shared.spaces, anchor_vectors, strict=True), self.split.known
-        self._sides = [self._side(space.vectors[known], anchors) for space, anchors in pairs]
+        self.split = split_rows(shared, spec, random_state)
+        known, anchors = self.split.known, self.split.anchors
+        self._sides = [
+            Side(space.vectors[known], space.vectors[anchors], mean_row(space.vectors[known]))
+            for space in shared.spaces
+        ]
         self._represent: dict[str, list[Rows]] = {}
         self._heads: dict[str, list[Head]] = {}
         kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
@@ -551,27 +518,15 @@ class Stitching:
             self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers
         )
 
-    def _check_anchors(self, anchors: Sequence[np.ndarray]) -> None:
-        widths = [(space.dimension,) for space in self.shared.spaces]
-        given = [np.shape(matrix) for matrix in anchors]
-        if [shape[1:] for shape in given] != widths or len({shape[0] for shape in given}) != 1:
-            expected = ", ".join(f"(k, {width})" for (width,) in widths)
-            raise SpaceError(f"anchors: expected as many for each encoder, {expected}, got {given}")
-
-    def _side(self, train: np.ndarray, anchors: np.ndarray) -> Side:
-        return Side(train, np.asarray(anchors, dtype=np.float32), mean_row(train))
-
 
 def stitch_matrix(
     spaces: Sequence[LatentSpace],
     spec: StitchSpec | None = None,
-    anchor_vectors: Sequence[np.ndarray] | None = None,
     report: Report | None = None,
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
 
-    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each
-    step.
+    `report` is called as ``report(done, total, message)`` before each step.
 
     Raises
     ------
@@ -608,7 +563,7 @@ def stitch_matrix(
                     message + (f", state {state}" if n_states > 1 else ""),
                 )
 
-        runs.append(Stitching(shared, spec, state, anchor_vectors, told).run())
+        runs.append(Stitching(shared, spec, state, told).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
 
 

@@ -124,16 +124,6 @@ def test_a_given_split_and_given_anchors_stay(make_encoders):
     assert stitching.shared.ids[stitching.split.anchors].tolist() == list(spec.anchors)
 
 
-def test_anchors_may_come_from_elsewhere(make_encoders):
-    spaces = make_encoders()
-    rows = np.arange(0, 240, 6)
-    spec = replace(SPEC, methods=("relative",), anchors=tuple(spaces[0].ids[rows]))
-    elsewhere = stitch_matrix(spaces, spec, anchor_vectors=[space.vectors[rows] for space in spaces])
-    np.testing.assert_array_equal(
-        elsewhere.runs[0].answers["relative"], stitch_matrix(spaces, spec).runs[0].answers["relative"]
-    )
-
-
 def test_only_rows_that_all_have_and_that_have_a_label_are_used(make_encoders):
     first, second, _ = make_encoders()
     labels = ["" if row < 10 else label for row, label in enumerate(first.labels)]
