@@ -36,11 +36,11 @@ MODELS = ("minilm", "tfidf", "word2vec")
 
 
 @dataclass(frozen=True, eq=False)
-class RetrievalModel:
-    """The abstracts and the questions by one model."""
+class Material:
+    """Two models of one corpus: the spaces that `Migration` takes, and what is relevant."""
 
-    documents: LatentSpace
-    queries: LatentSpace
+    spaces: tuple[LatentSpace, ...]
+    judgements: tuple[JudgedQuery, ...] = ()
 
 
 def cranfield_folder() -> Path | None:
@@ -50,11 +50,9 @@ def cranfield_folder() -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def cranfield(
-    store: Store, report: Report = silent
-) -> tuple[dict[str, RetrievalModel], tuple[JudgedQuery, ...]]:
-    """`MODELS`, encoded now where the store does not have them, and the judgements; two abstracts without
-    text are left out.
+def cranfield(new: str, old: str, store: Store, report: Report = silent) -> Material:
+    """Abstracts and questions by two of `MODELS`, encoded now where the store does not have them, and the
+    judgements; two abstracts without text are left out.
 
     Raises
     ------
@@ -67,18 +65,17 @@ def cranfield(
             "Cranfield: expected a folder cranfield in the data folder, which RELSCOPE_DATA names, got none"
         )
     documents, queries = (_texts(folder / f"{name}.parquet", name) for name in ("documents", "queries"))
-    models = {}
-    for name, encoder in zip(MODELS, _encoders(), strict=True):
-        space = encode(documents, encoder, store, report)[0]
-        models[name] = RetrievalModel(space, _queries(documents, queries, encoder, store, report))
-    return models, read_qrels(folder / "qrels.txt")
+    encoders = [_encoder(name) for name in (old, new)]
+    corpora = [encode(documents, encoder, store, report)[0] for encoder in encoders]
+    asked = [_queries(documents, queries, encoder, store, report) for encoder in encoders]
+    return Material((*corpora, *asked), read_qrels(folder / "qrels.txt"))
 
 
-def _encoders() -> tuple[Encoder, ...]:
+def _encoder(name: str) -> Encoder:
     from relcore.encoders.sentences import PooledWords, TfidfSvd
     from relcore.encoders.transformers import MiniLM
 
-    return MiniLM(), TfidfSvd(256), PooledWords("word2vec-novels")
+    return {"minilm": MiniLM(), "tfidf": TfidfSvd(256), "word2vec": PooledWords("word2vec-novels")}[name]
 
 
 def _queries(
@@ -86,14 +83,14 @@ def _queries(
 ) -> LatentSpace:
     """By the encoder as it was trained on the documents."""
     key = digest_of("cranfield queries", documents.digest, queries.digest, encoder)
-    entry = store.get(key)
-    if entry is None:
+    if (entry := store.get(key)) is not None:
+        vectors = entry.arrays["vectors"]
+    else:
         run = encoder.prepare(documents, report)
         blocks = [next(iter(run(texts).values())) for _, texts in queries.blocks()]
         vectors = np.concatenate(blocks).astype(np.float32)
         store.put(key, {"vectors": vectors}, {"title": f"Cranfield queries, {encoder.title}"})
-        return LatentSpace(vectors, queries.ids, name=f"{encoder.title} · queries")
-    return LatentSpace(entry.arrays["vectors"], queries.ids, name=f"{encoder.title} · queries")
+    return LatentSpace(vectors, queries.ids, name=f"{encoder.title} · queries")
 
 
 def _texts(path: Path, name: str) -> Dataset:
@@ -107,14 +104,6 @@ METHODS = tuple(name for name in ADAPTERS if name != "residual")
 BEST, CHOSEN = "best method", "chosen"
 _BY_DATA = {"sentences": ("minilm", "tfidf"), "cranfield": MODELS}
 _CLOSE = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    """Two models of one corpus: the spaces that `Migration` takes, and what is relevant."""
-
-    spaces: tuple[LatentSpace, ...]
-    judgements: tuple[JudgedQuery, ...]
 
 
 class MigrationQuality(Study):
@@ -227,15 +216,10 @@ class MigrationQuality(Study):
 
 def material_of(data: str, new: str, old: str, store: Store, report: Report) -> Material:
     """The spaces of two models, by their short names."""
-    if data == "sentences":
-        spaces = {
-            "tfidf": encode(DATASET, OLD, store, report)[0],
-            "minilm": encode(DATASET, NEW, store, report)[0],
-        }
-        return Material((spaces[old], spaces[new]), ())
-    models, judgements = cranfield(store, report)
-    sides: tuple[RetrievalModel, RetrievalModel] = models[old], models[new]
-    return Material((*(one.documents for one in sides), *(one.queries for one in sides)), judgements)
+    if data == "cranfield":
+        return cranfield(new, old, store, report)
+    sentences = {"tfidf": OLD, "minilm": NEW}
+    return Material(tuple(encode(DATASET, sentences[name], store, report)[0] for name in (old, new)))
 
 
 def values_of(result: MigrationResult) -> dict[str, Any]:
