@@ -22,6 +22,8 @@ from relcore.studies import (
     common_mean,
     inversion_sensitivity,
     quantisation,
+    reconstruction,
+    rescaling,
     robustness,
     similarity_performance,
     trained,
@@ -204,3 +206,16 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
     assert max(found) < 0.1 + 4 * np.sqrt(0.09 / m)
+
+
+@pytest.mark.parametrize("network", ["relu", "layernorm"])
+def test_random_labels_are_read_as_chance_would_at_every_length(network):
+    curve = rescaling.rescaled_rows(unrelated()[0], network)["accuracy by length"]
+    assert near_chance_of_accuracy(np.array(curve), 66)
+
+
+def test_unrelated_codes_have_no_plane_in_common():
+    # The overlap of unrelated codes of n rows and two numbers is of the order √(2 · 2 / n); its square is lost.
+    rng = np.random.default_rng(0)
+    values = [reconstruction.disparity(*rng.normal(size=(2, N, 2))) for _ in range(20)]
+    assert 1 - 4 * 4 / N < np.mean(values) < 1
