@@ -21,10 +21,10 @@ from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.encoders.words import BUNDLED, load_words
-from relcore.files.formats import suffix_of
+from relcore.files.formats import Description, suffix_of
 from relcore.files.on_disk import MAP_FROM
 from relcore.files.places import Place
-from relcore.files.reading import FILE_OPTIONS, load_space, matrices_of, shape_of
+from relcore.files.reading import FILE_OPTIONS, descriptions_of, load_space, shape_of
 from relcore.files.series import files_in, parts_of, vector_places
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, Summary
@@ -595,9 +595,11 @@ def _gensim_models() -> Iterator[CatalogEntry]:
 
 
 def _files(folder: Path) -> Iterator[CatalogEntry]:
-    for path in islice(vector_places(folder), _MOST_FILES):
-        name = str(path.relative_to(folder))
-        for matrix, shape in (matrices_of(path) if suffix_of(path) == ".h5ad" else {}).items():
+    paths = list(islice(vector_places(folder), _MOST_FILES))
+    descriptions = descriptions_of(paths)
+    for path in paths:
+        name, description = str(path.relative_to(folder)), descriptions.get(path, Description())
+        for matrix, shape in (description.matrices if suffix_of(path) == ".h5ad" else {}).items():
             spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
             yield CatalogEntry(
                 f"{name}#matrix={matrix}",
@@ -608,14 +610,12 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
                 *shape,
                 f"{suffix_of(path)} file",
             )
-        shape = None if suffix_of(path) == ".h5ad" else shape_of(path) or _unchosen(path)
+        shape = shape_of(path) if path.is_dir() else description.shape
+        if shape is None and len(description.matrices) > 1:  # none is read where none is chosen
+            shape = (None, None)
+        shape = None if suffix_of(path) == ".h5ad" else shape
         if shape is not None:
             parts = parts_of(path) if path.is_dir() else [path]
             kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
             size = sum(part.stat().st_size for part in parts)
             yield CatalogEntry(name, "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
-
-
-def _unchosen(path: Path) -> tuple[None, None] | None:
-    """What is known of a file with several matrices, none of which is read where none is chosen."""
-    return (None, None) if len(matrices_of(path)) > 1 else None

@@ -81,13 +81,13 @@ def run(name: str, path: Path, returns: Any = Any, libraries: Sequence[str] = ()
 
 
 def stream(
-    name: str, path: Path, libraries: Sequence[str] = (), **arguments: Any
+    name: str, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = (), **arguments: Any
 ) -> Generator[Any, None, Any]:
-    """What a generator function yields and returns, likewise."""
+    """What a generator function yields and returns, likewise; it may read the other files, too."""
     if not wanted():
         with _clear_errors(path):
             return (yield from resolve(name)(path, **arguments))
-    with Process(path, libraries) as process:
+    with Process(path, libraries, others) as process:
         return (yield from process.stream(name, **arguments))
 
 
@@ -136,12 +136,13 @@ def _clear_errors(path: Path) -> Iterator[None]:
 class Process:
     """A process that parses one file, until it is closed."""
 
-    def __init__(self, path: Path, libraries: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = ()) -> None:
         self._path = path.absolute()
         ours, theirs = socket.socketpair()
         self._connection = ours
         ours.settimeout(_SECONDS)
-        request = msgspec.msgpack.encode([str(self._path), list(libraries)])
+        paths = [str(one.absolute()) for one in (path, *others)]
+        request = msgspec.msgpack.encode([paths, list(libraries)])
         with _lock, theirs:
             try:
                 socket.send_fds(_control(), [request], [theirs.fileno()])

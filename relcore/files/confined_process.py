@@ -70,9 +70,9 @@ def refuses_calls() -> bool:
     return sys.platform.startswith("linux") and platform.machine() in _REFUSED
 
 
-def confine(path: Path) -> None:
-    """Give up, for good, what parsing this file does not need."""
-    size = path.stat().st_size if path.is_file() else 0
+def confine(paths: list[Path]) -> None:
+    """Give up, for good, what parsing these files does not need."""
+    size = max(path.stat().st_size if path.is_file() else 0 for path in paths)
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = {
         resource.RLIMIT_DATA: _held() + _FREE_BYTES + _TIMES_FILE * size,
@@ -88,7 +88,7 @@ def confine(path: Path) -> None:
     if sys.platform.startswith("linux"):
         _libc.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        _restrict_files([path])
+        _restrict_files(paths)
         _refuse_calls()
 
 
@@ -254,10 +254,10 @@ def main(control: socket.socket, idle: Sequence[str]) -> None:
             with suppress(ImportError):
                 importlib.import_module(library)
     while True:
-        content, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        content, descriptors, _, _ = socket.recv_fds(control, 1 << 20, 1)
         if not content or not descriptors:
             return
-        path, libraries = msgspec.msgpack.decode(content)
+        paths, libraries = msgspec.msgpack.decode(content)
         for library in libraries:
             with suppress(ImportError):
                 importlib.import_module(library)
@@ -265,7 +265,7 @@ def main(control: socket.socket, idle: Sequence[str]) -> None:
             if os.fork() == 0:
                 control.close()
                 try:
-                    confine(Path(path))
+                    confine(list(map(Path, paths)))
                     _answer(connection)
                 finally:
                     os._exit(0)

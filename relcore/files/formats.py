@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -205,6 +205,15 @@ def usual_matrix(choose: Callable[[], str]) -> str | None:
 
 def describe(path: Path) -> Description:
     return format_of(path).describe(path)
+
+
+def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
+    """The description of each file, an empty one for what is no space."""
+    for one in paths:
+        try:
+            yield describe(Path(one))
+        except Exception:  # whatever a library raises on it
+            yield Description()
 
 
 def blocks(path: Path, request: Mapping[str, Any]) -> Blocks:

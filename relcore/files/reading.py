@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -406,6 +407,25 @@ def matrices_of(path: Path) -> dict[str, Shape]:
 def usual_of(path: Path, matrices: Mapping[str, Shape]) -> str | None:
     """The matrix of a file that is read where none is chosen; None where one has to be."""
     return description_of(path).usual
+
+
+def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
+    """`description_of` several files, most of them in one process: behind a file that ends it, in another."""
+    waiting = [path for path in paths if suffix_of(path) is not None and path.is_file()]
+    libraries = {library for path in waiting for library in format_of(path).libraries}
+    described: dict[Path, Description] = {}
+    while waiting:
+        rest = iter(waiting)
+        with suppress(SpaceError):
+            asked = {"others": waiting, "paths": [str(path.absolute()) for path in waiting]}
+            for one in confined.stream(
+                "relcore.files.formats:describe_all", waiting[0], sorted(libraries), **asked
+            ):
+                described[next(rest)] = msgspec.convert(one, Description, from_attributes=True)
+        if (ended := next(rest, None)) is not None:
+            described[ended] = Description()
+        waiting = list(rest)
+    return described
 
 
 def description_of(path: Path) -> Description:

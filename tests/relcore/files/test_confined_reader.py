@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
 from relcore.files.places import Place
-from relcore.files.reading import column_roles, load_space, shape_of
+from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
 from relcore.stores.index import StoredRows, Target, open_index, write_index
 from tests.relcore.sources.test_files import write_every_format
 from tests.relcore.sources.test_on_disk import is_map
@@ -153,3 +153,17 @@ def test_what_this_system_offers_is_told():
     told = confined.offers()
     assert "Landlock" in told
     assert ("without Landlock" in told) == (not landlock_version())
+
+
+def test_many_files_are_described_in_one_process(tmp_path, monkeypatch):
+    for number in range(4):
+        np.save(tmp_path / f"{number}.npy", np.eye(number + 2))
+    (tmp_path / "2.txt").write_bytes(b"a text\n")
+    started = []
+    begin = confined.Process.__init__
+    monkeypatch.setattr(
+        confined.Process, "__init__", lambda *given, **named: started.append(begin(*given, **named))
+    )
+    shapes = {path.name: one.shape for path, one in descriptions_of(sorted(tmp_path.iterdir())).items()}
+    assert shapes == {"0.npy": (2, 2), "1.npy": (3, 3), "2.npy": (4, 4), "2.txt": None, "3.npy": (5, 5)}
+    assert len(started) == 1
