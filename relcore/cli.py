@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment = {name: os.environ.get(name) for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE")}
     try:
         options = _parser(arguments).parse_args(arguments)
-        from relcore.base.libraries import extra
         from relcore.files import confined
         from relcore.runs.store import in_use
 
@@ -61,12 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.pop("RELSCOPE_SHARE", None)
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(str(message))
-            around.enter_context(extra())
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             code = options.run(options)
             sys.stdout.flush()
+    except ImportError as error:
+        from relcore.base.libraries import explained
+
+        if (missing := explained(error)) is error:
+            raise
+        return _fail(str(missing))
     except BrokenPipeError:  # a reader such as `head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:

@@ -64,13 +64,17 @@ def extra(name: str = "") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        missing = (
-            error if isinstance(error, ModuleNotFoundError) else error.__cause__
-        )  # pandas wraps that of jinja2
-        library = (getattr(missing, "name", None) or "").partition(".")[0]
-        if library not in EXTRAS:
+        if (missing := explained(error, name)) is error:
             raise
-        raise missing_library(library, name) from error
+        raise missing from error
+
+
+def explained(error: ImportError, name: str = "") -> Exception:
+    """The error that says how to install what could not be imported; itself where no extra brings it."""
+    # pandas wraps that of jinja2
+    missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+    library = (getattr(missing, "name", None) or "").partition(".")[0]
+    return missing_library(library, name) if library in EXTRAS else error
 
 
 def missing_library(library: str, name: str = "") -> SpaceError:

@@ -12,7 +12,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.numbers import short
 from relcore.commands.options import option
-from relcore.commands.running import Bar
+from relcore.commands.output import Bar
 from relcore.commands.shards import add_shards, by_shard, runner
 from relcore.files.places import Place, parse_place
 

@@ -11,8 +11,8 @@ from relcore.commands import options as generated
 from relcore.commands.bootstrap import read_seeds
 from relcore.commands.naming import add_anchors, add_pair, add_random_state, anchors_of, space_spec
 from relcore.commands.options import option, values_of
-from relcore.commands.output import Lines, add_results, need_suffix, show, write_recipe
-from relcore.commands.running import add_scheduler, computed
+from relcore.commands.output import Lines, add_results, add_scheduler, need_suffix, show, write_recipe
+from relcore.commands.running import computed
 from relcore.compare.audit import AnchorAudit, AuditOutcome, PairAudit
 from relcore.spaces.space import match
 from relcore.tasks.recipe import load_again

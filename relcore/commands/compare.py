@@ -21,8 +21,7 @@ from relcore.commands.naming import (
     pair_of,
 )
 from relcore.commands.options import is_number, option, values_of
-from relcore.commands.output import Lines, add_results, show
-from relcore.commands.running import Bar
+from relcore.commands.output import Bar, Lines, add_results, show
 from relcore.commands.shards import add_shards, by_shard
 from relcore.compare.exact import ExactScores
 from relcore.scores.comparison import (

@@ -13,8 +13,8 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.commands import options as generated
 from relcore.commands.naming import SPACE_HELP, space_spec, space_specs
 from relcore.commands.options import option, values_of
-from relcore.commands.output import FORMATS, Lines, add_results, aligned, show, write_recipe
-from relcore.commands.running import add_scheduler, computed
+from relcore.commands.output import FORMATS, Lines, add_results, add_scheduler, aligned, show, write_recipe
+from relcore.commands.running import computed
 from relcore.drift.check import Drift, DriftCheck, cautions, circumstances, headline, shares_told, told
 from relcore.drift.reports import facts, junit, markdown, ordered
 from relcore.drift.series import LINES, DriftSeries, SeriesDrift

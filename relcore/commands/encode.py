@@ -21,8 +21,8 @@ from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.commands.naming import did_you_mean, read_json
 from relcore.commands.options import described, flag, option
-from relcore.commands.output import add_results, need_suffix, show, write_recipe, write_space
-from relcore.commands.running import add_scheduler, engine, follow
+from relcore.commands.output import add_results, add_scheduler, need_suffix, show, write_recipe, write_space
+from relcore.commands.running import engine, follow
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import available_datasets, downloaded, load_dataset
 from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json

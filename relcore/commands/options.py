@@ -38,7 +38,7 @@ def alias(parser: argparse.ArgumentParser, old: str, dest: str, kind: type = str
     parser.add_argument(
         old,
         dest=dest,
-        type=partial(_read, Setting(dest, kind)),
+        type=partial(_read, complete(Setting(), dest, kind, None)),
         default=argparse.SUPPRESS,
         help=argparse.SUPPRESS,
     )

@@ -1,9 +1,11 @@
-"""Results on stdout, as an aligned table, JSON or CSV; recipes and spaces as files."""
+"""Results on stdout, as an aligned table, JSON or CSV; recipes and spaces as files; a bar on stderr."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
+from relcore.base.text import visible
 from relcore.commands.options import option
 from relcore.spaces.space import LatentSpace
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the first row its head
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 FORMATS = ("table", "json", "csv")
+_WIDTH = 20  # of a bar
+_CLEAR = "\r\x1b[2K"
 
 
 def add_results(
@@ -158,3 +163,48 @@ def write_space(space: LatentSpace, path: Path) -> None:
         columns |= {name.removesuffix("s"): pa.array(column) for name, column in counts.items()}
         columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), space.dimension)
         parquet.write_table(pa.table(columns), path)
+
+
+def add_scheduler(parser: argparse.ArgumentParser) -> None:
+    """--scheduler."""
+    text = (
+        "Run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or"
+    )
+    option(parser, "scheduler", metavar="tcp://HOST:PORT", help=f"{text} processes of this machine)")
+    option(
+        parser,
+        "local_if_lost",
+        bool,
+        False,
+        help="If the scheduler of the cluster does not answer, continue on this machine instead of waiting.",
+    )
+
+
+class Bar:
+    """A progress bar on stderr, erased at the end; nothing if stderr is not a terminal, or with --quiet."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._shown = not options.quiet and sys.stderr.isatty()
+
+    def show(self, done: float, total: float, text: str = "", *_) -> None:
+        """Draw how much is done, and a text."""
+        if self._shown:
+            share = min(1.0, done / total) if total else 0.0
+            filled = round(_WIDTH * share)
+            line = f"[{'=' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%}  {visible(text)}"
+            self._write(line[: shutil.get_terminal_size().columns - 1])
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """`show` what a job reports."""
+        self.show(event["done"], event["total"], event["message"])
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(_CLEAR + line)
+        sys.stderr.flush()
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._shown:
+            self._write("")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from relcore.base.text import visible
-from relcore.commands.options import option
+from relcore.commands.output import Bar
 
 if TYPE_CHECKING:
     from relcore.catalog.catalog import SpaceSpec
@@ -23,53 +21,6 @@ if TYPE_CHECKING:
     from relcore.tasks.task import Result, Task
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
-_WIDTH = 20
-_CLEAR = "\r\x1b[2K"
-
-
-def add_scheduler(parser: argparse.ArgumentParser) -> None:
-    """--scheduler."""
-    text = (
-        "Run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or"
-    )
-    option(parser, "scheduler", metavar="tcp://HOST:PORT", help=f"{text} processes of this machine)")
-    option(
-        parser,
-        "local_if_lost",
-        bool,
-        False,
-        help="If the scheduler of the cluster does not answer, continue on this machine instead of waiting.",
-    )
-
-
-class Bar:
-    """A progress bar on stderr, erased at the end; nothing if stderr is not a terminal, or with --quiet."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._shown = not options.quiet and sys.stderr.isatty()
-
-    def show(self, done: float, total: float, text: str = "", *_) -> None:
-        """Draw how much is done, and a text."""
-        if self._shown:
-            share = min(1.0, done / total) if total else 0.0
-            filled = round(_WIDTH * share)
-            line = f"[{'=' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%}  {visible(text)}"
-            self._write(line[: shutil.get_terminal_size().columns - 1])
-
-    def event(self, event: Mapping[str, Any]) -> None:
-        """`show` what a job reports."""
-        self.show(event["done"], event["total"], event["message"])
-
-    def _write(self, line: str) -> None:
-        sys.stderr.write(_CLEAR + line)
-        sys.stderr.flush()
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self._shown:
-            self._write("")
 
 
 @contextmanager

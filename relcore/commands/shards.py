@@ -18,7 +18,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.commands.naming import number_or_ids, space_spec
 from relcore.commands.options import option
-from relcore.commands.running import Bar, add_scheduler, engine
+from relcore.commands.output import Bar, add_scheduler
+from relcore.commands.running import engine
 from relcore.tasks.recipe import load_again
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
 from relcore.commands.naming import did_you_mean, read_json
 from relcore.commands.options import option
-from relcore.commands.output import Lines, add_results, need_suffix, show, write_recipe
-from relcore.commands.running import Bar, add_scheduler, engine, interrupted
+from relcore.commands.output import Bar, Lines, add_results, add_scheduler, need_suffix, show, write_recipe
+from relcore.commands.running import engine, interrupted
 from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Option, Study, StudySpec, study_of
