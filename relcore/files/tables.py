@@ -39,6 +39,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan",
 NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 LONGEST_LINE = 1 << 23
 _MOST_COLUMNS = 120_000
+_MOST_BLANK = 100_000  # lines in a row
 _NUMBER = re.compile(NUMBER)
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _ODD = re.compile(
@@ -88,7 +89,11 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
         reader = csv.reader(lines(), delimiter=delimiter_of(path))
         try:
+            blank = 0
             for cells in reader:
+                blank = 0 if cells else blank + 1
+                if blank > _MOST_BLANK:
+                    raise csv.Error("very many blank lines")
                 if cells:
                     yield reader.line_num, cells
         except (UnicodeDecodeError, csv.Error) as error:
