@@ -67,7 +67,8 @@ def described(one: Setting) -> str:
     if any(isinstance(choice, Named) and choice.help for choice in one.choices.values()) and len(listed) < 80:
         listed = ", ".join(f"{name} ({choice.help})" for name, choice in one.choices.items())
     parts = [one.help.rstrip(".") or one.label, f"one of {listed}" if listed else ""]
-    parts.append("" if usual in (UNSET, None, "", False) else f"default: {usual}")
+    known = not any(usual is none for none in (UNSET, None, "", False))  # 0 is a default like any other
+    parts.append(f"default: {usual}" if known else "")
     return "; ".join(part for part in parts if part).replace("%", "%%")
 
 
