@@ -46,23 +46,6 @@ def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
     )  # of 105, a share of .05 with its standard error of 2.2
 
 
-@pytest.mark.parametrize("n_wrong", [30, 100])
-def test_what_stays_hidden_among_classes_is_mismatched_within_a_class(rng, n_wrong):
-    """Spaces in which a class is nearly a point: a mismatch within a class is no mismatch; all others come
-    first.
-    """
-    labels = rng.integers(0, 10, 300)
-    X = 3 * rng.normal(size=(10, 20))[labels] + 0.3 * rng.normal(size=(300, 20))
-    Y = X[:, ::-1] + 0.3 * rng.normal(size=X.shape)
-    wrong = rng.choice(300, n_wrong, replace=False)
-    partners = np.roll(wrong, 1)
-    Y[wrong] = Y[partners]
-    across = set(wrong[labels[wrong] != labels[partners]].tolist())
-    assert 0 < len(across) < n_wrong
-    ranking = audit_pairs(unit(X), unit(Y)).ranking
-    assert set(ranking[: len(across)].tolist()) == across
-
-
 def test_of_right_pairs_of_words_none_is_suspect(words):
     X, Y, _ = directions(words, 1, 0)
     assert audit_pairs(X, Y).suspects.tolist() == []

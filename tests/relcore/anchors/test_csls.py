@@ -23,9 +23,7 @@ def dense(X, Y, k):
     return 2 * cosines - near_x[:, None] - near_y
 
 
-@pytest.mark.parametrize(
-    ("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)]
-)
+@pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3), (5, 7, 10)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
     monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
@@ -57,14 +55,6 @@ def test_memory_stays_at_a_block(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6000 * 6000 * 4 / 4  # the matrix would take 144 MB
-
-
-def test_dropout_leaves_some_out_and_all_at_one():
-    X, Y = spaces(200, 200)
-    some = match_csls(X, Y, keep=0.1, rng=np.random.default_rng(0))
-    assert some.mean < match_csls(X, Y).mean
-    again = match_csls(X, Y, keep=0.1, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(some.partner, again.partner)
 
 
 def test_what_cannot_be_matched():

@@ -38,16 +38,6 @@ def test_a_duplicate_costs_one_rank_and_is_listed(make_space):
     assert found.effective_rank == pytest.approx(np.exp(-(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))))
 
 
-def test_near_duplicates_are_those_above_the_threshold_closest_first(make_space):
-    angles = np.deg2rad([0, 10, 15, 90, 180, 190, 195, 270])  # opposite in pairs: the mean is zero
-    space = make_space(np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    pairs = diagnose_anchors(
-        space, ["r0", "r1", "r2", "r3"], duplicate_above=np.cos(np.deg2rad(12))
-    ).near_duplicates
-    assert [pair[:2] for pair in pairs] == [("r1", "r2"), ("r0", "r1")]
-    assert [pair[2] for pair in pairs] == pytest.approx(np.cos(np.deg2rad([5, 10])))
-
-
 def test_coverage_is_the_mean_cosine_to_the_nearest_anchor(rng, make_space):
     space = make_space(rng.normal(size=(5000, 4)) + 1)
     directions = unit_rows(space.vectors, space.vectors.mean(axis=0))

@@ -7,9 +7,8 @@ import pytest
 
 from relcore.encoders.words import load_words
 from relcore.represent import bootstrap
-from relcore.represent.bootstrap import bootstrap_anchors, hard_limit_assignment, optimise_anchors
+from relcore.represent.bootstrap import hard_limit_assignment, optimise_anchors
 from relcore.represent.similarity import unit_rows
-from relcore.spaces.space import LatentSpace
 from tests.lazily import Lazily
 
 torch = Lazily("torch")
@@ -114,23 +113,6 @@ def test_hidden_anchors_are_found_in_words():
     )
 
     assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
-
-
-def test_the_method_paper_gives_what_it_finds():
-    X, Y = pair()
-    source, target = (LatentSpace(rows, [str(i) for i in range(150)]) for rows in (X, Y))
-    seeds = [(str(i), str(i)) for i in range(12)]
-    truth = {str(i): str(i) for i in range(150)}
-    found = bootstrap_anchors(
-        source, target, seeds=seeds, n_anchors=30, method="paper", steps=30, truth=truth, device="cpu"
-    )
-    assert len(found.anchors) == 30
-    assert len(found.history) == 30
-    assert found.anchors[:12] == tuple(seeds)
-    assert found.history[-1].objective < found.history[0].objective
-    assert found.vectors.shape == (30, 8)
-    nearest = np.argmax(found.vectors @ Y.T, axis=1)
-    assert [str(row) for row in nearest] == [other for _, other in found.anchors]
 
 
 @pytest.mark.gpu

@@ -9,19 +9,16 @@ import pytest
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
-from relcore.bootstrap.spec import BootstrapSpec, held_out_split, most_frequent, relative_scores
+from relcore.bootstrap.spec import BootstrapSpec, held_out_split, relative_scores
 from relcore.catalog.catalog import (
     SpaceSpec,
     load,
-    load_encoding,
     load_pairing,
     put_pairing,
     put_space,
-    rename,
     renamed_spec,
 )
 from relcore.compare.figures import exportable
-from relcore.represent.bootstrap import State, bootstrap_anchors
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -101,18 +98,6 @@ def test_scores_look_at_held_out_rows_alone(spaces):
     assert not used & set(split.ids[split.test])
     everything = tuple((one, one) for one in spaces[0].ids)
     assert relative_scores(*spaces, replace(outcome.result, anchors=everything)) == {}
-
-
-def test_the_published_method_has_a_row_for_its_continuous_anchors(spaces, store):
-    spec = BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.05)
-    outcome = spec.run(spaces)
-    assert list(outcome.scores) == ["ground truth", "seeds", "found", "found, continuous"]
-    spec.finish(Context(KEY, store), spaces)
-    back = spec.read(store.get(KEY))
-    np.testing.assert_array_equal(back.result.vectors, outcome.result.vectors)
-    assert back.result.vectors.shape == (60, 12)
-    other = BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.02).run(spaces)
-    assert np.abs(other.result.vectors - outcome.result.vectors).max() > 0.01
 
 
 def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch):
@@ -200,8 +185,6 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     renamed = load(spec)
     assert list(renamed.ids) == ["x", "y"]
     np.testing.assert_array_equal(renamed.vectors, spaces[1].vectors[[5, 3]])
-    again = renamed_spec(spec, put_pairing(store, [("z", "y")]), "twice")
-    np.testing.assert_array_equal(load(again).vectors, spaces[1].vectors[[3]])
     store.remove(key)
     with pytest.raises(
         SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"
@@ -210,46 +193,12 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "message"),
-    [([], "expected one pair"), ([("x", "q")], "1 unknown: 'q'"), ([("x", "r1"), ("x", "r2")], "distinct")],
-)
-def test_renaming_that_cannot_be(spaces, pairs, message):
-    with pytest.raises(SpaceError, match=message):
-        rename(spaces[0], pairs, "renamed")
-
-
-def test_counts_travel_to_workers(store):
-    space = LatentSpace(np.eye(4), list("abcd"), counts=[4, 3, 9, 1])
-    back = load_encoding(store, put_space(store, space))
-    assert back.digest == space.digest
-    assert list(most_frequent(back, 2).ids) == ["a", "c"]
-    assert list(most_frequent(LatentSpace(np.eye(4), list("abcd")), 2).ids) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"n_anchors": 0}, "n_anchors: expected a whole number from 1, got 0"),
         ({"method": "magic"}, "method: expected one of self-learning, paper"),
-        ({"rows": 3}, "rows: expected a whole number from 10, got 3"),
-        ({"k": 1.5}, "k: expected a whole number"),
-        ({"learning_rate": 0}, "learning_rate: expected a number above 0, at most 1, got 0"),
     ],
 )
 def test_specs_that_are_none(settings, message):
     with pytest.raises(SpaceError, match=message):
         records.from_json(BootstrapSpec, settings)
-
-
-def test_states_hold_what_the_store_can_keep(store, spaces):
-    states: list[State] = []
-    bootstrap_anchors(
-        *spaces, seeds=[(one, one) for one in spaces[0].ids[:15]], n_anchors=60, after=states.append
-    )
-    store.put(KEY, *records.pack(states[-1]))
-    kept = records.unpack(State, store.get(KEY).arrays, store.get(KEY).metadata)
-    assert kept.numbers == states[-1].numbers
-    assert list(map(repr, kept.history)) == list(map(repr, states[-1].history))  # NaN differs from itself
-    assert kept.arrays.keys() == states[-1].arrays.keys()
-    for name, array in kept.arrays.items():
-        np.testing.assert_array_equal(array, states[-1].arrays[name])

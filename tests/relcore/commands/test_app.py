@@ -59,13 +59,6 @@ def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monke
     assert access.allowed(tmp_path / "meta.csv")  # whoever started a shared app opened it to all
 
 
-def test_without_spaces_the_app_opens_as_usual(started):
-    assert main(["app"]) == 0
-    ((arguments, environment),) = started
-    assert Path(arguments[-1]).name == "serve.py"
-    assert json.loads(environment[access.OPENED]) == []
-
-
 @pytest.mark.parametrize("by", ["--share", "RELSCOPE_SHARE"])
 def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
     started, files, tmp_path, monkeypatch, capsys, by
@@ -96,20 +89,6 @@ def test_a_file_that_cannot_be_read_is_said_before_anything_starts(started, refu
     assert "broken.npy" in refuse("app", "first.npz", "broken.npy")
     assert "'gone.npz', where there is none" in refuse("app", "gone.npz")
     assert not started
-
-
-def test_without_streamlit_the_extra_is_named(started, refuse, monkeypatch):
-    monkeypatch.setattr(app, "find_spec", lambda name: None)
-    assert 'run: pip install "relscope[app]"' in refuse("app")
-    assert not started
-
-
-def test_an_installed_wheel_brings_its_own_app(monkeypatch, tmp_path):
-    package = tmp_path / "site-packages" / "relcore"
-    monkeypatch.setattr(app, "__file__", str(package / "commands" / "app.py"))
-    assert app.main_script() == tmp_path / "site-packages" / "app" / "main.py"
-    (package / "_app").mkdir(parents=True)
-    assert app.main_script() == package / "_app" / "app" / "main.py"
 
 
 def test_selections_are_printed_where_the_command_printed(started, files, monkeypatch):

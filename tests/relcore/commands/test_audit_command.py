@@ -33,19 +33,3 @@ def test_json_and_csv_have_every_pair(run, files, tmp_path):
     assert len(found["rows"]) == 40
     assert found["differences"]["mrr"][1] <= found["differences"]["mrr"][0] <= found["differences"]["mrr"][2]
     assert run("audit", *files, "--anchors", 30, "--csv").count("\n") == 31
-
-
-def test_a_figure_is_drawn_from_the_recipe(run, files, tmp_path):
-    run("audit", *files, "--anchors", 30, "--recipe", "audit.json")
-    run("figure", "audit.json", "-o", "audit.csv")
-    assert len(pd.read_csv(tmp_path / "audit.csv")) == 30
-
-
-def test_what_is_wrong_is_told(refuse, files):
-    assert "--pairs: expected a file of pairs, got 'nowhere.tsv'" in refuse(
-        "audit", *files, "--pairs", "nowhere.tsv"
-    )
-    assert "expected 10 pairs or more, got 5" in refuse("audit", *files, "--anchors", 5)
-    assert "method: expected one of procrustes, similarities" in refuse(
-        "audit", *files, "--method", "influence"
-    )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from relcore import __version__
 from relcore.catalog.catalog import load
 from relcore.cli import INTERRUPTED, main
 from relcore.commands.naming import space_spec
@@ -22,17 +21,6 @@ def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_pat
     assert here.startswith("On this machine:\n")
     assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= set(here.split())
     assert "glove-wiki-gigaword-50" in network.split()
-
-
-def test_a_folder_that_is_not_there_is_one_line(refuse):
-    assert "--data: expected a folder, got 'gone'" in refuse("available", "--data", "gone")
-
-
-def test_version_as_a_module():
-    ran = subprocess.run(
-        [sys.executable, "-m", "relcore", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.startswith(f"relscope {__version__}; files are parsed")
 
 
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):

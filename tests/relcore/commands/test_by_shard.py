@@ -105,52 +105,7 @@ def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
         assert by_shard == whole
 
 
-def test_stitch_takes_a_sample_of_both_folders(folders, tmp_path, capsys):
-    labels = [("red", "green")[int(row[0] > 0)] for row in X]
-    for name, rows in (("a", X), ("b", folders)):
-        write_npy(tmp_path / f"labelled-{name}", rows, SIZES, ids=IDS, labels=labels)
-        (tmp_path / f"{name}.labels.txt").write_text("\n".join(labels) + "\n")
-    arguments = ["--anchors", "10", "--methods", "relative,procrustes", "--json"]
-    assert main(["stitch", "labelled-a", "labelled-b", "--sample", "100", *arguments]) == 0
-    by_shard = json.loads(capsys.readouterr().out)
-    assert main(["stitch", "a.npy", "b.npy", *arguments]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    assert by_shard["sample"][0].startswith("On a sample: 100 of 100 rows of labelled-a")
-    assert [row["score"] for row in by_shard["rows"]] == [row["score"] for row in whole["rows"]]
-
-
-def test_a_sample_has_the_same_rows_of_both_folders(folders, capsys):
-    arguments = ["--anchors", "20", "--seeds", "none", "--sample", "60", "--json"]
-    assert main(["bootstrap", "a", "b", *arguments]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["sample"][0] == "On a sample: 60 of 100 rows of a, 60 of 100 rows of b."
-    assert found["share"] is not None  # every row has its partner in the sample
-    assert main(["migrate", "a", "b.npy"]) == 2
-    assert "expected folders of shards only, or none, got both" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("compare", "k: expected 1 … 2 for 2 rows of 'one' and 'two', got 10"),
-        ("compare --exact", "k: expected 1 … 2 for 2 rows of 'one' and 'two', got 10"),
-        ("migrate", "that both models have embedded, got 2 in 'one' and 'two'"),
-        ("drift --shared", "that both versions have, got 2 in 'one' and 'two'"),
-        ("bootstrap", "'one' and 'two', which share 2 ids, fewer than 20, got 15 random pairs"),
-    ],
-)
-def test_spaces_that_share_two_rows_are_named(tmp_path, monkeypatch, capsys, command, said):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    for name, ids in (("one", IDS), ("two", [*IDS[:2], *(f"other-{row}" for row in range(98))])):
-        np.save(f"{name}.npy", X)
-        Path(f"{name}.ids.txt").write_text("\n".join(ids) + "\n")
-    name, *arguments = command.split()
-    assert main([name, "one.npy", "two.npy", *arguments]) == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", ["bootstrap a b", "migrate a b", "stitch a b", "app a"])
+@pytest.mark.parametrize("command", ["migrate a b"])
 @pytest.mark.parametrize("rows", ["0", "-5"])
 def test_a_sample_of_no_rows_is_refused(capsys, command, rows):
     assert main([*command.split(), "--sample", rows]) == 2

@@ -3,7 +3,6 @@
 import json
 from argparse import Namespace
 
-import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
@@ -84,9 +83,6 @@ def test_encoders_by_name():
         ("minilmm", {}, "did you mean 'minilm'"),
         ("minilm", {"layers": "two"}, "--layers: expected whole numbers such as 4, 8, 12, got 'two'"),
         ("minilm", {"width": 5}, "expected options of 'minilm', got '--width'"),
-        ("tfidf", {"dimensions": 0}, "n_components"),
-        ("gone.json", {}, "expected an encoder as a .json file, got no such file"),
-        (",", {}, "--encoder: expected the name of an encoder, got none"),
     ],
 )
 def test_wrong_encoders_are_told(names, options, message):
@@ -122,42 +118,3 @@ def test_two_encodings_in_the_store_and_in_files(run, one_engine, own_store, tmp
     again = run(*arguments)
     assert all(row["key"] in again and row["name"] in again for row in first["rows"])
     assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors", 4)
-
-
-def test_the_curve_of_a_training_is_a_recipe(run, one_engine, tmp_path):
-    run(
-        "encode",
-        "digits",
-        "--limit",
-        120,
-        "--encoder",
-        "mlp",
-        "--epochs",
-        2,
-        "--width",
-        4,
-        "--recipe",
-        "curve.json",
-        "-o",
-        "mlp.npz",
-    )
-    assert load_space("mlp.npz").dimension == 4
-    run("figure", "curve.json", "-o", "curve.csv")
-    assert len(pd.read_csv(tmp_path / "curve.csv"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["digits", "--encoder", "tfidf", "-o", "out.csv"], "expected a name that ends in one of '.npz'"),
-        (["nothing", "--encoder", "tfidf"], "expected digits, wikipedia"),
-        (["parallel:xx", "--encoder", "tfidf"], "'xx'"),
-        (["parallel:en", "--limit", "0", "--encoder", "tfidf"], "limit: expected a whole number of items"),
-    ],
-)
-def test_wrong_options_are_one_line(refuse, arguments, message):
-    assert message in refuse("encode", *arguments)
-
-
-def test_an_encoder_for_another_kind_of_data_is_told(refuse, one_engine):
-    assert "choose an encoder for images" in refuse("encode", "digits", "--limit", "20", "--encoder", "tfidf")

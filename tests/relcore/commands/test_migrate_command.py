@@ -42,16 +42,6 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     assert found["candidates"][0]["adapter"] == found["adapter"]
 
 
-def test_held_out_pairs_and_a_curve_without_judgements(run, vectors):
-    found = json.loads(
-        run("migrate", "old.npz", "new.npz", "--pairs", 120, "--draws", 1, "--adapter", "in-place", "--json")
-    )
-    assert found["pairs"] == 120
-    assert {point["n_pairs"] for point in found["curve"]} == {25, 50, 100, 120}
-    assert found["candidates"] == []
-    assert found["truth"] in ("new", "both", "old")
-
-
 def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors, tmp_path):
     text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--take-away", "adapter")
     assert "adapter/adapter.safetensors" in text.replace("\\", "/")
@@ -63,33 +53,10 @@ def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors,
     assert adapter.card.scores[0].name == "nDCG@10, keep"
 
 
-def test_the_recipe_draws_the_same_numbers(run, vectors, tmp_path):
-    found = json.loads(
-        run(
-            "migrate",
-            "old.npz",
-            "new.npz",
-            *JUDGED,
-            "--adapter",
-            "ridge",
-            "--json",
-            "--recipe",
-            "recipe.json",
-        )
-    )
-    run("figure", "recipe.json", "-o", "drawn.csv")
-    drawn = pd.read_csv(tmp_path / "drawn.csv")
-    options = drawn[drawn.label == "option"]
-    assert options.y.tolist() == pytest.approx([row["ndcg"] for row in found["rows"]])
-
-
 def test_what_is_wrong_is_told(refuse, vectors, tmp_path):
     assert "expected --queries-old, --queries-new and --qrels together" in refuse(
         "migrate", "old.npz", "new.npz", *JUDGED[:4]
     )
-    assert "expected --qrels or --labels" in refuse("migrate", "old.npz", "new.npz", *JUDGED, "--labels")
-    assert "adapter: expected one of auto" in refuse("migrate", "old.npz", "new.npz", "--adapter", "magic")
-    assert "labels: expected a label per row" in refuse("migrate", "old.npz", "new.npz", "--labels")
     new = vectors[1]
     np.savez(
         tmp_path / "moved.npz", vectors=np.roll(new.vectors, -1, axis=0)[:-1], ids=new.ids[:-1].astype(str)

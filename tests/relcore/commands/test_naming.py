@@ -4,10 +4,8 @@ may have been.
 
 import json
 
-import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
 from relcore.commands.naming import number_or_ids, space_spec
@@ -47,12 +45,8 @@ def test_an_encoding_by_key_start_of_the_key_and_name(encoded):
     [
         ("word2vec-novel", "did you mean 'word2vec-novels'"),
         ("frst.npz", "'frst.npz', where there is none"),
-        ("first", "did you mean 'first.npz'"),
-        ("deadbeef", "expected a bundled space, a vector file"),
-        ("gone.json", "gone.json: expected a space's spec as a .json file, got no such file"),
         ("list.json", "expected a space's spec as a JSON object, got list"),
         ("broken.json", "expected a space's spec as JSON, got invalid JSON"),
-        ("other.json", "space: the setting 'source' is missing"),
     ],
 )
 def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):
@@ -61,22 +55,8 @@ def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):
     assert message in refuse("compare", name, "second.npz")
 
 
-def test_names_that_two_encodings_share_need_a_key(own_store, encoded):
-    copied = own_store.get(next(iter(encoded.values())))
-    own_store.put("ab" * 16, copied.arrays, copied.metadata)
-    with pytest.raises(SpaceError, match="expected one encoding, got 2 with this name"):
-        space_spec(copied.metadata["name"])
-
-
 def test_anchors_by_number_file_and_ids(tmp_path):
     (tmp_path / "list.txt").write_text("\ufeffking\n\n river \nking\n", encoding="utf-8")
     assert number_or_ids("300") == 300
     assert number_or_ids("list.txt") == ("king", "river")
     assert number_or_ids("sea, king,sea") == ("sea", "king")
-
-
-def test_at_most_half_of_the_rows_where_nothing_is_said(run, tmp_path):
-    rng = np.random.default_rng(0)
-    for name in ("a", "b"):
-        np.savez(tmp_path / f"{name}.npz", vectors=rng.normal(size=(40, 6)))
-    assert "a and b, 20 anchors" in run("compare", "a.npz", "b.npz")

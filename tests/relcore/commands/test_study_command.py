@@ -12,10 +12,7 @@ import pytest
 
 from relcore.base.names import STUDIES, Named
 from relcore.cli import INTERRUPTED
-from relcore.runs.finished import Finished
-from relcore.runs.store import Store
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
 
@@ -26,14 +23,6 @@ TOY = Named("Toy", "tests.relcore.studies.toy_study:Toy")
 @pytest.fixture
 def toy(monkeypatch):
     monkeypatch.setitem(STUDIES, "toy", TOY)
-
-
-def test_the_list_has_every_study_with_its_options(run):
-    told = run("study")
-    for kind in STUDIES:
-        assert f"{kind}: {study_of(kind).question}" in told
-    assert "--grid n_runs=…  12, 30, 60, 96, 192; default 60" in told
-    assert len(json.loads(run("study", "--json"))["rows"]) == len(STUDIES)
 
 
 def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
@@ -73,36 +62,12 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
 
 
-def test_runs_that_came_with_relscope_say_so(run, one_engine, toy, tmp_path, monkeypatch):
-    run("study", "toy", "--grid", "n_runs=3")
-    assert json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["came_with_relscope"] is None
-    runs = StudyRuns(Toy(), StudySpec.of(Toy(), {"n_runs": 3}))
-    own, folder = Store(), tmp_path / "finished"
-    folder.mkdir()
-    entries = {key: own.get(key).metadata for key in runs.keys[:2]}
-    for key in entries:
-        own.remove(key)
-    group = {"date": "2026-11-22", "commit": "3266a07", "files": [], "entries": entries}
-    (folder / "group.json").write_text(json.dumps(group))
-    monkeypatch.setattr("relcore.runs.store.finished", lambda: Finished(folder))
-    told = run("study", "toy", "--grid", "n_runs=3").splitlines()
-    assert told[0] == "Toy: 3 of 3 runs are done."
-    assert told[1] == "2 of these runs came with Relscope. Computed on 2026-11-22 with commit 3266a07."
-    came = json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["came_with_relscope"]
-    assert (came["runs"], came["date"], came["commit"]) == (2, "2026-11-22", "3266a07")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["tou"], "did you mean 'toy'"),
         (["toy", "--grid", "n_runs=5"], "toy: n_runs: expected one of '3', '6', '8', '12', got '5'"),
-        (["toy", "--grid", "kinds=a,c"], "toy: kinds: expected some of 'a', 'b', got 'c'"),
-        (["toy", "--grid", "n=5"], "--grid: expected OPTION=VALUE with an option of toy, 'n_runs'"),
-        (["toy", "--grid", "n_runs"], "got 'n_runs'"),
-        (["toy", "--spec", "gone.json"], "expected a study as a .json file"),
         (["toy", "--spec", "old.json"], "study file: expected version 3 of 'toy', got 2"),
-        (["toy", "-o", "runs.tsv"], "expected a name that ends in one of '.csv'"),
     ],
 )
 def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):

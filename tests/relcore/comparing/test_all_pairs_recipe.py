@@ -2,8 +2,6 @@
 line.
 """
 
-import json
-
 import numpy as np
 import pytest
 
@@ -51,24 +49,3 @@ def test_drawn_again_it_holds_the_same_numbers(figure, tmp_path, metric, grouped
     recipe.write_bytes(made.bytes("json"))
     assert main(["figure", str(recipe), "-o", str(numbers)]) == 0
     assert numbers.read_bytes() == made.bytes("csv")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine"),
-        ({"spaces": "all"}, "recipe of all-pairs: spaces: expected a list, got 'all'"),
-        ({"digests": ["0" * 32]}, "expected 3 digests, one per space, got 1"),
-        ({"digests": ["0" * 32] * 3}, "'first' has changed"),
-        ({"k": 0}, "k: expected a whole number above 0, got 0"),
-    ],
-)
-def test_a_wrong_recipe_is_one_line_and_code_2(figure, tmp_path, capsys, change, message):
-    path = tmp_path / "recipe.json"
-    recipe = {**figure().recipe, **change}
-    recipe["digests"] = recipe["digests"] if recipe["spaces"] else []
-    path.write_text(json.dumps(recipe))
-    assert main(["figure", str(path), "-o", str(tmp_path / "out.csv")]) == 2
-    out, err = capsys.readouterr()
-    assert message in err
-    assert (out, err.count("\n")) == ("", 1)

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.compare.columns import named_clusters, needs_clusters
-from relcore.maps.views import View
+from relcore.compare.columns import named_clusters
 from relcore.spaces.space import LatentSpace
-
-WORDS = ["apple", "bread", "cheese", "dough", "eggs", "flour", "grape", "honey", "icing", "jelly"]
 
 
 @pytest.fixture
@@ -40,25 +37,6 @@ def test_texts_that_are_all_alike_name_nothing(islands):
     assert set(found.numbers) == {-1}
 
 
-def test_a_word_is_the_most_central_of_the_frequent_ones(islands, rng):
-    coordinates, groups = islands
-    centres = rng.normal(size=(4, 30)) * 9
-    vectors = centres[groups] + rng.normal(size=(400, 30))
-    letters = "abcdefghijklmnopqrst"
-    ids = [f"w{letters[i // 20]}{letters[i % 20]}x" for i in range(400)]
-    for group in range(4):
-        vectors[100 * group] = centres[group]
-        vectors[100 * group + 1] = centres[group] + 0.001
-        ids[100 * group], ids[100 * group + 1] = f"rare{letters[group]}", f"usual{letters[group]}"
-    counts = np.where(np.arange(400) % 100 == 0, 1, 500 - np.arange(400) % 100)
-    plain = named_clusters(LatentSpace(vectors, ids), np.arange(400), coordinates)
-    assert all(name.startswith(("rare", "usual")) for name in plain.names)
-    counted = named_clusters(LatentSpace(vectors, ids, counts=counts), np.arange(400), coordinates)
-    named = np.array(counted.names)[counted.numbers]
-    assert set(named) == {f"usual{letter}" for letter in "abcd"}
-    assert named[groups == 2].tolist() == ["usualc"] * 100
-
-
 def test_labels_are_used_where_most_rows_have_one(islands):
     coordinates, groups = islands
     labels = [f"class {group}" for group in groups[:390]] + [""] * 10
@@ -66,19 +44,3 @@ def test_labels_are_used_where_most_rows_have_one(islands):
     found = named_clusters(space, np.arange(400), coordinates)
     assert found.names == ("class 0", "class 1", "class 2", "class 3")
     assert [*groups[:390], *[-1] * 10] == found.numbers.tolist()
-
-
-def test_numbers_as_ids_and_few_rows_have_no_names(islands):
-    coordinates, _ = islands
-    space = LatentSpace(np.c_[coordinates, np.ones(400)], [f"digits/{i}" for i in range(400)])
-    assert named_clusters(space, np.arange(400), coordinates) is None
-    few = LatentSpace(np.eye(10), WORDS)
-    assert named_clusters(few, np.arange(10), np.zeros((10, 2))) is None
-
-
-def test_clusters_are_needed_where_colours_leave_rows_without_a_name():
-    rows = np.arange(100)
-    all_named, half = View(rows, np.zeros(100, int), ("a",)), View(rows, rows % 2 - 1, ("a",))
-    assert not needs_clusters(all_named, None)
-    assert needs_clusters(half, None)
-    assert needs_clusters(all_named, half)

@@ -47,59 +47,12 @@ def test_selected_rows_are_those_of_the_shared_rows_in_the_sources_order(spaces)
         widget.selection = ["row 55"]
 
 
-def test_new_anchors_move_the_relative_panes_alone(spaces):
-    widget = show(*spaces, anchors=5)
-    before = pictures(widget)
-    widget.anchors = [f"row {i}" for i in range(9)]
-    after = pictures(widget)
-    assert [np.array_equal(before[title], after[title]) for title in before] == [True, True, False, False]
-    widget.anchors = ()
-    assert list(pictures(widget)) == ["a · absolute", "b · absolute"]
-
-
-def test_arrays_pair_by_row_and_may_stand_beside_a_space(spaces):
-    rows = spaces[0].vectors
-    assert len(show(rows, rows * 2, anchors=5).scene) == 60
-    widget = show(spaces[0], rows, anchors=["row 3"])
-    assert [pane.title for pane in widget.scene.panes][:2] == ["a · absolute", "target · absolute"]
-
-
-def test_a_path_is_read(tmp_path):
-    np.save(tmp_path / "first.npy", np.random.default_rng(0).normal(size=(20, 4)))
-    widget = show(tmp_path / "first.npy", str(tmp_path / "first.npy"), anchors=["3", "4"], panes=["relative"])
-    assert [pane.title for pane in widget.scene.panes] == ["first (1) · relative", "first (2) · relative"]
-
-
-def test_colours_of_ones_own_follow_the_ids(spaces):
-    names = ["even" if i % 2 == 0 else "odd" for i in range(60)]
-    scene = show(*spaces, anchors=5, color_by=names).scene
-    assert scene.category_names == ("even", "odd")
-    assert scene.categories.tolist() == [i % 2 for i in range(50)]
-    scene = show(*spaces, anchors=5, color_by=np.linspace(0, 1, 60)).scene
-    np.testing.assert_allclose(scene.values, np.linspace(0, 1, 60)[:50])
-
-
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
         ({"anchors": ["row 3", "qzx"]}, "got 1 unknown: 'qzx'"),
-        ({"anchors": 51}, "anchors"),
         ({"anchors": "row 3"}, "anchors: expected a list of ids, or how many, got 'row 3'"),
-        ({"anchors": True}, "anchors: expected a list of ids, or how many, got True"),
-        ({"anchors": 2.5}, "anchors: expected a list of ids, or how many, got 2.5"),
-        ({"anchors": 5, "panes": "relative"}, "panes: expected a list of representations, got 'relative'"),
-        (
-            {"anchors": 5, "color_by": 3},
-            "color_by: expected a name, or one value per row of the source, got 3",
-        ),
         ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of absolute, relative"),
-        (
-            {"anchors": 5, "panes": ["absolute", "relative", "whitened"]},
-            "panes: expected one or two representations, got 3",
-        ),
-        ({"anchors": (), "panes": ["relative"]}, "expected at least one for the relative panes"),
-        ({"anchors": 5, "color_by": "taste"}, "color_by"),
-        ({"anchors": 5, "color_by": "labels"}, "has no labels"),
         (
             {"anchors": 5, "color_by": [1, 2]},
             "color_by: expected 60 values, one per row of the source, got 2",
@@ -109,10 +62,6 @@ def test_colours_of_ones_own_follow_the_ids(spaces):
 def test_wrong_settings_are_errors_in_plain_words(spaces, settings, match):
     with pytest.raises(SpaceError, match=match):
         show(*spaces, **settings)
-
-
-def test_a_number_of_numpys_is_a_number_of_anchors(spaces):
-    assert len(show(*spaces, anchors=np.int64(5)).anchors) == 5
 
 
 def test_arrays_of_other_lengths_are_refused(spaces):

@@ -55,16 +55,6 @@ def assert_same_map(pair, rows, pane, anchors, projection, spec):
         np.testing.assert_allclose(ours, theirs, atol=2e-5 * np.abs(theirs).max())
 
 
-def test_one_anchor_and_two_have_axes_that_are_zero_beyond_their_number(pair):
-    for k in (1, 2):
-        pictures, _ = pca_pair(
-            pair, np.arange(N), "relative", IDS[:k], ProjectionSpec(), ReductionSpec(n_components=3)
-        )
-        for picture in pictures:
-            assert np.ptp(picture[:, :k], axis=0).min() > 0.1
-            assert not picture[:, k:].any()
-
-
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, similarity, monkeypatch):
     projection, spec, rows = ProjectionSpec(similarity), ReductionSpec(fit="first"), np.arange(N)
@@ -80,18 +70,6 @@ def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, sim
     absolute, note = pca_pair(pair, rows, "absolute", (), projection, spec)
     assert note == "PCA, each space fitted apart, by a sample of 300 rows"
     assert [len(one) for one in absolute] == [N, N]
-
-
-def test_distances_that_float32_cannot_square_are_drawn_by_block_too(pair, monkeypatch):
-    rows, projection, spec = np.arange(N), ProjectionSpec("euclidean"), ReductionSpec(fit="first")
-    large = match(
-        *(LatentSpace(one.vectors * np.float32(2.0**70), IDS) for one in (pair.source, pair.target))
-    )
-    monkeypatch.setattr(pane_maps, "SAMPLED_ROWS", 350)
-    usual, _ = pca_pair(pair, rows, "relative", FEW, projection, spec)
-    found, _ = pca_pair(large, rows, "relative", FEW, projection, spec)
-    for ours, theirs in zip(found, usual, strict=True):
-        np.testing.assert_allclose(ours / np.float32(2.0**70), theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_rows_far_from_zero_without_centring_keep_their_picture():
@@ -115,20 +93,6 @@ def test_too_few_rows_and_no_anchors_are_refused(pair):
         pca_pair(pair, np.arange(N), "relative", (), ProjectionSpec(), ReductionSpec())
 
 
-def test_what_is_kept_is_used_and_one_more_anchor_reads_no_moments_again(pair):
-    asked = []
-
-    def kept(space, rows, center, random_state):
-        asked.append((space.digest, len(rows), center))
-        return known[space.digest]
-
-    known = {space.digest: Directions.of(space, np.arange(N), True) for space in (pair.source, pair.target)}
-    found, _ = pca_pair(pair, np.arange(N), "relative", MANY, ProjectionSpec(), ReductionSpec(), kept)
-    expected, _ = pca_pair(pair, np.arange(N), "relative", MANY, ProjectionSpec(), ReductionSpec())
-    np.testing.assert_array_equal(found, expected)
-    assert asked == [(pair.source.digest, N, True), (pair.target.digest, N, True)]
-
-
 def test_no_matrix_of_similarities_is_formed():
     n, rng = 60_000, np.random.default_rng(0)
     space = LatentSpace(rng.standard_normal((n, 8), dtype=np.float32), [str(row) for row in range(n)])
@@ -140,23 +104,3 @@ def test_no_matrix_of_similarities_is_formed():
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < n * 500 * 4 / 2  # half of one matrix (n, k)
-
-
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-def test_the_random_state_draws_the_sample(pair, similarity, monkeypatch):
-    for module in (pca, pane_maps):
-        monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
-    monkeypatch.setattr(pca, "MOST_PRODUCTS", 0)
-    settings = pair, np.arange(N), "relative", MANY, ProjectionSpec(similarity)
-    first, again, other = (
-        pca_pair(*settings, ReductionSpec(random_state=state))[0][0] for state in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.allclose(first, other, atol=1e-6)
-
-
-def test_moments_of_directions_are_computed_only_where_they_are_used(pair, monkeypatch):
-    monkeypatch.setattr(pane_maps, "SAMPLED_ROWS", 300)
-    monkeypatch.setattr(pane_maps, "direction_moments", None)
-    pictures, _ = pca_pair(pair, np.arange(N), "relative", FEW, ProjectionSpec("euclidean"), ReductionSpec())
-    assert [picture.shape for picture in pictures] == [(N, 2)] * 2

@@ -13,7 +13,7 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.check import Drift, DriftCheck, shares_told
+from relcore.drift.check import Drift, DriftCheck
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.verdict import Thresholds
 
@@ -79,23 +79,6 @@ def test_unrelated_rows_are_at_chance_level(old):
     assert all(alarmed(drift).values())
 
 
-def test_few_rows_of_many_dimensions_say_that_a_rotation_explains_unrelated_rows():
-    rng = np.random.default_rng(4)
-    drift = DriftCheck().run([version(rng.normal(size=(30, 60)), name) for name in ("a", "b")])
-    assert drift.rho < 0.5
-    assert drift.chance_rho < 0.5
-    assert alarmed(drift)[EVERYTHING_NEW]  # by its neighbours
-
-
-def test_widths_may_differ_but_then_new_queries_cannot_search(old, vectors):
-    drift = DriftCheck().run((old, version(vectors[:, :9], "v2")))
-    assert drift.widths == (12, 9)
-    assert shares_told(drift) == {}
-    assert drift.turn is drift.shift is drift.reciprocal_rank is None
-    assert {measure.situation for measure in drift.measures} == {EVERYTHING_NEW}
-    assert "12" in drift.judged(Thresholds()).impossible[NEW_QUERIES]
-
-
 def test_a_result_comes_back_from_the_store_as_it_was(old, vectors, tmp_path):
     from relcore.runs.store import Store
 
@@ -108,16 +91,6 @@ def test_a_result_comes_back_from_the_store_as_it_was(old, vectors, tmp_path):
         assert back.judged(Thresholds()).table().equals(found.judged(Thresholds()).table())
 
 
-def test_a_rare_class_has_no_churn_of_its_own(vectors):
-    labels = ["rare"] * 6 + ["common"] * (N - 6)
-    old = version(vectors, "v1", labels)
-    drift = DriftCheck(n_queries=40).run((old, version(vectors + 1e-3, "v2")))
-    assert drift.left_out == 1
-    assert drift.of(EVERYTHING_NEW, "rho", "rare").n == 6
-    with pytest.raises(KeyError):
-        drift.of(EVERYTHING_NEW, "churn", "rare")
-
-
 def test_duplicated_rows_are_no_drift(vectors):
     """Equal rows are in no order: a search may name any of them."""
     thrice = np.repeat(vectors[:100], 3, axis=0)
@@ -125,17 +98,6 @@ def test_duplicated_rows_are_no_drift(vectors):
     drift = DriftCheck(k=1).run((old, new))
     assert drift.of(EVERYTHING_NEW, "churn").value < 0.01
     assert not any(alarmed(drift).values())
-
-
-def test_the_noise_of_many_rows_is_measured_on_some(old, vectors, monkeypatch):
-    task, new = DriftCheck(jitter=0.02), version(vectors + 0.5, "v2")
-    whole = task.run((old, new))
-    monkeypatch.setattr("relcore.drift.measures._NOISE_ROWS", 100)
-    some = DriftCheck(jitter=0.02, n_queries=50).run((old, new))
-    assert some.of(EVERYTHING_NEW, "churn").noise == pytest.approx(
-        whole.of(EVERYTHING_NEW, "churn").noise, abs=0.05
-    )
-    assert DriftCheck(jitter=0.02).run((old, new)).measures[0].value == whole.measures[0].value
 
 
 def test_rows_of_one_version_only(old, vectors):
@@ -170,7 +132,7 @@ def test_bad_input_is_refused_with_the_remedy(first, second, told):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"k": 0}, {"n_queries": 5}, {"jitter": -1}, {"jitter": 1}, {"jitter": "small"}, {"random_state": -1}],
+    [{"k": 0}, {"jitter": 1}],
 )
 def test_bad_settings_are_refused(settings):
     with pytest.raises(SpaceError, match=next(iter(settings))):

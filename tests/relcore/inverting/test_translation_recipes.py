@@ -9,7 +9,6 @@ import json
 import pandas as pd
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
 from relcore.compare.figures import exportable
@@ -51,26 +50,3 @@ def test_everyday_sentences_find_their_translation(make_spec):
     table = drawn_again(figure).table().set_index(["method", "metric"])["score"]
     assert table["relative", "MRR"] > 0.7  # measured .78, absolute .02
     assert table["absolute", "MRR"] < 0.1
-
-
-@pytest.mark.parametrize(
-    ("recipe", "message"),
-    [
-        (
-            {"figure": "cross-lingual", "spaces": []},
-            "recipe of cross-lingual: spaces: expected a list of length 2",
-        ),
-        (
-            {
-                "figure": "cross-lingual",
-                "spaces": [{"source": "file", "name": "x"}] * 2,
-                "retrieval": {},
-                "pairs": [["a"]],
-            },
-            "recipe of cross-lingual: pairs.*: expected a list of length 2",
-        ),
-    ],
-)
-def test_broken_recipes_are_refused(recipe, message):
-    with pytest.raises(SpaceError, match=message):
-        exportable(recipe)

@@ -7,9 +7,6 @@ from relcore.migrate.evaluate import (
     AUTOMATIC,
     Pairs,
     choose,
-    fused_weight,
-    imbalance,
-    neighbours_of,
     richer,
 )
 from relcore.represent.similarity import unit_rows
@@ -66,13 +63,6 @@ def test_folds_go_by_ids_and_are_of_one_size():
     assert all(not fold & set(known.ids) for fold, (_, known) in zip(folds, pairs.folds(0), strict=True))
 
 
-def test_imbalance_is_one_by_chance_and_small_for_equal_neighbours(rng, topics):
-    unrelated = unit_rows(rng.normal(size=(M, 8)))
-    # Each row's mean of 9 ranks, uniform on 0 … 298, over 150: mean .997, standard error .19 / √300 = .011.
-    assert imbalance(unit_rows(topics), unrelated).mean() == pytest.approx(1, abs=0.04)
-    assert imbalance(unit_rows(topics), unit_rows(topics)).mean() == pytest.approx(2 * 4 / M, abs=1e-6)
-
-
 def test_the_model_that_sees_more_topics_is_the_richer_one(rng):
     topics = rng.normal(size=(800, 12))
     all_topics, few = unit_rows(model(topics, 0.1, 24, 1)), unit_rows(model(topics[:, :4], 0.1, 24, 2))
@@ -86,25 +76,3 @@ def test_unrelated_models_are_alike(rng):
     """Negative control: of 20 unrelated pairs of models at most two are told apart."""
     told = [richer(*(unit_rows(rng.normal(size=(200, width))) for width in (8, 40)))[0] for _ in range(20)]
     assert told.count("both") >= 18
-
-
-def test_a_good_bridge_counts_and_a_useless_one_does_not(rng, topics):
-    old, new = unit_rows(model(topics, 0.3, 24, 1)), unit_rows(model(topics, 0.3, 24, 2))
-    assert fused_weight("procrustes", paired(rng.normal(size=(M, 24)), old), "both") == pytest.approx(
-        0, abs=0.1
-    )
-    useful = fused_weight("procrustes", paired(new, old), "both")
-    assert 0.1 < useful <= 1.5
-    assert fused_weight("procrustes", paired(new, old), "old") == 0
-    assert fused_weight("procrustes", paired(new, old), "new") > useful
-
-
-def test_neighbours_of_one_model_of_the_other_and_of_both(topics):
-    old, new = unit_rows(model(topics[:, :6], 0.1, 24, 1)), unit_rows(model(topics, 0.1, 24, 2))
-    queries = np.arange(20)
-    by = {truth: neighbours_of(truth, old, new, queries, 10) for truth in ("old", "new", "both")}
-    found = {truth: set(zip(one.query, one.row, strict=True)) for truth, one in by.items()}
-    assert all(len(one) == 200 for one in found.values())
-    assert not any(query == row for one in found.values() for query, row in one)
-    shared = {truth: len(found["both"] & found[truth]) for truth in ("old", "new")}
-    assert min(shared.values()) > len(found["old"] & found["new"])

@@ -9,8 +9,6 @@ import json
 import numpy as np
 import pytest
 
-from relcore.base import records
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.style import COLUMN, Style
 from relcore.migrate.figures import MigrationChart, ThresholdScores
@@ -46,20 +44,6 @@ def specs(planted, tmp_path_factory):
     return tuple(found)
 
 
-def test_a_known_truth_gives_the_ground_of_the_migration(planted, result):
-    ground, known = (TASK.ground(planted[0][:2], truth) for truth in ("", result.truth))
-    assert known.queries == ground.queries == result.queries
-    assert known.pairs.ids.tolist() == ground.pairs.ids.tolist()
-    assert known.trial.relevance.row.tolist() == ground.trial.relevance.row.tolist()
-
-
-def test_a_threshold_keeps_its_number_of_rows(planted, settings):
-    outcome = ThresholdChange(**settings, system="re-embed").run(planted[0][:2])
-    assert outcome.accepted_old == pytest.approx(10, abs=2.5)  # ten by default, on half of the 60 queries
-    assert outcome.accepted_after == pytest.approx(outcome.accepted_old, abs=2.5)
-    assert outcome.beats_chance
-
-
 @pytest.mark.parametrize("kind", ["migration", "threshold"])
 def test_a_recipe_draws_its_figure_again_to_the_byte(kind, specs, planted, result, settings):
     recipe = {
@@ -74,18 +58,3 @@ def test_a_recipe_draws_its_figure_again_to_the_byte(kind, specs, planted, resul
     assert again.draw().bytes("pdf", style=style) == drawn.bytes("pdf", style=style)
     assert drawn.interactive is not None
     assert len(drawn.interactive(style.theme).data) > 2
-
-
-def test_results_come_back_from_the_store_as_they_were(planted, settings):
-    outcome = ThresholdChange(**settings).run(planted[0][:2])
-    back = records.unpack(type(outcome), *records.pack(outcome))
-    assert back.describe() == outcome.describe()
-
-
-def test_rows_without_new_vectors_cannot_be_embedded_again():
-    spaces, judgements = migration_spaces(n=300, n_queries=40, n_new=200)
-    task = Migration(adapter="procrustes", sizes=(), judgements=judgements)
-    with pytest.raises(SpaceError, match="some rows without"):
-        ThresholdChange(migration=task, adapter="procrustes", truth="judgements", system="re-embed").run(
-            spaces
-        )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.migrate.evaluate import added_scores, covariance, reciprocal_ranks, search_by_both
+from relcore.migrate.evaluate import added_scores, reciprocal_ranks, search_by_both
 from relcore.represent.similarity import unit_rows
 
 
@@ -31,23 +31,6 @@ def test_one_longer_product_is_the_sum_of_z_scores_but_for_a_number_of_each_quer
     assert np.array_equal(lists, np.argsort(-wanted, axis=1)[:, :10])
 
 
-def test_where_both_search_the_same_vectors_no_second_corpus_is_needed(sides):
-    (old, _), (corpus, _) = sides
-    other = old[::-1].copy()
-    queries, searched = added_scores(old, other, (corpus, corpus), 0.5)
-    assert searched is corpus
-    assert np.array_equal(
-        search_by_both(old, other, (corpus, corpus), 5),
-        search_by_both(old, other, (corpus, corpus.copy()), 5),
-    )
-    assert queries.shape == old.shape
-
-
-def test_the_covariance_is_that_of_numpy(sides):
-    corpus = sides[1][0]
-    assert covariance(corpus) == pytest.approx(np.cov(corpus.T, bias=True), abs=1e-6)
-
-
 def test_reciprocal_ranks_by_hand():
     """Row 3: 1/61 + 1/62; row 7: 1/62 + 1/61, equal, and behind it in the first list; row 5: 1/63; row 9:
     1/63, second list.
@@ -56,12 +39,3 @@ def test_reciprocal_ranks_by_hand():
     assert reciprocal_ranks(lists, 6).tolist() == [[3, 7, 5, 9, -1, -1]]
     assert reciprocal_ranks(lists, 3, weight=1.5).tolist() == [[7, 3, 9]]
     assert reciprocal_ranks((np.array([[1, -1]]), np.array([[1, 2]])), 3).tolist() == [[1, 2, -1]]
-
-
-@pytest.mark.parametrize("fusion", ["z", "reciprocal"])
-def test_a_query_does_not_find_its_own_row(sides, fusion):
-    _, corpora = sides
-    own = np.arange(20)
-    found = search_by_both(corpora[0][:20], corpora[1][:20], corpora, 10, fusion=fusion, own=own)
-    assert found.shape == (20, 10)
-    assert not (found == own[:, None]).any()

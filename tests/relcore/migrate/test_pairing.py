@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.evaluate import check_pairs, length_cautions, preprocessing_cautions
+from relcore.migrate.evaluate import check_pairs
 from tests.relcore.migrate.planted import model
 
 
@@ -57,20 +57,3 @@ def test_unrelated_pairs_are_rarely_taken_for_pairs():
         found = check_pairs(rng.normal(size=(30, 8)), rng.normal(size=(30, 6)))
         passed += found.shift == 0 and found.is_clear
     assert passed == 0  # expected .02 of 100
-
-
-def test_repeated_rows_and_lengths_are_noted():
-    rng = np.random.default_rng(0)
-    new, old = rng.normal(size=(100, 6)), rng.normal(size=(100, 5))
-    assert preprocessing_cautions(new, old) == []
-    cut = new.copy()
-    cut[50:80] = cut[:30]
-    (told,) = preprocessing_cautions(cut, old)
-    assert told.startswith(".30 of the new rows repeat another new row, and .00 of the old ones do")
-    both = old.copy()
-    both[50:80] = both[:30]
-    assert preprocessing_cautions(cut, both) == []
-    unit = new / np.linalg.norm(new, axis=1, keepdims=True)
-    assert length_cautions(new, new, "new") == length_cautions(unit, unit, "new") == []
-    assert "rows have length 1 and its queries have not" in length_cautions(unit, new, "new")[0]
-    assert "queries have length 1 and its rows have not" in length_cautions(new, unit, "new")[0]

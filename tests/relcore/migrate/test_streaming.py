@@ -7,7 +7,6 @@ from relcore.base.errors import SpaceError
 from relcore.files.places import Place
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import adapt, staging_folder
-from relcore.stores import lance, qdrant
 from relcore.stores.index import StagedRows, StoredRows, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 from tests.relcore.migrate.adapters import NEW, OLD, Made, pairs
@@ -60,15 +59,6 @@ def test_mapped_rows_arrive_with_ids_and_payload(kind, adapter, source, tmp_path
     assert not staging_folder(goal).exists()
 
 
-def test_the_corpus_goes_through_its_own_steps(adapter, tmp_path):
-    _, old = pairs(N)
-    source, goal = Place("npy", str(tmp_path / "old.npy")), Place("npy", str(tmp_path / "mapped.npy"))
-    np.save(tmp_path / "old.npy", old)
-    adapt(adapter, source, goal, side="corpus")
-    np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.corpus(old), atol=1e-6)
-    assert (tmp_path / "mapped.ids.txt").read_text().splitlines() == [str(row) for row in range(N)]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_run_continues_behind_its_last_block(kind, adapter, source, tmp_path, monkeypatch):
     goal = place_of(kind, tmp_path)
@@ -104,61 +94,12 @@ def test_a_block_that_was_cut_short_is_written_again(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "spoil", [b"", b"{", b'{"key": "key"}', b'{"key": "key", "sizes": [99999, 9], "done": 3}']
-)
+@pytest.mark.parametrize("spoil", [b"{", b'{"key": "key", "sizes": [99999, 9], "done": 3}'])
 def test_a_damaged_state_begins_again(spoil, tmp_path):
     staged = StagedRows(tmp_path / "s", "key")
     staged.append(StoredRows(["a"], np.ones((1, 3), np.float32)))
     (tmp_path / "s" / "state.json").write_bytes(spoil)
     assert StagedRows(tmp_path / "s", "key").done == 0
-
-
-@pytest.mark.parametrize("kind", ["qdrant", "lancedb"])
-def test_a_database_that_was_begun_is_finished(kind, adapter, source, tmp_path, monkeypatch):
-    monkeypatch.setattr(lance, "_AT_ONCE", 10)
-    monkeypatch.setattr(qdrant, "_AT_ONCE", 10)
-    goal, seen = place_of(kind, tmp_path), []
-    blocks = -(-N // 7)
-    with pytest.raises(Killed):
-        adapt(adapter, source, goal, report=killed_after(blocks + 2, seen), block=7)
-    if kind == "qdrant":  # a folder appears once it is whole
-        assert not goal.path.exists()
-    else:
-        with open_index(goal) as index:
-            assert 0 < index.n < N
-    adapt(adapter, source, goal, block=7)
-    with open_index(goal) as index:
-        assert whole(index).ids == [f"q{row:03}" for row in range(N)]
-
-
-def test_a_file_that_was_finished_just_before_the_kill_is_kept(adapter, source, tmp_path, monkeypatch):
-    goal = place_of("npy", tmp_path)
-
-    def killed(staged):
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(StagedRows, "remove", killed)
-        with pytest.raises(Killed):
-            adapt(adapter, source, goal)
-    before = (tmp_path / "rows.npy").stat().st_mtime_ns
-    adapt(adapter, source, goal)
-    assert (tmp_path / "rows.npy").stat().st_mtime_ns == before
-    assert not staging_folder(goal).exists()
-    with pytest.raises(SpaceError, match="expected a new place"):  # the control: the work is done
-        adapt(adapter, source, goal)
-
-
-def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
-    new, _ = pairs(N)
-    source, goal = Place("npy", str(tmp_path / "new.npy")), Place("npy", str(tmp_path / "mapped.npy"))
-    np.save(tmp_path / "new.npy", new)
-    with pytest.raises(Killed):
-        adapt(adapter, source, goal, report=killed_after(2, []), block=7)
-    np.save(tmp_path / "new.npy", -new[::-1])
-    adapt(adapter, source, goal, block=7)
-    np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.transform(-new[::-1]), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,8 +121,6 @@ def test_rows_of_another_width_are_refused(adapter, source, tmp_path):
         adapt(adapter, Place("npy", str(tmp_path / "old.npy")), goal)
     with pytest.raises(SpaceError, match="a target other than the source"):
         adapt(adapter, source, source)
-    with pytest.raises(SpaceError, match="expected an existing folder"):
-        adapt(adapter, source, Place("npy", str(tmp_path / "nowhere" / "a.npy")))
 
 
 def test_rows_that_are_not_finite_are_refused(adapter, tmp_path):
@@ -191,11 +130,3 @@ def test_rows_that_are_not_finite_are_refused(adapter, tmp_path):
     with pytest.raises(SpaceError, match="expected finite numbers"):
         adapt(adapter, Place("npy", str(tmp_path / "new.npy")), place_of("npy", tmp_path))
     assert not (tmp_path / "rows.npy").exists()
-
-
-def test_without_an_adapter_rows_are_copied(source, tmp_path):
-    goal = place_of("lancedb", tmp_path)
-    adapt(None, source, goal)
-    with open_index(goal) as copy, open_index(source) as given:
-        np.testing.assert_array_equal(whole(copy).vectors, whole(given).vectors)
-        assert whole(copy).payload == whole(given).payload

@@ -8,7 +8,6 @@ from scipy.stats import ks_2samp
 
 from relcore.base.errors import SpaceError
 from relcore.migrate.thresholds import (
-    ScoreMap,
     ScorePairs,
     ks_distance,
     restore_threshold,
@@ -38,17 +37,6 @@ def test_a_monotone_change_of_scores_is_undone():
     assert outcome.n_fitted == outcome.n_queries == 100
 
 
-def test_as_many_rows_pass_as_before_though_scores_are_noisy():
-    outcome = restore_threshold(drawn(noise=0.05), 0.5)
-    assert outcome.accepted_after == pytest.approx(
-        outcome.accepted_old, abs=0.6
-    )  # 20 rows · 2 · √(.25 · 2 / 2,000)
-    assert outcome.accepted_before > 18  # the scores begin at .5
-    assert outcome.beats_chance
-    assert outcome.error_after < outcome.error_before
-    assert "would pass now" in outcome.describe()
-
-
 def test_scores_of_unrelated_models_are_no_better_than_chance():
     below = 0
     for state in range(20):
@@ -68,34 +56,9 @@ def test_the_distance_of_distributions_is_scipys():
     assert ks_distance(first, second) == pytest.approx(ks_2samp(first, second).statistic)
 
 
-def test_the_new_threshold_of_a_mapped_score_is_that_score():
-    found = ScoreMap.fit(np.linspace(0.2, 0.9, 50), np.linspace(0, 1, 50) ** 2)
-    for old in (0.05, 0.4, 0.93):
-        assert found(np.array([found.threshold(old)]))[0] == pytest.approx(old)
-    assert found.threshold(1.1) == np.inf
-    assert found.threshold(-1) == pytest.approx(0.2)
-
-
-def test_a_query_has_no_score_with_itself_and_the_usual_threshold_passes_ten_rows():
-    rng = np.random.default_rng(0)
-    old, new = rng.normal(size=(60, 5)), rng.normal(size=(60, 7))
-    pairs = score_pairs((old, old), (new, new), np.arange(60))
-    assert np.isnan(np.diag(pairs.old)).all()
-    assert np.isnan(np.diag(pairs.new)).all()
-    assert pairs.known.sum() == 60 * 59
-    unit = old / np.linalg.norm(old, axis=1)[:, None]
-    assert pairs.old[3, 7] == pytest.approx(unit[3] @ unit[7], abs=1e-6)
-    assert (pairs.old >= usual_threshold(pairs)).sum() == pytest.approx(600, abs=2)
-
-
 @pytest.mark.parametrize(
     ("threshold", "n_queries", "told"), [(1.5, 40, "a cosine"), (0.5, 19, "20 queries or more, got 19")]
 )
 def test_what_cannot_be_judged_is_refused(threshold, n_queries, told):
     with pytest.raises(SpaceError, match=told):
         restore_threshold(drawn(0, n_queries), threshold)
-
-
-def test_a_map_needs_scores_that_differ():
-    with pytest.raises(SpaceError, match="two scores or more that differ"):
-        ScoreMap.fit(np.ones(5), np.arange(5))

@@ -47,12 +47,6 @@ def test_a_gain_must_be_worth_it(base, rng, bootstrap):
     assert decide(found, bootstrap, worth=0.04)[0] == "keep"
 
 
-def test_clear_is_what_differs_from_every_other_option(base, rng, bootstrap):
-    assert decide(scores(base, rng, bridge=-0.1, twice=-0.1), bootstrap) == ("keep", True)
-    assert decide(scores(base, rng, bridge=-0.1) | {"twice": base[::-1]}, bootstrap) == ("keep", False)
-    assert decide(scores(base, rng, bridge=-0.1) | {"twice": base}, bootstrap) == ("keep", True)
-
-
 def test_equal_options_are_rarely_told_apart(rng):
     """Negative control: four options of one quality; three comparisons with 2.5 % above each."""
     moved = 0

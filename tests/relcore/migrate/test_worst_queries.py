@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relcore.migrate.migration import clusters_of, losses_by_group
+from relcore.migrate.migration import losses_by_group
 
 GROUPS = np.repeat(["red", "green", "blue", "few"], [40, 40, 40, 3])
 
@@ -24,17 +24,3 @@ def test_equal_classes_are_within_the_band_of_chance():
         change = np.random.default_rng(state).normal(size=len(GROUPS))
         found += losses_by_group(change, GROUPS).p.min() < 0.05
     assert found <= 4  # 5 % of 20 draws
-
-
-def test_without_classes_there_is_no_table():
-    assert losses_by_group(np.arange(20.0), np.array([""] * 20)).empty
-
-
-def test_clusters_are_those_that_were_planted():
-    rng = np.random.default_rng(0)
-    truth = np.repeat(np.arange(3), 30)
-    vectors = 4 * np.eye(3, 6)[truth] + 0.3 * rng.normal(size=(90, 6))
-    found = clusters_of(vectors, np.array([f"r{row}" for row in range(90)]), n_clusters=3)
-    assert len(set(found)) == 3
-    assert all(len(set(found[truth == number])) == 1 for number in range(3))
-    assert all(name == found[int(name.removeprefix("around r"))] for name in set(found))

@@ -1,8 +1,6 @@
 """Runs beside the papers' numbers: what they give, what ships, what the command line writes."""
 
-import json
 import re
-import subprocess
 from dataclasses import replace
 from math import sqrt
 
@@ -12,10 +10,9 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
-from relcore.papers.ours import Number, Ours, averaged, grouped, read_ours, write_ours
+from relcore.papers.ours import Number, Ours, read_ours, write_ours
 from relcore.papers.rows import load_rows
-from relcore.papers.runs import RUNS, commit_of, is_current, measure, result_of, study_runs
-from relcore.papers.tables import as_csv, as_json, as_latex, long_table
+from relcore.papers.runs import RUNS, is_current, measure, result_of, study_runs
 from relcore.runs.store import Store
 from relcore.studies.study import RunResult
 
@@ -92,19 +89,6 @@ def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
     assert again.settings == RUNS["quantisation"].settings
 
 
-def test_what_no_study_measures_names_the_version_and_the_commit(tmp_path):
-    with pytest.raises(SpaceError, match=r"words: expected a run of a study.* 0\.1\.0 .*commit [0-9a-f]{7}"):
-        measure("words", Store(tmp_path))
-
-
-def test_shipped_numbers_of_other_settings_or_of_another_version_do_not_count(monkeypatch, tmp_path):
-    run, shipped = RUNS["words"], ours.shipped()["words"]
-    assert result_of("words", Store(tmp_path)) == shipped
-    for other in (replace(run, version=run.version + 1), replace(run, settings={**run.settings, "k": 7})):
-        monkeypatch.setitem(RUNS, "words", other)
-        assert result_of("words", Store(tmp_path)) is None
-
-
 def test_the_command_line_writes_skips_and_repeats(tmp_path, monkeypatch, capsys, made_up):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(runs, "finished_run", lambda *given: None)
@@ -140,53 +124,3 @@ def test_a_file_of_numbers_comes_back_whole_and_a_wrong_one_is_refused(tmp_path,
     wrong.write_text('{"run": "words", "numbers": [{"colour": 1}]}')
     with pytest.raises(SpaceError, match="the setting 'label' is missing"):
         read_ours(wrong.parent)
-
-
-def test_means_and_deviations_are_over_repeats():
-    number = averaged("a", "F1", [0.1, 0.2, 0.3])
-    assert (number.value, number.deviation, number.repeats) == (pytest.approx(0.2), pytest.approx(0.1), 3)
-    assert averaged("a", "F1", [0.1]).deviation is None
-    rows = [
-        {"label": "a", "metric": "F1", "value": value, "n": 5, "baseline": value / 2} for value in (0.2, 0.4)
-    ]
-    found, other = grouped([*rows, {**rows[0], "group": "other"}])
-    assert (found.value, found.n, found.baseline, found.group) == (0.3, 5, 0.15, "")
-    assert (other.value, other.group) == (0.2, "other")
-
-
-def test_exports_hold_every_number_of_both_sources(made_up):
-    rows = [
-        row for row in load_rows() if row.id in ("relative-table-1", "relative-table-8", "relative-figure-1")
-    ]
-    found = {"words": Ours("words", "data", {"k": 10}, "2026-01-01", "0", 1.0, (made_up,))}
-    table = long_table(rows, found)
-    assert (table.source == "here").sum() == 1
-    assert (table.source == "published").sum() == 8 * 2 + 9 * 2
-    assert b"here,relative,MRR,0.5,0.1" in as_csv(rows, found)
-    assert rb"0.500 $\pm$ 0.100" in as_latex(rows, found)
-    assert json.loads(as_json(rows, found))[0]["here"][0]["numbers"][0]["value"] == 0.5
-
-
-def test_a_number_carries_the_commit_and_whether_its_code_was_changed(tmp_path):
-    def git(*asked):
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        return subprocess.run(
-            ["git", *who, *asked], cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    assert commit_of(tmp_path) == ""
-    git("init", "-q")
-    assert commit_of(tmp_path) == ""  # nothing is committed yet
-    (tmp_path / "relcore").mkdir()
-    code, text = tmp_path / "relcore" / "code.py", tmp_path / "README.md"
-    code.write_text("1")
-    text.write_text("1")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    head = git("rev-parse", "--short=7", "HEAD")
-    assert commit_of(tmp_path) == head
-    text.write_text("2")
-    assert commit_of(tmp_path) == head
-    code.write_text("2")
-    assert commit_of(tmp_path) == f"{head}+"
-    assert commit_of(tmp_path / "relcore") == ""  # a folder inside of another checkout

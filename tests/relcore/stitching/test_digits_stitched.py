@@ -1,6 +1,5 @@
 """The digits, from training four encoders to the stitched matrix: what the methods are expected to reach."""
 
-import numpy as np
 import pytest
 
 from relcore.base.names import METHODS
@@ -9,9 +8,8 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.stitch import stitching as classification
 from relcore.stitch.methods import MethodSettings
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows, stitch_matrix
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 
 def digits(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
@@ -42,16 +40,3 @@ def test_four_encoders_of_digits(task):
     assert stitched["absolute"] <= 0.30
     assert stitched["Procrustes"] >= 0.95
     assert stitched["inverse, pruned"] >= 0.94
-
-
-@pytest.mark.slow
-def test_all_pairs_answer_a_new_picture_without_fitting_anything_again(task, monkeypatch):
-    spaces, spec = task
-    stitching = Stitching(share_rows(spaces), spec)
-    rows = [space.vectors[:1] for space in spaces]
-    for fitting in ("fit_head", "representation", "carrier"):
-        monkeypatch.setattr(classification, fitting, lambda *_, **__: pytest.fail("fitted again"))
-    for method in spec.methods:
-        probabilities = stitching.probabilities(method, rows)
-        assert probabilities.shape == (4, 4, 1, 10)
-        assert np.isfinite(probabilities).all()

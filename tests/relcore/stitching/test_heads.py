@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from relcore.base.errors import SpaceError
 from relcore.represent.similarity import unit_rows
 from relcore.stitch.heads import fit_head
 
@@ -32,12 +31,6 @@ def test_logistic_sees_no_scale_and_no_shift(iris):
     )
 
 
-def test_logistic_sees_no_length(iris):
-    head = fit_head(*iris, 3)
-    longer = head.mean + 3 * (iris[0] - head.mean)
-    np.testing.assert_allclose(head.probabilities(longer), head.probabilities(iris[0]), atol=1e-4)
-
-
 @pytest.mark.parametrize("kind", ["logistic", "mlp", "paper"])
 def test_every_head_learns(iris, kind):
     X, classes = iris
@@ -55,11 +48,6 @@ def test_only_the_paper_heads_answer_depends_on_the_other_rows(iris):
         assert (difference > 0.01) == (kind == "paper")
 
 
-def test_the_paper_head_refuses_a_single_row(iris):
-    with pytest.raises(SpaceError, match=r"expected two or more, got 1; choose the head 'mlp' or 'logistic'"):
-        fit_head(*iris, 3, "paper").probabilities(iris[0][:1])
-
-
 def test_networks_repeat_with_their_random_state(iris):
     import torch
 
@@ -73,16 +61,3 @@ def test_networks_repeat_with_their_random_state(iris):
 def test_rows_without_spread_give_the_classes_shares():
     head = fit_head(np.ones((4, 2)), np.array([0, 1, 1, 1]), 2)
     np.testing.assert_allclose(head.probabilities(np.ones((1, 2))), [[0.25, 0.75]], atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("classes", "n_classes", "kind", "message"),
-    [
-        ([0, 0, 2], 3, "logistic", "expected rows of each of 3 classes, got 2"),
-        ([0, 0, 0], 1, "logistic", "expected rows of each of 2 classes, got 1"),
-        ([0, 1, 1], 2, "svm", "head: expected one of logistic, mlp, paper, got 'svm'"),
-    ],
-)
-def test_fit_refuses(classes, n_classes, kind, message):
-    with pytest.raises(SpaceError, match=message):
-        fit_head(np.ones((3, 2)), np.array(classes), n_classes, kind)

@@ -4,13 +4,11 @@ so.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec, key_of
+from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -20,8 +18,6 @@ from relcore.runs.store import Store
 from relcore.stitch.try_it import (
     encode_items,
     item_encoder,
-    joined_encoder,
-    rows_of,
     why_not,
 )
 
@@ -56,57 +52,6 @@ def test_a_stored_item_gives_its_stored_row_alone_and_in_company(store, dataset,
         np.testing.assert_allclose(ready.rows([items.item(row)])[0], space.vectors[row], atol=1e-4)
     np.testing.assert_allclose(ready.rows(items.items(20, 25)), space.vectors[20:25], atol=1e-4)
     assert ready.kind == items.kind
-
-
-def test_layers_of_minilm_give_their_stored_rows_alone_and_in_one_pass(store):
-    from relcore.encoders.transformers import MiniLM
-
-    dataset = DatasetSpec("parallel", "en", limit=6)
-    encoder, digest = MiniLM((1, 2)), load_dataset(dataset).digest
-    spaces = encode(dataset, encoder, store)
-    first, second = (
-        encoding_spec(dataset, encoder, output, encoding_key(digest, encoder, output), space.name)
-        for output, space in zip(encoder.outputs, spaces, strict=True)
-    )
-    item = load_dataset(dataset).item(3)
-    np.testing.assert_allclose(encode_items(second, [item], store)[0], spaces[1].vectors[3], atol=1e-4)
-
-    joined = joined_encoder(second, [first, second])
-    assert joined == MiniLM((1, 2)) == joined_encoder(first, [second])
-    passes, ready = [], item_encoder(first, store, joined)
-
-    def counted(texts):
-        passes.append(texts)
-        return ready.encode_batch(texts)
-
-    both = replace(ready, encode_batch=counted)
-    one, none, two = rows_of([both, None, replace(both, spec=second)], [item])
-    assert passes == [[item]]
-    assert none is None
-    np.testing.assert_allclose(np.stack([one[0], two[0]]), [space.vectors[3] for space in spaces], atol=1e-4)
-
-
-def test_only_layers_of_one_model_over_one_dataset_share_a_pass(store):
-    from relcore.encoders.transformers import MiniLM, PretrainedText
-
-    assert MiniLM((4,)).with_outputs_of(MiniLM((2, 6))) == MiniLM((2, 4, 6))
-    assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("b", (2,))) is None
-    assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("a", (2,), "cls")) is None
-    assert PretrainedText("a", (2,)).with_outputs_of(PretrainedText("a", (-1,), "pooled")) is None
-    assert MiniLM((1,)).with_outputs_of(PretrainedText("a", (2,))) is None
-    assert TfidfSvd(20).with_outputs_of(TfidfSvd(30)) is None
-    assert TfidfSvd(20).with_outputs_of(TfidfSvd(20)) == TfidfSvd(20)
-    here = encoding_spec(DatasetSpec("parallel", "en"), MiniLM((1,)), "layer 1", "0", "here")
-    there = encoding_spec(DatasetSpec("parallel", "fr"), MiniLM((2,)), "layer 2", "0", "there")
-    assert joined_encoder(here, [there]) == MiniLM((1,))
-
-
-def test_weights_that_the_store_has_lost_are_learnt_again_to_the_same_row(store):
-    encoder = SmallVision("mlp", width=8, epochs=1)
-    space, spec = encoded(DIGITS, encoder, store)
-    dataset = load_dataset(DIGITS)
-    store.remove(key_of("trained", dataset.digest, encoder))
-    np.testing.assert_allclose(encode_items(spec, [dataset.item(5)], store)[0], space.vectors[5], atol=1e-4)
 
 
 def test_a_dataset_that_has_changed_gives_no_items(store, tmp_path):

@@ -3,7 +3,6 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.base.errors import SpaceError
 from relcore.stitch.methods import SimilarityProduct
 
 
@@ -34,8 +33,3 @@ def test_no_part_sees_scale_or_shift_and_two_see_no_turn(X):
     turned = product(X @ ortho_group.rvs(6, random_state=1).astype(np.float32))
     difference = np.abs(turned - product(X)).reshape(60, 4, 9).max(axis=(0, 2))
     np.testing.assert_array_equal(difference < 1e-3, [True, True, False, False])
-
-
-def test_an_unknown_combination_is_refused(X):
-    with pytest.raises(SpaceError, match="combine: expected one of side by side, average, got 'sum'"):
-        product(X, "sum")

@@ -3,17 +3,10 @@ were not trained on.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import SmallVision, held_out_rows
-from relcore.runs.store import Store
-from relcore.studies import domains
-from relcore.studies.domains import Part, by_group, cross_domain_matrices, trained_parts
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.domains import Part, cross_domain_matrices
 
 
 @pytest.fixture
@@ -51,18 +44,6 @@ def test_a_rotated_domain_is_understood_and_a_plain_copy_is_not(make_part, turn)
     absolute = matrices["absolute"]
     assert absolute.diagonal().min() > 0.9
     assert absolute[0, 1] < 0.8
-    groups = by_group(absolute, [part.domain for part in parts])
-    assert groups["not stitched"] == pytest.approx(absolute.diagonal().mean())
-    assert groups["same domain"] == pytest.approx((absolute[0, 2] + absolute[2, 0]) / 2)
-    assert groups["other domain"] == pytest.approx(absolute[[0, 1, 1, 2], [1, 0, 2, 1]].mean())
-
-
-def test_other_widths_have_no_copy(make_part, turn):
-    parts = [make_part("plain"), make_part("narrow", turn=turn[:, :6])]
-    matrices = cross_domain_matrices(parts, ("absolute", "procrustes"))
-    assert np.isnan(matrices["absolute"]).tolist() == [[False, True], [True, False]]
-    assert by_group(matrices["absolute"], ["plain", "narrow"])["other domain"] is None
-    assert not np.isnan(matrices["procrustes"]).any()
 
 
 def test_other_classes_are_refused(make_part):
@@ -70,29 +51,3 @@ def test_other_classes_are_refused(make_part):
         cross_domain_matrices(
             [make_part("plain"), make_part("other", labels=["a", "b"] * 100)], ("relative",)
         )
-
-
-def test_networks_are_trained_on_each_domain_from_weights_of_their_own(tmp_path, monkeypatch):
-    looks = [DatasetSpec("digits", limit=150, options=(("look", look),)) for look in ("plain", "inverted")]
-    network = SmallVision("mlp", width=8, epochs=2)
-    parts = trained_parts(looks, [network], Store(tmp_path))
-    assert [part.name for part in parts] == ["MLP 8 · digits", "MLP 8 · digits, inverted"]
-    assert "state 1" in parts[1].space.name
-    train = np.setdiff1d(np.arange(150), held_out_rows(150))
-    for part in parts:
-        np.testing.assert_array_equal(part.test, held_out_rows(150))
-        np.testing.assert_array_equal(part.anchors, part.space.vectors[train])
-    monkeypatch.setattr(domains, "trained_parts", lambda *given: parts)
-    study = study_of("across-domains")
-    options = StudySpec.of(
-        study, {"looks": ["plain", "inverted"], "methods": ["procrustes", "relative"]}
-    ).settings
-    table = pd.DataFrame([one | study.measure(one, None, print).values for one in study.runs(options)])
-    assert table["procrustes, other domain"].min() > table.chance.max() + 0.1
-    charts = study.charts(options, table)
-    assert list(charts) == ["Procrustes", "relative"]
-    panel = charts["relative"].panels[0]
-    assert panel.rows[0] == f"{parts[0].name} (mean {short(panel.values[0, 1], 2)})"
-    assert panel.columns[0] == f"{parts[0].name} (mean {short(panel.values[1, 0], 2)})"
-    assert "by Procrustes" in study.conclusion(options, table)
-    assert len(study.findings(options, table)) == 4

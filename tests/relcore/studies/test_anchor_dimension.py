@@ -8,7 +8,7 @@ import pytest
 
 from relcore.spaces.space import LatentSpace
 from relcore.studies import anchor_dimension
-from relcore.studies.anchor_dimension import COUNTS, needed, reduced
+from relcore.studies.anchor_dimension import COUNTS, needed
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -50,53 +50,3 @@ def test_a_rotated_copy_of_three_dimensions_is_seen_as_such_and_needs_few_anchor
     assert 2 <= anchors[0] <= 16
     assert list(charts["curves"].lines[0].x) == list(COUNTS)
     assert study.conclusion(options, table) == "", "one pair of spaces says nothing of the others"
-
-
-def test_the_sentence_tells_ratio_power_and_rank_and_what_has_no_plateau():
-    study, rows = study_of("anchor-dimension"), []
-    for pair, dimension in enumerate((2, 4, 8, 16, 32)):
-        curve = {f"mrr, {count} anchors": 1.0 if count >= 2 * dimension else 0.0 for count in COUNTS}
-        row = {
-            "data": "words",
-            "pair": pair,
-            "random_state": 0,
-            "spaces": "a and b",
-            "intrinsic dimension": float(dimension),
-        }
-        rows.append(
-            {
-                **row,
-                **curve,
-                "chance, 97.5 %": 0.01,
-                "participation ratio": 2.0,
-                "condition number": 100.0 / dimension,
-                "width": 9,
-            }
-        )
-    rows.append({**rows[0], "pair": 9, **{f"mrr, {count} anchors": 0.01 for count in COUNTS}})
-    told = study.conclusion({}, pd.DataFrame(rows))
-    step = 2 ** (0.95 - 1)  # from half the number, where nothing is found, to where all is
-    assert told.startswith(
-        "Over 5 pairs of spaces (1 more have no plateau by 512 anchors), 95 % of the plateau of held-out MRR"
-    )
-    assert f"takes {2 * 8 * step:.0f} (95 %: " in told, "8 is the geometric mean of the dimensions"
-    assert "grows with the intrinsic dimension (power 1.00 (95 %: 1.00 to 1.00))" in told
-    assert told.endswith(
-        "is not seen to grow with the condition number (power −1.00 (95 %: −1.00 to −1.00))."
-    )
-    words = [{**row, "data": "reduced"} for row in rows[:3]]
-    assert study.conclusion({}, pd.DataFrame(rows + words)).endswith(
-        "; for the same words on fewer axes the power of the intrinsic dimension is 1.00 (95 %: 1.00 to"
-        " 1.00)."
-    )
-
-
-def test_reduced_spaces_keep_the_largest_variances_of_the_known_rows(rng):
-    X = rng.normal(size=(200, 6)) * [1, 5, 1, 1, 3, 1]
-    known = np.arange(100)
-    cut = reduced(LatentSpace(X, [f"r{i}" for i in range(200)], name="a"), known, 2)
-    assert cut.vectors.shape == (200, 2)
-    centred = X - X[known].mean(axis=0)
-    kept = cut.vectors[known].var(axis=0).sum() / centred[known].var(axis=0).sum()
-    values = np.linalg.svd(centred[known])[1] ** 2
-    assert kept == pytest.approx(values[:2].sum() / values.sum(), rel=1e-5)

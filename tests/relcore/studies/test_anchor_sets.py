@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.scores.cka import linear_cka
 from relcore.spaces.space import match
 from relcore.studies import anchor_sets
-from relcore.studies.anchor_sets import Products, cosine_without, halves
+from relcore.studies.anchor_sets import Products, cosine_without
 from relcore.studies.study import StudySpec, study_of
 
 N, M = 90, 12
@@ -56,26 +55,6 @@ def test_more_anchors_help_and_all_sets_are_scored_on_the_same_rows(table):
     assert study.conclusion(settings, runs).startswith("With 2 anchors, Farthest-point changes the MRR")
 
 
-def test_dropped_anchors_are_anchors_and_added_ones_are_not(table):
-    study, settings, runs = table("anchor-influence", n_anchors=30)
-    assert len(runs) == 3
-    for run in runs.to_dict("records"):
-        anchors = set(run["anchor, least first"])
-        assert len(anchors) == 30
-        assert set(run["drop"].split(", ")) <= anchors
-        assert not anchors & set(run["add"].split(", "))
-        assert sorted(run["effect on linear CKA"]) == run["effect on linear CKA"]
-    (chart,) = study.charts(settings, runs).values()
-    assert [len(line) for line in chart.lines] == [30, 30]
-    assert len(study.findings(settings, runs)) == 8
-
-
-def test_the_sessions_anchors_are_one_run(table):
-    ids = tuple(f"r{row}" for row in range(12))
-    _, _, runs = table("anchor-influence", anchors=ids)
-    assert [set(names) for names in runs["anchor, least first"]] == [set(ids)]
-
-
 def test_cka_without_and_with_each_anchor_is_that_of_a_new_computation(pair):
     R, S = pair
     products, columns = Products.of(R, S), np.arange(M) < 9
@@ -111,22 +90,3 @@ def test_cosine_without_each_anchor_is_that_of_a_new_computation(pair):
     assert whole == pytest.approx(again(np.arange(M)), abs=1e-12)
     for j in range(M):
         assert without[j] == pytest.approx(again(np.arange(M) != j), abs=1e-8)
-
-
-def test_influence_on_cka_does_not_find_wrong_pairs_that_the_audit_finds(rng):
-    from relcore.represent.audit import audit_pairs
-
-    X = rng.normal(size=(400, 20))
-    anchors = X[:60] / np.linalg.norm(X[:60], axis=1, keepdims=True)
-    other = anchors.copy()
-    other[[3, 8, 21, 40, 44, 50]] = other[[8, 21, 40, 44, 50, 3]]
-    R, S = X[60:] @ anchors.T, X[60:] @ other.T
-    lowest = np.argsort(-Products.of(R, S).cka_changed(np.ones(60, dtype=bool)))[:6]
-    assert len({3, 8, 21, 40, 44, 50} & set(lowest.tolist())) <= 3
-    assert {3, 8, 21, 40, 44, 50} == set(audit_pairs(anchors, other).ranking[:6].tolist())
-
-
-def test_too_few_rows_beside_the_anchors_are_refused():
-    ids = np.array([f"r{row}" for row in range(30)], dtype=object)
-    with pytest.raises(SpaceError, match="expected 20 rows or more beside the anchors, got 10"):
-        halves(ids, np.arange(20))

@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.base.errors import SpaceError
-from relcore.runs.progress import silent
-from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.studies import captions
@@ -69,18 +67,6 @@ def test_more_pairs_than_pictures_are_refused(pictures, texts):
         classified(pictures, texts[:2])
 
 
-def test_the_study_holds_out_the_digits_that_the_network_was_not_trained_on(tmp_path, monkeypatch):
-    from relcore.encoders.small_vision import SmallVision, held_out_rows
-    from relcore.studies.study import StudySpec, study_of
-
-    monkeypatch.setattr(captions, "_VISION", SmallVision("mlp", width=16, epochs=4))
-    study = study_of("zero-shot")
-    run = study.runs(StudySpec.of(study).settings)[3]
-    values = study.measure(run, Store(tmp_path), silent).values
-    assert values["test rows"] == len(held_out_rows(1797))
-    assert values["accuracy"] > 0.7
-
-
 @pytest.fixture
 def pairs(rng):
     """Pictures and captions: two turned, noisy views of ten topics."""
@@ -90,7 +76,7 @@ def pairs(rng):
     return images, texts @ turn, topics @ turn, numbers
 
 
-@pytest.mark.parametrize(("keep", "exponent"), [(10, 8.0), (100, 8.0), (10_000, 1.0)])
+@pytest.mark.parametrize(("keep", "exponent"), [(10, 8.0), (10_000, 1.0)])
 def test_paired_anchors_are_enough_to_name_pictures(pairs, keep, exponent):
     images, texts, prompts, numbers = (part.astype(np.float32) for part in pairs)
     similar = zero_shot_similarities(
@@ -100,9 +86,3 @@ def test_paired_anchors_are_enough_to_name_pictures(pairs, keep, exponent):
     assert similar.min() >= 0
     assert similar.max() <= 1 + 1e-6
     assert (similar.argmax(axis=1) == numbers[300:]).mean() > 0.95
-
-
-def test_a_picture_among_the_anchors_finds_its_own_caption(pairs):
-    images, texts, *_ = (part.astype(np.float32) for part in pairs)
-    similar = zero_shot_similarities(images[:5], texts[:5], images, texts, keep=1)
-    np.testing.assert_allclose(similar, np.eye(5), atol=1e-6)

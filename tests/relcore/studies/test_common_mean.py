@@ -78,23 +78,3 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     assert "(95 %:" in told
     assert study.conclusion(options, table[:1]) == "", "one state gives no interval"
     assert study.conclusion(options, pd.DataFrame()) == ""
-
-
-def test_the_verdict_names_the_data_whose_cosine_the_mean_makes(study):
-    options = StudySpec.of(study, {"data": ["words", "digits"]}).settings
-    rows = [
-        {
-            "data": data,
-            "constant": share + state / 100,
-            "translated": 0.9,
-            "centred": 0.5,
-            "random_state": state,
-        }
-        for state in (0, 1, 2)
-        for data, share in (("words", 0.8), ("digits", 0.2))
-    ]
-    assert study.conclusion(options, pd.DataFrame(rows)).startswith(
-        "Mostly the common mean on words, not on digits: "
-    )
-    digits = pd.DataFrame([row for row in rows if row["data"] == "digits"])
-    assert study.conclusion(options, digits).startswith("Not mostly the common mean on digits: ")

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from relcore.base.errors import SpaceError
-from relcore.runs.progress import silent
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec
-from relcore.studies import head_across as head_across_study
 from relcore.studies.head_across import _parts, head_across
-from relcore.studies.study import StudySpec, study_of
 
 SPEC = StitchSpec(methods=("absolute", "relative", "whitened", "procrustes"))
-
-
-def test_the_study_says_which_method_reads_the_other_encoder_best(monkeypatch, worlds):
-    home, away, first, second = worlds
-    sides = iter([(home, first), (away, second)] * 2)
-    monkeypatch.setattr(head_across_study, "sentence_side", lambda *given: next(sides))
-    study = study_of("across-languages")
-    runs = [run for run in study.runs(StudySpec.of(study).settings) if run["n_pairs"] == 100][:2]
-    values = [{**run, **study.measure(run, None, silent).values} for run in runs]
-    table = pd.DataFrame(values)
-    assert table.pairs.tolist() == [60, 60]
-    assert (table[["relative", "whitened", "procrustes"]] > 0.9).all(axis=None)
-    settings = StudySpec.of(study).settings
-    assert set(study.charts(settings, table)) == {"accuracy"}
-    assert len(study.findings(settings, table)) == 3
-    assert study.conclusion(settings, table).startswith("Through 60 everyday sentences, heads classify ")
 
 
 @pytest.fixture
@@ -81,15 +60,3 @@ def test_anchors_that_are_rows_are_not_tested(worlds):
     assert not set(rows) & set(head.test)
     assert not set(rows) & set(other.test)
     assert set(rows) <= set(head.train)
-
-
-def test_classes_that_are_not_shared_are_left_out_and_one_alone_is_refused(worlds):
-    home, away, first, second = worlds
-    strange = LatentSpace(
-        away.vectors, away.ids, name="away", labels=["x", *away.labels[1:].tolist()[:-1], "y"]
-    )
-    kept = away.take(np.arange(1, len(away) - 1))  # the other two have classes of their own
-    assert head_across(home, strange, first, second, SPEC).n == head_across(home, kept, first, second, SPEC).n
-    other = LatentSpace(away.vectors, away.ids, name="away", labels=["x"] * len(away))
-    with pytest.raises(SpaceError, match="expected two classes or more that both spaces have"):
-        head_across(home, other, first, second, SPEC)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.studies.material import anchored_split, studied_spaces, studied_split
+from relcore.studies.material import anchored_split
 
 IDS = [f"r{i}" for i in range(400)]
 
@@ -19,25 +19,8 @@ def test_parts_are_disjoint_and_fewer_anchors_are_the_first_of_more():
     assert not np.array_equal(few.anchors, anchored_split(IDS, 20, random_state=4).anchors)
 
 
-def test_most_rows_leaves_the_others_out_of_every_part():
-    split = anchored_split(IDS, 10, most_rows=100)
-    assert len(split.anchors) + len(split.train) + len(split.test) == 100
-    whole = anchored_split(IDS, 10, most_rows=400)
-    assert set(split.test) < set(whole.test)
-
-
 def test_test_ids_are_the_test_rows_and_too_many_anchors_are_refused():
     split = anchored_split(IDS, 300, test_ids=IDS[:50])
     assert split.test.tolist() == list(range(50))
     with pytest.raises(SpaceError, match=r"n_anchors: expected 1 … 350, .*got 351"):
         anchored_split(IDS, 351, test_ids=IDS[:50])
-
-
-def test_words_and_pooled_sentences_are_paired_row_for_row(tmp_path):
-    from relcore.runs.store import Store
-
-    spaces = studied_spaces("words", Store(tmp_path), lambda *told: None)
-    assert len(spaces) == 2
-    assert spaces[0].ids.tolist() == spaces[1].ids.tolist()
-    split = studied_split("words", spaces[0], 30, 0, most_rows=1000)
-    assert len(split.anchors) + len(split.train) + len(split.test) == 1000

@@ -10,7 +10,6 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import STUDIES
-from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
@@ -23,7 +22,6 @@ from relcore.studies import (
     robustness,
     trained,
 )
-from relcore.studies.anchor_choice import chosen_anchors
 from relcore.studies.robustness import harmed
 from relcore.studies.study import StudySpec, study_of
 
@@ -97,14 +95,6 @@ def test_every_study_lists_distinct_runs_and_draws_nothing_of_nothing(kind):
     assert StudySpec.from_json(StudySpec.of(study).to_json()).settings == settings
 
 
-def test_similarity_study_has_sixty_networks_and_the_papers_grid():
-    study = study_of("similarity-performance")
-    assert len(study.runs(options_of("similarity-performance"))) == 60
-    from relcore.studies.similarity_performance import _grid
-
-    assert len(_grid("Cora")) == 1920, "Table 8"
-
-
 def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
     study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
     table = table_of(
@@ -149,35 +139,6 @@ def test_anchor_choice_on_a_rotated_copy_is_perfect_whichever(data, words, encod
     assert "one class only" in next(iter(charts.values())).x_names
 
 
-def test_chosen_anchors_are_what_they_are_called(make_space, rng):
-    vectors = rng.normal(size=(200, 5))
-    vectors[150:] *= 10
-    labels, counts = ["x"] * 100 + ["y"] * 100, np.arange(200, 0, -1)
-    space = make_space(vectors, labels=labels, counts=counts)
-    rows = {choice: space.rows(chosen_anchors(space, 15, choice)) for choice in ("rare", "one-class", "far")}
-    assert rows["rare"].min() >= 180
-    assert len(set(space.labels[rows["one-class"]])) == 1
-    assert rows["far"].min() >= 150
-    unlabelled = make_space(vectors[:50])
-    directions = unlabelled.vectors - unlabelled.vectors.mean(axis=0)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    near = unlabelled.rows(chosen_anchors(unlabelled, 10, "one-class"))
-    assert (directions[near] @ directions[near[0]]).min() > np.median(directions @ directions[near[0]])
-    with pytest.raises(SpaceError, match="expected at most 50"):
-        chosen_anchors(unlabelled, 51, "far")
-    with pytest.raises(SpaceError, match="expected one of random"):
-        chosen_anchors(unlabelled, 5, "nearest")
-
-
-def test_training_gives_the_same_head_on_a_rotated_copy(encoders, store):
-    study, settings = study_of("training"), options_of("training", n_anchors=100, n_states=3)
-    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
-    relative = table[table.features == "relative"].iloc[0]
-    assert relative["F1 of a"] == pytest.approx(relative["F1 of b"], abs=1e-6)
-    assert relative.accuracy > 0.9
-    answers(study, settings, table)
-
-
 def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
     study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
     table = table_of(study, settings, store, lambda one: one["random_state"] == 0).set_index("form")
@@ -188,15 +149,6 @@ def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
     assert table.distance["absolute"] > 0.5
     assert table["rows"].tolist() == [140] * len(table), "240 rows but the 100 anchors"
     answers(study, settings, table.reset_index())
-
-
-def test_quasi_isometry_says_what_quantising_costs(words, store):
-    study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
-    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
-    told = study.conclusion(settings, table)
-    assert told.startswith("Quantising relative rows with t = 2 takes the cosine distance from .000")
-    assert f"to {short(table[table.form == 't = 2'].mrr.mean())} (95 %" in told
-    assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
 
 
 def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
@@ -254,7 +206,3 @@ def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
     changed = json.dumps({**specs[1].to_json(), "digest": "0" * 32})
     with pytest.raises(SpaceError, match="changed since"):
         material.word_pair([texts[0], changed], store)
-    with pytest.raises(SpaceError, match="expected two, a source and a target, got 1"):
-        material.word_specs(texts[:1])
-    with pytest.raises(SpaceError, match="two spaces as JSON"):
-        material.word_specs(["nothing", "here"])

@@ -3,34 +3,19 @@
 import lzma
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.words import corpus_words, swadesh_pairs
 from relcore.runs.store import Store
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import study_of
 
 STUDY = study_of("seed-count")
-
-
-def options(**changed):
-    return StudySpec.of(STUDY, changed).settings
 
 
 def run(store, **settings):
     usual = {"spaces": "words", "method": "self-learning", "rows": 500, "seeds": 8, "random_state": 0}
     return STUDY.measure(usual | settings, store, lambda *told: None).values
-
-
-def test_the_published_method_has_no_run_without_seeds():
-    runs = STUDY.runs(options(seeds=[0, 5], rows=[500], n_states=3))
-    assert [(one["method"], one["seeds"]) for one in runs[:3]] == [
-        ("self-learning", 0),
-        ("self-learning", 5),
-        ("paper", 5),
-    ]
-    assert len(runs) == 9
 
 
 def test_words_are_found_from_eight_seeds(tmp_path):
@@ -83,24 +68,6 @@ def test_a_language_without_structure_is_at_chance(folder, tmp_path):
     assert found["fits"] == 0.0
 
 
-def test_equal_corpora_give_equal_words_with_counts(folder, tmp_path):
-    spaces = [
-        corpus_words(
-            folder / "corpora" / "french.txt.xz", Store(tmp_path / name), lambda *told: None, tokens=9000
-        )
-        for name in ("one", "two")
-    ]
-    assert spaces[0].digest == spaces[1].digest
-    assert 0 < spaces[0].counts.sum() <= 9000 * 1.2
-    assert (np.diff(spaces[0].counts) <= 0).all()
-
-
-def test_variants_and_repeats_are_left_out(tmp_path):
-    (tmp_path / "en").write_text("I\nyou (singular), thou\nyou (plural)\nto drink\nhe\n")
-    (tmp_path / "fr").write_text("je\ntu, vous\nvous\nboire\nje/il\n")
-    assert swadesh_pairs(tmp_path / "en", tmp_path / "fr") == [("i", "je"), ("you", "tu")]
-
-
 def test_lists_and_corpora_that_are_damaged(tmp_path):
     (tmp_path / "en").write_text("I\nyou\n")
     (tmp_path / "fr").write_text("je\n")
@@ -112,42 +79,3 @@ def test_lists_and_corpora_that_are_damaged(tmp_path):
     (tmp_path / "c.txt.xz").write_bytes(lzma.compress(b"some words\n" * 1000)[:-30])
     with pytest.raises(SpaceError, match=r"c\.txt\.xz: expected UTF-8 text in xz, got a damaged file"):
         corpus_words(tmp_path / "c.txt.xz", Store(tmp_path / "store"), lambda *said: None)
-
-
-def test_without_the_data_folder_it_says_what_it_needs(tmp_path, monkeypatch):
-    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    with pytest.raises(
-        SpaceError, match=r"expected corpora/english.txt.xz in the data folder, got no data folder; set REL"
-    ):
-        run(Store(tmp_path), spaces="english-french")
-
-
-def table(rows):
-    usual = {"spaces": "words", "rows": 1000, "fits": 1.0, "hidden": 285, "chance": 0.001}
-    return pd.DataFrame([usual | row for row in rows])
-
-
-def test_the_sentence_names_the_fewest_seeds_that_are_enough():
-    found = {("self-learning", 0): 1.0, ("self-learning", 5): 1.0, ("paper", 5): 0.03, ("paper", 15): 0.98}
-    rows = [
-        {"method": method, "seeds": seeds, "random_state": state, "found": share - 0.01 * state}
-        for (method, seeds), share in found.items()
-        for state in range(3)
-    ]
-    told = STUDY.conclusion(options(), table(rows))
-    assert "Of the hidden pairs among 1,000 words of Word2Vec and FastText" in told
-    assert "self-learning needs no seeds and finds .99 (95 %: .98 to 1.00)" in told
-    assert "as published needs 15 seeds and finds .97 (95 %: .96 to .98)" in told
-    astray = [
-        row | {"found": 0.01} if (row["method"], row["seeds"]) == ("self-learning", 5) else row
-        for row in rows
-    ]
-    assert "needs no seeds and finds .99 (95 %: .98 to 1.00), but with 5 seeds .01" in STUDY.conclusion(
-        options(), table(astray)
-    )
-    few = [row for row in rows if row["seeds"] == 5]
-    assert "as published does best with 5 seeds and finds .02" in STUDY.conclusion(options(), table(few))
-    assert STUDY.conclusion(options(), table(rows[:1])) == ""
-    assert set(STUDY.charts(options(), table(rows))) == {"self-learning", "as published"}
-    assert len(STUDY.findings(options(), table(rows))) == 8
-    assert STUDY.conclusion(options(), pd.DataFrame()) == ""

@@ -3,14 +3,12 @@ beside.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relcore.encoders.encoder import Trained
 from relcore.studies.similarity_performance import (
     HELD_OUT,
     SIMILARITIES,
-    SimilarityPerformance,
     _measured,
     _rows_and_anchors,
 )
@@ -56,24 +54,3 @@ def test_rows_that_are_no_anchors_are_compared_by_themselves(rng):
             )
             assert values[name] == pytest.approx(cosines.mean(), abs=1e-4)
             assert values[f"{name}{HELD_OUT}"] == pytest.approx(np.delete(cosines, anchors).mean(), abs=1e-4)
-
-
-def test_findings_tell_both_and_runs_of_an_older_version_the_published_alone(rng):
-    shared = {"outcome": "trained", "best validation accuracy": 0.9}
-    runs = [
-        {**shared, "accuracy": accuracy, "similarity": accuracy, "centred similarity": accuracy}
-        for accuracy in rng.random(9)
-    ]
-    for run in runs:
-        for name in SIMILARITIES:
-            run |= {
-                f"{name}{HELD_OUT}": run[name],
-                f"pearson over epochs, {name}": 0.5,
-                f"spearman over epochs, {name}": 0.5,
-            }
-            run |= {f"{kind} over epochs, {name}{HELD_OUT}": 0.5 for kind in ("pearson", "spearman")}
-    study, both = SimilarityPerformance(), pd.DataFrame(runs)
-    assert sum("held-out rows" in what for what in study.findings({}, both).what) == 8
-    old = both.drop(columns=[column for column in both if HELD_OUT in column])
-    assert not any("held-out rows" in what for what in study.findings({}, old).what)
-    assert len(study.findings({}, old)) == 8

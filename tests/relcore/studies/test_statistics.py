@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from relcore.base.errors import SpaceError
-from relcore.studies.statistics import Estimate, correlation, mean, share, slope
+from relcore.studies.statistics import correlation, mean, share, slope
 
 
 @pytest.fixture
@@ -34,13 +34,6 @@ def test_spearman_interval_holds_the_truth_as_often_as_it_says(rng):
     assert np.mean(held) == pytest.approx(0.95, abs=0.03)
 
 
-@pytest.mark.parametrize("kind", ["pearson", "spearman"])
-@pytest.mark.parametrize("slope", [2, -3])
-def test_a_line_is_perfectly_correlated(kind, slope):
-    found = correlation(range(9), slope * np.arange(9) + 1, kind)
-    assert (found.value, found.low, found.high) == pytest.approx([np.sign(slope)] * 3)
-
-
 def test_too_little_has_no_interval_and_a_constant_no_correlation():
     assert np.isnan(correlation([1, 2, 3], [1, 2, 4]).low)
     assert np.isnan(correlation([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]).value)
@@ -53,11 +46,6 @@ def test_mean_has_students_interval(pairs):
     assert (mean(x).low, mean(x).high) == pytest.approx((low, high))
     assert mean([*x, np.nan]) == mean(x)
     assert np.isnan(mean([1.0]).low)
-
-
-def test_mean_of_what_is_bounded_stays_in_bounds():
-    found = mean([0.2, 0.95, 0.97, 0.99, 1.0, 1.0], bounded=True)
-    assert 0.2 < found.low < found.value < found.high <= 1
 
 
 def test_wrong_input_says_so():
@@ -92,23 +80,9 @@ def test_share_has_wilsons_interval():
     assert not share(0, 0).has_interval
 
 
-def test_an_estimate_is_told_with_its_interval():
-    assert Estimate("mean", 0.5, 0.25, 0.75, 9).told(2) == ".50 (95 %: .25 to .75)"
-    assert Estimate("mean", 0.5, float("nan"), float("nan"), 1).told() == ".500"
-
-
-def test_intervals_and_ranks_are_those_of_scipy():
-    from scipy.stats import norm, spearmanr, t
-
+def test_quantiles_are_those_of_scipy():
     from relcore.papers.ours import quantile
 
-    values, others = [3.0, 1.0, 1.0, 8.0, 2.5], [2.0, 2.0, 1.0, 9.0, 4.0]
-    reach = t.ppf(0.975, 4) * np.std(values, ddof=1) / np.sqrt(5)
-    assert mean(values).high - mean(values).low == pytest.approx(2 * reach, rel=1e-14)
-    assert correlation(values, others, "spearman").value == pytest.approx(
-        spearmanr(values, others).statistic, rel=1e-14
-    )
-    assert [quantile(freedom) for freedom in (1, 4.5, 300)] == [
-        t.ppf(0.975, freedom) for freedom in (1, 4.5, 300)
-    ]
-    assert quantile(float("inf")) == norm.ppf(0.975)
+    for freedom in (1, 4.5, 300):
+        assert quantile(freedom) == scipy.stats.t.ppf(0.975, freedom)
+    assert quantile(float("inf")) == scipy.stats.norm.ppf(0.975)

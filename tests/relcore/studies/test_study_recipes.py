@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.compare.figures import exportable
-from relcore.figures.style import LIGHT, PAPER
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.studies.figures import StudyChart
@@ -40,31 +38,3 @@ def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
     first = again.table().iloc[0]
     assert (first.x, first.y) == pytest.approx((0, 1.01))
     assert b"amount 0.2, relative: MRR" in again.bytes("tex")
-
-
-def test_the_conclusion_stands_above_the_chart(stored):
-    drawn = StudyChart(SPEC.to_json()).draw()
-    told = drawn.interactive(LIGHT).layout.annotations[0].text
-    assert told.startswith(
-        "Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows"
-    )
-    assert told.count("95 %") == 5, "each of the four numbers has its interval, and the note its own"
-    assert "Where the share" in drawn.publication(PAPER).axes[0].get_title(loc="left")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"chart": "nothing"}, "expected one of scores"),
-        ({"chart": 3}, "recipe of study: chart: expected a string, got 3"),
-        (
-            {"study": SPEC.to_json() | {"version": 99}},
-            f"expected version {SPEC.version} of 'robustness', got 99",
-        ),
-        ({"runs": 3}, "recipe of study: expected settings among 'study', 'chart', got 'runs'"),
-    ],
-)
-def test_a_recipe_that_does_not_fit_says_so(change, message, stored):
-    recipe = {"figure": "study", "study": SPEC.to_json(), "chart": "scores"}
-    with pytest.raises(SpaceError, match=message):
-        exportable(recipe | change)
