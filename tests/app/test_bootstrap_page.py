@@ -55,39 +55,10 @@ def make_rotated(tmp_path):
     return make
 
 
-def texts(session: Session) -> str:
-    return "\n".join(box.value for kind in ("success", "error") for box in getattr(session.at, kind))
-
-
-def test_an_experiment_hides_and_finds(make_rotated):
-    session = Session(workspace=make_rotated()).open("bootstrap")
-    assert [button.label for button in session.button if "Find the anchors" in button.label] == [
-        "Find the anchors · about 2 s"
-    ]
-    session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert "100.0 % of the 45 hidden anchors found" in texts(session)
-    assert "The two spaces fit each other: 135 held-out rows have" in texts(session)
-    for form in ("ground truth", "seeds", "found"):
-        assert f'scope="row">{form}<small>' in session.html
-    assert "0 of 45 hidden anchors; .30 would be right by chance" in session.captions
-
-
-def test_where_it_cannot_be_told_the_page_says_so(make_rotated):
-    session = Session(workspace=make_rotated(related=False)).open("bootstrap")
-    (start,) = (
-        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
-    )
-    start.set_value("none")
-    session.run()
-    session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert any("Cannot tell." in box.value and "a noisy copy of" in box.value for box in session.at.warning)
-
-
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert "No common structure was found" in texts(session)
-    assert "held-out rows have a mean CSLS of" in texts(session)
+    assert not session.at.success
     (wrong,) = (
         table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"]
     )
@@ -104,9 +75,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     )
     start.set_value("typed")
     session.run()
-    assert "Type at least three pairs" in session.captions
     session.change("text_area", "bootstrap.typed", pairs).click("bootstrap.start")
-    assert "rows matched." in texts(session)
     session.click("bootstrap.use")
     assert session.errors == []
     now = session.workspace
@@ -119,28 +88,13 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
         jobs.engine().store, [now.target], [renamed]
     )  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
-    assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
-    assert "rows matched." in texts(session)  # the result stays
     assert session.button(key="bootstrap.use").disabled
-    assert any("Found by bootstrapping, 0 pinned." in caption.value for caption in session.at.caption)
     session.open("compare")
     assert not session.errors
-    assert "the same 1" in session.html
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)
     session.click("history.undo")
     assert session.workspace.target == now.spaces[1]
-
-
-def test_seeds_that_contradict_are_told(make_rotated):
-    session = Session(workspace=make_rotated("q")).open("bootstrap")
-    (start,) = (
-        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
-    )
-    start.set_value("typed")
-    session.run()
-    session.change("text_area", "bootstrap.typed", "r1=q1\nr2=q2\nr1=q3").click("bootstrap.start")
-    assert any("expected one partner an id, got 'r1' with 'q1', 'q3'" in error for error in session.errors)
 
 
 def test_pairs_are_read():

@@ -5,10 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from app import first_imports
-from relcore.encoders.words import load_words, read_bundled
 from relcore.panes.page import script, style
 
 ROOT = Path(__file__).parents[2]
@@ -42,44 +39,11 @@ def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded(
     assert printed(IMPORTS).split() == ["True", "2", "0"]
 
 
-@pytest.mark.parametrize(("opened", "loaded"), [("[]", 2), ('[{"source": "file"}]', 0)])
-def test_the_bundled_words_are_loaded_where_the_app_was_given_no_files(monkeypatch, opened, loaded):
-    monkeypatch.setenv("RELSCOPE_OPEN", opened)
-    read_bundled.cache_clear()
-    first_imports._load_first_spaces()
-    assert read_bundled.cache_info().currsize == loaded
-    assert not loaded or load_words("word2vec-novels") is load_words("word2vec-novels")
-
-
 def test_an_import_that_fails_keeps_no_page_waiting(monkeypatch):
     monkeypatch.setattr(first_imports, "MODULES", ("relcore", "no_such_module_at_all"))
     monkeypatch.setattr(first_imports.threading, "excepthook", lambda error: None)
     first_imports.begin().join()
     first_imports.wait()
-
-
-def test_without_the_thread_nothing_waits():
-    assert printed("from app import first_imports\nfirst_imports.wait()\nprint('at once')") == "at once"
-
-
-def test_the_intervals_of_studies_and_papers_do_without_the_slow_import():
-    code = (
-        "import sys\nfrom relcore.papers.ours import quantile\nfrom relcore.studies.statistics import"
-        " correlation, mean\nmean([1.0, 2.0, 4.0]), correlation([1, 2, 2, 5], [2, 1, 3, 4], 'spearman'),"
-        " quantile(4.5), quantile(float('inf'))\nprint('scipy.stats' in sys.modules)"
-    )
-    assert printed(code) == "False"
-
-
-def test_collections_leave_out_what_is_loaded_and_look_at_it_once_for_each_change_of_the_modules():
-    code = (
-        "import gc, sys, pandas\nfrom app import first_imports\nfirst_imports.spare_collector()\nleft ="
-        " len(gc.get_objects()), gc.get_freeze_count()\nkept = [[] for _ in"
-        " range(5000)]\nfirst_imports.spare_collector()\nsame = gc.get_freeze_count() =="
-        " left[1]\nsys.modules['one_more'] = sys\nfirst_imports.spare_collector()\nprint(left[0] < 5000 <"
-        " 50_000 < left[1], same, gc.get_freeze_count() > left[1] + 5000)"
-    )
-    assert printed(code).split() == ["True", "True", "True"]
 
 
 MOST_MODULES = (

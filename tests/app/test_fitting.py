@@ -24,10 +24,7 @@ def other(tmp_path):
     "changes",
     [
         {"anchors": ("r0", "r100")},
-        {"anchors": ("r100", "r110")},
-        {"anchors": (), "anchors_from": "random 8 0"},
         {"anchors": ("r0", "r1"), "anchors_from": "class-balanced 2 0"},
-        {"view": ViewSpec(pivots=("r0", "r119"))},
         {"view": ViewSpec(pivots=("r0",), color_by="labels")},
     ],
 )

@@ -151,9 +151,7 @@ def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
     assert found_in(sent) == []
 
 
-@pytest.mark.parametrize(
-    "text", [MARK, FILE_MARK, "![x](evil.png)", "<img onerror>", "$\\frac$", ":red[evil]", "**b** evil"]
-)
+@pytest.mark.parametrize("text", [MARK, FILE_MARK, "<img onerror>", "$\\frac$", "**b** evil"])
 def test_a_text_that_is_not_made_plain_would_be_found(text):
     assert rendered("Markdown.body", f"A caption: {text}")
     assert not rendered("Markdown.body", f"A caption: {plain(text)}")

@@ -1,16 +1,8 @@
 """The linked panes in Streamlit: what hovers show is served as files."""
 
-import dataclasses
 import json
 
-import numpy as np
 from streamlit.testing.v1 import AppTest
-
-from app import items
-from app.components import linked_scatter
-from relcore.charts.scene import Pane, Scene
-from relcore.maps.views import ViewSpec, make_view
-from relcore.spaces.space import LatentSpace, match
 
 
 def header_of(payload):
@@ -71,22 +63,3 @@ def test_whoever_knows_a_text_and_an_array_cannot_tell_their_addresses(monkeypat
     assert len(first) > 2
     monkeypatch.setattr("app.components.linked_scatter._SECRET", "that of another server")
     assert not first & addresses()
-
-
-def test_a_column_that_nobody_can_write_to_is_joined_once(monkeypatch):
-    joined, calls = linked_scatter.joined, []
-    monkeypatch.setattr(linked_scatter, "joined", lambda column: calls.append(len(column)) or joined(column))
-    pair = match(*(LatentSpace(np.eye(6), list("abcdef"), counts=range(6)) for _ in range(2)))
-    view = make_view(pair.source, ViewSpec(everything=True, pivots=("a",)), ())
-    scenes = []
-    for _ in range(2):
-        _, notes = items.hover_columns(pair, view, None, label=False)
-        scenes.append(Scene((Pane("a", np.zeros((6, 2))),), pair.ids, np.full(6, -1), notes=notes))
-    for scene in scenes:
-        linked_scatter._serve(scene, None, "panes")
-    assert calls == [6]
-    written = dataclasses.replace(scenes[0], notes=np.array(scenes[0].notes))
-    for note in ("once", "twice"):
-        written.notes[0] = note
-        linked_scatter._serve(written, None, "panes")
-    assert calls == [6, 6, 6], "a column that can be written to may have changed"

@@ -18,38 +18,8 @@ def pair():
     return match(LatentSpace(vectors, ids), LatentSpace(vectors + 0.5 * rng.normal(size=(150, 6)), ids))
 
 
-@pytest.fixture
-def passes(monkeypatch):
-    """The representations of each pass."""
-    seen, score_forms = [], compute.score_forms
-    monkeypatch.setattr(
-        compute,
-        "score_forms",
-        lambda pair, forms, *rest, **more: (
-            seen.append(tuple(forms)) or score_forms(pair, forms, *rest, **more)
-        ),
-    )
-    return seen
-
-
 def live(pair, form, **settings):
     return compute.live_scores(pair, form, ANCHORS, ProjectionSpec(), 5, "paper", **settings)
-
-
-def test_two_that_are_shown_together_come_from_one_pass(pair, passes):
-    live(pair, "whitened")
-    live(pair, "relative")
-    assert passes == [("relative", "whitened")]
-
-
-def test_one_that_is_shown_alone_is_not_worked_out_again(pair, passes):
-    alone = live(pair, "relative", alone=True)
-    assert passes == [("relative",)]
-    whitened = live(pair, "whitened")
-    assert passes == [("relative",), ("whitened",)]
-    assert live(pair, "relative") is alone
-    assert live(pair, "whitened", alone=True) is whitened
-    assert len(passes) == 2
 
 
 def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):

@@ -37,19 +37,6 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert session.button(key="history.undo").disabled
 
 
-def test_two_files_without_a_common_id_are_chosen_and_the_page_offers_to_pair_them(
-    open_with, make_workspace, tmp_path
-):
-    first = make_workspace(60).source
-    other = save_space(tmp_path / "other.npz", np.random.default_rng(1).normal(size=(60, 6)), prefix="x")
-    session = open_with(first, other)
-    assert (session.workspace.source, session.workspace.target) == (first, other)
-    assert session.workspace.spaces == (first, other, *BUNDLED)
-    assert not session.errors
-    session.click("unpaired.rows")
-    assert "60 rows in both" in session.captions
-
-
 def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with, make_workspace, tmp_path):
     first = make_workspace(60).source
     np.save(tmp_path / "plain.npy", np.random.default_rng(1).normal(size=(60, 3)))
@@ -66,6 +53,3 @@ def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with,
     ]
     assert "60 rows in both" in session.captions
     assert session.workspace.view.color_by == "labels"
-    assert [toast.value for toast in session.toast] == [
-        "The first two spaces are paired by row order, because only one of them has ids."
-    ]

@@ -52,18 +52,6 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     assert session.session_state["relscope.selection"] == ("r7", "r3")
 
 
-def test_a_selection_with_which_a_session_file_could_not_be_opened_is_left_out(
-    make_workspace, make_session, monkeypatch
-):
-    monkeypatch.setattr(own_files, "MOST_BYTES", 8000)
-    content = saved(make_workspace(), tuple(f"row-{row:05}" for row in range(800)))
-    assert json.loads(content)["panes"] == {"selection": None}
-    session = opened(make_session().select("r1"), content)
-    assert not session.errors
-    assert session.session_state["relscope.selection"] == ()
-    assert "no row is selected" in session.at.toast[0].value
-
-
 def opened(session: Session, content: bytes) -> Session:
     return session.upload("session.file", "session.json", content).click("Open the session")
 
@@ -79,31 +67,6 @@ def test_a_session_file_tells_no_folder_and_opens_with_the_files_of_the_session(
     session = opened(Session(workspace=replace(workspace, k=3, anchors=workspace.anchors[:5])), content)
     assert not session.errors
     assert session.workspace == workspace
-
-
-def test_an_uploaded_file_joins_again_by_name_and_content(make_workspace, tmp_path):
-    workspace = make_workspace()
-    content = saved(workspace)
-    session = Session(workspace=Workspace())
-    opened(session, content)
-    assert "session file: made by version" in session.errors[0]
-    assert "'first120.npz' (content" in session.errors[0]
-    assert "in this session, got none of this name; load it on the Spaces page" in session.errors[0]
-    first, second = (Path(spec.name) for spec in workspace.spaces)
-    widths = [load(spec).dimension for spec in workspace.spaces]
-    for name, path, dimension in (
-        (first.name, second, widths[1]),
-        (first.name, first, widths[0]),
-        (second.name, second, widths[1]),
-    ):  # the first has another's content
-        session.session_state["spaces.tab"] = "Load a file"
-        session.open("spaces").upload("spaces.upload", name, path.read_bytes())
-        session.click(f"Load {name}: 120 rows × {dimension} dimensions")
-    opened(session, content)
-    assert not session.errors
-    assert session.workspace.anchors == workspace.anchors
-    for joined, spec in zip(session.workspace.spaces, workspace.spaces, strict=True):
-        assert Path(joined.name).read_bytes() == Path(spec.name).read_bytes()
 
 
 def test_a_file_of_the_data_folder_is_found_and_another_content_refused(

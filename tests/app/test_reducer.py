@@ -31,10 +31,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.maps.views import NUMBERS
-from tests.app.conftest import Session, save_space
+from tests.app.conftest import save_space
 
-CLICKS = 940  # over the verbs of a session
-WIDGET_CLICKS = 60  # over the widgets of a page
+CLICKS = 600
 
 
 def flat(workspace: Workspace) -> dict[str, object]:
@@ -293,94 +292,6 @@ def test_what_a_change_leads_to(spaces):
     )
     with pytest.raises(SpaceError, match="expected at most 2,000"):
         reduce(before, replace(before, anchors=tuple(map(str, range(MOST_ANCHORS + 1)))))
-
-
-def test_a_session_file_loses_the_pivots_and_anchors_that_its_spaces_lack(make_session):
-    tab = make_session()
-    content = json.loads(to_session_file(tab.workspace, {}))
-    content["session"]["view"]["pivots"] = ["nowhere", "r2"]
-    content["session"]["anchors"] = ["r1", "lost"]
-    content["session"]["anchors_from"] = ""
-    tab.upload("session.file", "session.json", json.dumps(content).encode()).click("Open the session")
-    assert not tab.errors
-    assert tab.workspace.view.pivots == ("r2",)
-    assert tab.workspace.anchors == ("r1",)
-    content["session"]["view"]["pivots"] = ["nowhere"]
-    tab.upload("session.file", "other.json", json.dumps(content).encode()).click("Open the session")
-    assert not tab.errors
-    assert tab.workspace.view.pivots
-
-
-def choices(widget, spaces) -> list:
-    """Values that a user could set this widget to; none for those that are not the workspace's."""
-    if widget.type == "toggle":
-        return [not widget.value]
-    if widget.type == "number_input":
-        values = (widget.min, widget.value + widget.step, 3 * widget.min)
-        return [value for value in values if widget.min <= value <= widget.max]
-    if widget.type == "multiselect":
-        return [widget.value[:2], widget.value[1:]] if len(widget.value) > 1 else []
-    if widget.type == "button":
-        return [True] * (
-            widget.key in ("history.undo", "history.redo", "choose.swap") or widget.label == "Draw again"
-        )
-    return {
-        "choose.source": spaces,
-        "choose.target": spaces,
-        "sidebar.strategy": ("random", "k-means", "farthest-point"),
-    }.get(widget.key, CHOICES.get(widget.key, ()))
-
-
-def test_random_clicks_on_the_widgets_show_what_the_workspace_holds(spaces, monkeypatch):
-    monkeypatch.setattr("app.jobs.reduction", compute.pca_coordinates)  # no job is waited for
-    tab = Session(workspace=Workspace(spaces, *spaces[:2], anchors_from="random 20 0"))
-    kinds = ("toggle", "selectbox", "button_group", "number_input", "multiselect", "button")
-    rng = np.random.default_rng(5)
-    seen = set()
-    for _ in range(WIDGET_CLICKS):
-        usable = [
-            (widget, values)
-            for kind in kinds
-            for widget in getattr(tab.at, kind)
-            if (values := choices(widget, spaces))
-            and not widget.disabled
-            and "export" not in (widget.key or "")
-        ]
-        widget, values = usable[rng.integers(len(usable))]
-        widget.set_value(values[rng.integers(len(values))])
-        seen.add(widget.key)
-        tab.run()
-        assert not broken(tab.workspace), (widget.key, broken(tab.workspace))
-        assert not misfits(tab.workspace), (widget.key, misfits(tab.workspace))
-        shown = {one.key: one.value for kind in kinds[:4] for one in getattr(tab.at, kind) if one.key}
-        held = flat(tab.workspace)
-        for key, name in SHOWN.items():
-            assert shown.get(key, held[name]) == held[name], (widget.key, key)
-    assert set(CHOICES) <= seen
-
-
-CHOICES = {
-    "view.method": tuple(REDUCTIONS),
-    "view.fit": ("first", "apart"),
-    "view.everything": ("pivots", "all"),
-    "view.panes": ("relative", "whitened"),
-    "projection.similarity": tuple(SIMILARITIES),
-    "scores.convention": ("paper", "mutual"),
-}
-SHOWN = {
-    "view.method": "reduction.method",
-    "view.fit": "reduction.fit",
-    "view.align": "reduction.align",
-    "view.dimensions": "reduction.n_components",
-    "view.color_by": "view.color_by",
-    "view.n_nearest": "view.n_nearest",
-    "projection.similarity": "projection.similarity",
-    "projection.center": "projection.center",
-    "choose.source": "source",
-    "choose.target": "target",
-    "scores.k": "k",
-    "scores.convention": "convention",
-}
 
 
 def test_no_other_module_changes_a_history():

@@ -8,14 +8,11 @@ from queue import Empty, SimpleQueue
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.compare import selection as selection_lines
 from app.compare.selection import SelectionLines
-from app.workspace import History
 from relcore import LatentSpace, read_selection, read_selections
 from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
-from tests.app.conftest import MAIN
 from tests.waiting import until
 
 
@@ -74,15 +71,6 @@ def test_each_new_selection_is_printed_once(printed, make_session):
     assert names == ("first120", "second120")
     assert first.session == cleared.session != ""
     assert first.time.endswith("+00:00")
-
-
-def test_a_restored_selection_is_not_new(printed, make_workspace):
-    at = AppTest.from_file(MAIN, default_timeout=300)
-    at.session_state["relscope.history"] = History(make_workspace())
-    at.session_state["relscope.selection"] = ("r1",)
-    at.run().session_state["relscope.selection"] = ("r2",)
-    at.run()
-    assert [selection.ids for selection, _ in printed()] == [("r2",)]
 
 
 def test_a_shared_app_prints_nothing(printed, make_session, monkeypatch):

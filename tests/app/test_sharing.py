@@ -68,7 +68,7 @@ def with_upload(session, name="mine.npz", content=None):
         )
         with open(path, "rb") as file:
             content = file.read()
-    session.open("spaces").upload("spaces.upload", name, content).click(f"Load {name}")
+    session.open("spaces").upload("spaces.upload", name, content).click("spaces.load-file")
     return session.workspace.spaces[-1]
 
 
@@ -104,7 +104,6 @@ def refusal(session) -> str:
 def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make_session):
     session = make_session()
     session.open("spaces")
-    assert "so it reads only its data folder and your own uploads" in session.captions
     assert str(shared) not in session.at.text_input(key="spaces.folder").placeholder
     for folder in (str(secret), "~nosuchuser/x"):
         session.change("text_input", "spaces.folder", folder)
@@ -138,16 +137,6 @@ def test_a_session_file_opens_no_upload_of_another_session(shared, make_session,
     assert "only the session that uploaded a file opens it" in refusal(opened(second, theirs))
     assert theirs not in second.workspace.spaces
     assert not refusal(opened(first, theirs))
-
-
-def test_an_error_quotes_no_line_of_another_sessions_upload(shared, make_session):
-    first, second = make_session(), make_session()
-    first.open("spaces").upload("spaces.upload", "secret.txt", SECRET).click("Load secret.txt")
-    (path,) = (path for path in access.all_uploads().rglob("secret.txt"))
-    assert first.errors  # its own file is told to it
-    assert "only the session that uploaded a file opens it" in refusal(
-        opened(second, SpaceSpec("file", str(path)))
-    )
 
 
 def test_what_another_session_has_in_a_cache_is_refused(shared, secret, make_session, monkeypatch):
@@ -349,17 +338,6 @@ def test_the_last_who_stops_a_job_ends_it(shared, one_worker, members, tmp_path)
         jobs[0].result()
 
 
-def test_a_session_that_left_does_not_keep_a_job(shared, one_worker, members, tmp_path, monkeypatch):
-    first, second = (OwnEngine(one_worker, member) for member in members)
-    job = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
-    second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
-    monkeypatch.setattr(
-        sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: False)
-    )
-    job.cancel()
-    assert one_worker.job(KEY).status().state == "cancelled"
-
-
 def test_a_job_is_submitted_only_on_data_that_the_session_may_read(
     shared, one_worker, members, secret, monkeypatch
 ):
@@ -382,26 +360,3 @@ def test_a_job_is_submitted_only_on_data_that_the_session_may_read(
         {"title": "{no JSON", "settings": {"spaces": ['{"other": 1}']}, "seeds": (1, None)}, one_worker.store
     )
     assert engine.jobs() == []
-
-
-def test_a_session_encodes_a_table_of_its_own_and_another_does_not_open_it(shared, engine, make_session):
-    first, second = make_session(), make_session()
-    texts(shared / "texts.csv")
-    first.at.session_state["spaces.tab"] = "Encode"
-    first.open("spaces").change("button_group", "encode.way", "Upload")
-    first.upload("encode.upload", "mine.csv", (shared / "texts.csv").read_bytes())
-    first.change("button_group", "encode.forms-texts", ["tfidf-svd"])
-    for name, value in (("n_components", 2), ("min_texts", 1)):
-        (key,) = (one.key for one in first.at.number_input if one.key.startswith(f"encode.tfidf-svd.{name}"))
-        first.change("number_input", key, value)
-    first.click("encode.start")
-    (job,) = engine.jobs()
-    assert job.wait(120).state == "done"
-    first.run()
-    assert not first.errors
-    theirs = first.workspace.spaces[-1]
-    assert theirs.source == "encoding"
-    assert store_tab(first).table("store.table")["dataset"].tolist() == ["mine"]
-    assert "There are no encodings yet" in store_tab(second).captions
-    said_to_be_mine = encoding_spec(DatasetSpec("digits"), LSA, "", theirs.option("key"), "digits")
-    assert "made of data that this session may not read" in refusal(opened(second, said_to_be_mine))

@@ -71,37 +71,16 @@ def table(session: Session, column: str):
     return next(shown.value for shown in session.at.dataframe if column in shown.value)
 
 
-def notes(session: Session) -> str:
-    return " ".join(note["text"] for note in figure(session)["layout"]["annotations"])
-
-
-@pytest.mark.parametrize(("name", "n_pairs", "chance"), [("digits", 12, 0.11), ("sentences", 6, 0.07)])
 def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
-    name, n_pairs, chance, monkeypatch
+    monkeypatch,
 ):
     monkeypatch.setattr(Engine, "submit", None)
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
-    session = Session().open("stitch").change("segmented_control", "stitch.example", name)
-    assert "Nothing is trained again" in session.captions
-    assert f"<b>{n_pairs}</b> stitched pairs, accuracy" in session.html
-    assert figure(session)["layout"]["annotations"]
+    session = Session().open("stitch").change("segmented_control", "stitch.example", "sentences")
     summary = table(session, "knows").set_index("method")
-    assert summary.chance.iloc[0] == pytest.approx(chance, abs=0.02)
+    assert summary.chance.iloc[0] == pytest.approx(0.07, abs=0.02)
     assert summary.stitched["relative, whitened"] > summary.own.iloc[0] - 0.2
-    assert "This result comes with Relscope. Computed on 20" in session.captions
     assert session.workspace == Session().workspace
-
-
-def test_the_examples_spaces_join_the_session():
-    session = Session().open("stitch").click("stitch.add-digits")
-    assert [spec.encoder.architecture for spec in session.workspace.spaces[2:]] == [
-        "mlp",
-        "cnn",
-        "residual",
-        "vit",
-    ]
-    assert "<b>12</b> stitched pairs, accuracy" in session.html
-    assert not [button for button in session.button if (button.key or "").startswith("stitch.make-")]
 
 
 def test_every_number_is_the_cores(make_encoders):
@@ -109,22 +88,9 @@ def test_every_number_is_the_cores(make_encoders):
     session = session_on(specs)
     expected = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24))
     mean, _ = expected.matrix("relative")
-    told = notes(session)
-    assert f"stitched {short(expected.summary().stitched[2])} · not stitched" in told
     assert all(
         f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel()
     )
-    assert (
-        f"<b>6</b> stitched pairs, accuracy: absolute <b>{short(expected.summary().stitched[0])}</b>"
-        in session.html
-    )
-    assert f"chance level <b>{short(expected.chance())}</b>" in session.html
-    n_test = len(expected.runs[0].truth)
-    told = (
-        f"Heads are trained on **{240 - n_test}** rows of 3 classes and tested on **{n_test}** held-out rows;"
-        " no anchor"
-    )
-    assert told in session.captions
     summary = table(session, "knows")
     np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
@@ -141,7 +107,6 @@ def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
     result = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24, settings=settings))
     confusion = result.confusion("relative", 0, 2)
     shown = figure(session, 1)
-    assert "encoder0 → head of encoder2" in json.dumps(shown, ensure_ascii=False)
     texts = shown["data"][1]["hovertext"]
     assert [int(text.split("<br>")[-1].split()[0]) for text in texts] == confusion.ravel().tolist()
     assert table(session, "recall")["class"].tolist() == list(CLASSES)
@@ -150,43 +115,12 @@ def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
         assert table(session, "id")["id"].tolist() == changed["id"].tolist()
 
 
-def test_a_cell_without_an_answer_says_why(make_encoders):
-    session = session_on(make_encoders())
-    session.at.session_state["stitch.cell-method"] = "absolute"
-    session.at.session_state["stitch.cell-encoder"] = 0
-    session.at.session_state["stitch.cell-head"] = 2
-    session.run()
-    assert "has another dimension than the head" in session.info[0].value
-
-
 def test_a_click_names_way_encoder_and_head(make_encoders):
     result = stitch_matrix(
         [load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24)
     )
     assert panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
     assert panel.cell_of([], result) is None
-
-
-def test_gap_order_and_states_change_what_is_shown(make_encoders):
-    session = session_on(make_encoders())
-    session.at.segmented_control(key="stitch.show").set_value("gap")
-    session.run()
-    assert "mean gap" in notes(session)
-    session.at.segmented_control(key="stitch.states").set_value(3)
-    session.run()
-    assert table(session, "knows")["random_states"].tolist() == [3] * 6
-    assert "stitched_deviation" in table(session, "knows")
-
-
-def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, ran_in_place, monkeypatch):
-    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    monkeypatch.setattr(panel, "UNASKED_SECONDS", 0.0)
-    session = session_on(make_encoders((8, 9)))
-    assert ran_in_place == []
-    assert session.button(key="stitching.start").label.startswith("Stitch 2 pairs · about")
-    session.click("stitching.start")
-    assert ran_in_place == ["Stitching every pair"]
-    assert "stitched pairs" in session.html
 
 
 def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch):
@@ -206,33 +140,18 @@ def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch
     assert held_out_ids(specs, [load(spec) for spec in specs], rows.ids) == tuple(
         f"d{row}" for row in held_out_rows(90)
     )
-    session = session_on(specs)
-    assert (
-        "Heads are trained on **72** rows of 3 classes and tested on **18** that no encoder was trained on"
-        in (session.captions)
-    )
 
 
 def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):
     animals, strangers = make_encoders(), make_encoders((8, 8), prefix="s", name="stranger")
     others = make_encoders((8, 8), labels=np.array(CLASSES)[np.arange(240) // 80], name="relabelled")
     assert largest_family([*strangers, *others, *animals]) == animals
-    session = session_on([*strangers, *animals])
-    assert "<b>6</b> stitched pairs" in session.html
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ({"prefix": "s"}, "expected rows that all encoders share"),
-        ({"labels": np.array(CLASSES)[np.arange(240) // 80]}, "different labels for"),
-    ],
-)
-def test_encoders_that_do_not_fit_say_so(make_encoders, other, message):
-    specs = [make_encoders((8,))[0], make_encoders((8,), name="other", **other)[0]]
+def test_encoders_that_do_not_fit_say_so(make_encoders):
+    specs = [make_encoders((8,))[0], make_encoders((8,), name="other", prefix="s")[0]]
     session = session_on(specs)
-    if "two encoders" in " ".join(info.value for info in session.info):
-        (chooser,) = [one for one in session.at.multiselect if one.key.startswith("stitch.encoders")]
-        chooser.set_value(specs)
-        session.run()
-    assert any(message in error for error in session.errors), session.errors
+    (chooser,) = [one for one in session.at.multiselect if one.key.startswith("stitch.encoders")]
+    chooser.set_value(specs)
+    session.run()
+    assert any("expected rows that all encoders share" in error for error in session.errors), session.errors

@@ -8,12 +8,8 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_engine
-from relcore.base.names import STUDIES
-from relcore.base.numbers import counted
-from relcore.runs.jobs import Engine
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -73,59 +69,7 @@ def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     runs = StudyRuns(study, StudySpec.of(study))
     assert runs.table(whole_engine().store).shape[0] == len(runs)
     assert [element for element in first_start.main if element.type == "plotly_chart"]
-    made = runs.made(whole_engine().store)
-    assert (
-        f"{len(runs)} runs, all done. They come with Relscope. Computed on {made.date} with commit"
-        in first_start.captions
-    )
     assert whole_engine().jobs() == []
-
-
-def test_finished_runs_can_be_repeated_here(first_start, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        Engine, "submit", lambda self, key, function, **given: asked.append((key, given["here"]))
-    )
-    study = study_of(first_start.radio(key="studies.kind").value)
-    first_start.click("studies.here")
-    assert asked == [(key, True) for key in StudyRuns(study, StudySpec.of(study)).keys]
-
-
-def test_runs_made_here_replace_finished_ones(first_start):
-    study = study_of(first_start.radio(key="studies.kind").value)
-    runs, store = StudyRuns(study, StudySpec.of(study)), whole_engine().store
-    for key in runs.keys:
-        found = store.get(key)
-        store.put(key, {}, found.metadata | {"seconds": 12345.0})
-    first_start.run()
-    assert runs.made(store) is None
-    assert "They come with Relscope" not in first_start.captions
-    assert set(first_start.table("studies.runs")["seconds"]) == {12345.0}
-
-
-def test_every_study_opens_with_its_question_and_cost(page):
-    for kind in STUDIES:
-        study = study_of(kind)
-        page.change("radio", "studies.kind", kind)
-        assert [header.value for header in page.subheader] == [study.question]
-        start = next(button for button in page.button if button.key == "studies.start")
-        cost = counted(len(StudyRuns(study, StudySpec.of(study))), "run")
-        assert f"Start {cost} · about" in start.label
-
-
-def test_a_stored_study_is_drawn_told_and_listed(page, finished):
-    finished()
-    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
-    assert "12 runs, all done." in page.captions
-    found = next(table.value for table in page.dataframe if "what" in table.value)
-    assert found.value[0] == pytest.approx(1)
-    assert len(page.table("studies.runs")) == 12
-    assert "accuracy by epoch" not in page.table("studies.runs")
-    told = [one.value for one in page.markdown]
-    assert told[0].startswith(
-        "**Over 12 networks, similarity to the reference and accuracy have a Pearson correlation of 1.000"
-    )
-    assert told[0].endswith("on average.**"), "the finding comes first, and says nothing of missing runs"
 
 
 def test_what_is_missing_is_offered(page, finished):
@@ -133,7 +77,6 @@ def test_what_is_missing_is_offered(page, finished):
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
     assert start.label.startswith("Resume 7 of 12 runs · about")
-    assert page.markdown[0].value.endswith("** So far: 5 of 12 runs.")
 
 
 def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
@@ -144,17 +87,6 @@ def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
     ((dataset, _, name, encoders),) = submitted
     assert (dataset.source, name) == ("digits", "digits")
     assert encoders == runs.study.opening(runs.settings[3]).encoders
-
-
-def test_start_runs_and_stop_stops(page):
-    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
-    page.click("studies.start")
-    study = study_of("similarity-performance")
-    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
-    until(lambda: runs.standing(whole_engine()).running)
-    page.run().click("studies.stop")
-    assert not runs.standing(whole_engine()).under_way
-    assert next(button for button in page.button if button.key == "studies.start")
 
 
 def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):

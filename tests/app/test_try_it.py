@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from html import unescape
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
 
 from app import jobs
 from app.stitch import try_it
@@ -19,13 +17,10 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.small_vision import SmallVision
 from relcore.figures.style import DARK, LIGHT
 from relcore.stitch.stitching import Stitching
 from relcore.stitch.try_it import Answers, matrices_of
 from tests.app.conftest import Session
-
-DIGITS = DatasetSpec("digits", limit=300)
 
 
 def encoded(dataset, *encoders):
@@ -54,11 +49,6 @@ def sentences(tmp_path):
     path = tmp_path / "said.tsv"
     path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
     return encoded(DatasetSpec("file", str(path)), TfidfSvd(20), TfidfSvd(30))
-
-
-@pytest.fixture
-def networks():
-    return encoded(DIGITS, *(SmallVision("mlp", width=width, epochs=4) for width in (8, 12)))
 
 
 def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sentences, monkeypatch):
@@ -95,31 +85,6 @@ def test_the_table_of_answers_says_what_the_figure_says():
             assert told in table
         assert "no: .800<br>yes: .200<br>stitched, another answer" in table
     assert answers_html(data, LIGHT) != answers_html(data, DARK)
-
-
-def test_a_test_picture_has_its_label_and_an_upload_is_turned_into_a_digit(networks):
-    session = stitch_page(networks)
-    assert "Its label is" in session.html
-    session.change("segmented_control", "stitch.try-way", "upload")
-    assert "8 × 8 pixels, grey, light on dark" in session.captions
-    seven = Image.new("RGB", (200, 200), "white")
-    ImageDraw.Draw(seven).line([(50, 40), (150, 40), (80, 170)], fill="black", width=20)
-    content = io.BytesIO()
-    seven.save(content, "PNG")
-    session.upload("stitch.try-upload", "seven.png", content.getvalue())
-    assert "of 2 stitched pairs say" in session.html
-    blank = io.BytesIO()
-    Image.new("L", (20, 20), 255).save(blank, "PNG")
-    session.upload("stitch.try-upload", "blank.png", blank.getvalue())
-    assert "blank.png: expected something drawn" in session.errors[0]
-    session.upload("stitch.try-upload", "broken.png", b"no picture")
-    assert "broken.png: expected an image" in session.errors[0]
-
-
-def test_without_encoders_of_its_own_a_session_tries_the_example(make_session):
-    session = make_session().open("stitch")
-    session.at.session_state["stitch.tab"] = "Try it"
-    assert "of 12 stitched pairs say" in session.run().html
 
 
 def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():

@@ -9,7 +9,6 @@ from app import session
 from app.session import reduce
 from app.workspace import (
     BUNDLED,
-    UNDO_STEPS,
     History,
     Workspace,
     from_query,
@@ -66,24 +65,6 @@ def test_undo_and_redo_walk_the_same_way():
     assert (history.undo_step, history.redo_step) == ("k to 3", "k to 4")
 
 
-def test_a_change_of_nothing_is_no_step_and_keeps_what_was_undone():
-    history = History(with_k(1))
-    history.edit("a", with_k(2))
-    history.undo()
-    history.edit("nothing", with_k(1))
-    assert (history.undo_step, history.redo_step) == (None, "a")
-
-
-def test_the_past_has_an_end():
-    steps = [Workspace(anchors=(f"r{step}",)) for step in range(UNDO_STEPS + 51)]
-    history = History(steps[0])
-    for step in steps[1:]:
-        history.edit("another anchor", step)
-    for _ in steps:
-        history.undo()
-    assert history.present == steps[50]
-
-
 def test_anchors_are_distinct_in_order_and_lost_pins_go():
     changed = reduce(FULL, FULL.with_anchors(("b", "a", "b", "zwei", "a"), "random 3 0"))
     assert (changed.anchors, changed.pinned, changed.anchors_from) == (
@@ -97,10 +78,9 @@ def test_anchors_are_distinct_in_order_and_lost_pins_go():
 
 
 @pytest.mark.parametrize("workspace", [Workspace(), FULL], ids=["default", "full"])
-@pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
-def test_a_session_file_brings_everything_back(workspace, encode):
+def test_a_session_file_brings_everything_back(workspace):
     known = {spec: DIGESTS[spec] for spec in workspace.spaces}
-    assert from_session_file(encode(to_session_file(workspace, known))) == (workspace, known)
+    assert from_session_file(to_session_file(workspace, known)) == (workspace, known)
 
 
 def session_file(**changes):
@@ -111,7 +91,7 @@ def session_file(**changes):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "null", "[]", '"session"', '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"],
+    ["", "[]", '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"],
 )
 def test_something_else_is_no_session_file(text):
     with pytest.raises(
@@ -124,12 +104,8 @@ def test_something_else_is_no_session_file(text):
     "changes",
     [
         {"spaces": []},
-        {"spaces": "words"},
-        {"source": "word2vec-novels"},
         {"target": 3},
-        {"projection": None},
         {"projection": {"similarity": "cosine", "temperature": 1}},
-        {"named_sets": None},
         {"named_sets": {"one": None}},
         {"mood": "good"},
     ],
@@ -146,16 +122,10 @@ def test_settings_that_do_not_fit_name_the_versions(changes):
     "changes",
     [
         {"k": "ten"},
-        {"k": None},
         {"k": 0},
-        {"anchors": "one"},
-        {"anchors": [1]},
         {"anchors": [["one"]]},
-        {"panes": []},
         {"panes": ["relative", "beautiful"]},
-        {"convention": "z"},
         {"projection": {"similarity": "cosinus"}},
-        {"view": {"n_nearest": "many"}},
         {"view": {"pivots": None}},
     ],
     ids=str,
@@ -209,39 +179,19 @@ def test_a_permalink_holds_only_what_differs_from_the_defaults(changes, query):
     [
         ("similarity", "cosinus"),
         ("center", "yes"),
-        ("all", "2"),
-        ("method", "mds"),
-        ("fit", "best"),
-        ("panes", "absolute"),
-        ("panes", "absolute,relative,whitened"),
         ("panes", "absolute,beautiful"),
         ("k", "0"),
         ("k", "201"),
-        ("k", "-5"),
-        ("k", "ten"),
         ("k", "²"),
         ("k", "9" * 5000),
         ("nearest", "1e3"),
-        ("nearest", "²"),
-        ("nearest", ""),
-        ("nearest", "0"),
-        ("nearest", "2001"),
-        ("pivots", ""),
         ("pivots", "sea,land"),
-        ("pivots", '["sea", ""]'),
         ("pivots", '["sea", 1]'),
-        ("pivots", "7"),
-        ("convention", "papers"),
         ("utm_source", "newsletter"),
     ],
 )
 def test_what_makes_no_sense_in_a_link_is_left_as_it_was(name, value):
     assert from_query({name: value, "center": "0" if name != "center" else value}, SMALL) == SMALL
-
-
-def test_a_link_names_at_most_twenty_pivots():
-    pivots = tuple(f"word{number}" for number in range(30))
-    assert from_query({"pivots": json.dumps(pivots)}, Workspace()).view.pivots == pivots[:20]
 
 
 @pytest.mark.parametrize(

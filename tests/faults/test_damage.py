@@ -1,16 +1,11 @@
 """One byte of a stored file is changed, and nothing of it may be read as data."""
 
 import logging
-import os
 import random
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import psutil
 import pytest
 from safetensors.numpy import save_file
 
@@ -19,10 +14,9 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
-from tests.waiting import until
 
 KEY = digest_of("entry")
-SEED, FLIPS = 12, 400
+SEED, FLIPS = 12, 100
 
 
 @dataclass(frozen=True)
@@ -88,13 +82,10 @@ def test_a_flipped_bit_anywhere_is_no_data(store, caplog):
     same(store.get(KEY), arrays, metadata)
 
 
-@pytest.mark.parametrize("place", ["arrays", "metadata"])
-def test_a_damaged_entry_is_named_in_the_log(store, caplog, place):
+def test_a_damaged_entry_is_named_in_the_log(store, caplog):
     put(store)
     path, whole = file_of(store), file_of(store).read_bytes()
-    path.write_bytes(
-        whole[:-9] + b"x" + whole[-8:] if place == "arrays" else whole.replace(b"values", b"valves")
-    )
+    path.write_bytes(whole.replace(b"values", b"valves"))
     with caplog.at_level(logging.WARNING, logger="relscope"):
         assert store.get(KEY) is None
     (record,) = caplog.records
@@ -126,24 +117,3 @@ def test_a_damaged_encoding_is_computed_again(store, caplog):
         (second,) = encode(dataset, encoder, store)
     assert second.digest == first.digest
     assert path.read_bytes() == whole
-
-
-def test_a_dead_writer_that_nobody_has_waited_for_is_dead(store):
-    writer = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
-    writer.stdout.read()
-    until(lambda: psutil.Process(writer.pid).status() == psutil.STATUS_ZOMBIE)
-    (store.root / "partial" / f"{writer.pid}~0~{os.uname().nodename}").mkdir()
-    Store(store.root)
-    assert list((store.root / "partial").iterdir()) == []
-    writer.wait()
-
-
-def test_what_killed_writers_of_earlier_versions_left_is_counted_and_swept(store):
-    partial = store.root / "partial"
-    for name, age in (("old", 3600), ("new", 0)):
-        path = partial / f".tmp{name}"
-        path.write_bytes(b"x" * 1000)
-        os.utime(path, (time.time() - age,) * 2)
-    assert store.size() == 2000
-    assert Store(store.root).size() == 1000  # the other may still be written
-    assert [path.name for path in partial.iterdir()] == [".tmpnew"]

@@ -15,7 +15,6 @@ import pytest
 
 from relcore.catalog.encoding import encode
 from relcore.cli import main
-from relcore.runs import entries
 from relcore.runs import store as folder
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
@@ -168,23 +167,7 @@ def test_a_disk_that_is_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
     assert computed_twice(encoder.log) == 1
 
 
-def test_a_disk_that_fails_while_it_is_read_loses_nothing(tmp_path, monkeypatch):
-    store = Store(tmp_path)
-    store.put(KEYS[0], megabyte(0))
-
-    def failing(path):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(entries, "read", failing)
-    with pytest.raises(
-        StoreError, match="cannot be read, Input/output error; check the disk, or set RELSCOPE_STORE"
-    ):
-        store.get(KEYS[0])
-    monkeypatch.undo()
-    assert store.get(KEYS[0]) is not None
-
-
-@pytest.mark.parametrize("root", ["file", "file/below", "/proc/store", "~no-such-user/store", "n" * 300])
+@pytest.mark.parametrize("root", ["file/below", "/proc/store", "~no-such-user/store"])
 def test_places_where_no_store_can_be(tmp_path, monkeypatch, capsys, root):
     (tmp_path / "file").touch()
     root = root if root[0] in "/~" else str(tmp_path / root)

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from relcore.migrate import adapter_file
 from relcore.migrate.adapter_file import card_of
@@ -30,18 +29,17 @@ def start(folder):
     return subprocess.Popen(command, cwd=folder, env=environment)
 
 
-@pytest.mark.parametrize("rows_before", [1, N // 4])
-def test_a_killed_command_continues(tmp_path, rows_before):
+def test_a_killed_command_continues(tmp_path):
     adapter = Made("residual").fit(*pairs())
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
     rows = np.random.default_rng(0).normal(size=(N, NEW)).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)
     killed = start(tmp_path)
-    until(lambda: staged(tmp_path) >= rows_before or killed.poll() is not None)
+    until(lambda: staged(tmp_path) >= 1 or killed.poll() is not None)
     killed.kill()
     assert killed.wait() == -9
     assert not (tmp_path / "mapped.npy").exists()
-    assert staged(tmp_path) >= rows_before
+    assert staged(tmp_path) >= 1
     assert start(tmp_path).wait() == 0
     np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.transform(rows), atol=1e-6)
     assert not (tmp_path / "mapped.npy.adapting").exists()

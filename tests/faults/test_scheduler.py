@@ -128,16 +128,3 @@ def test_a_scheduler_that_is_killed(tmp_path, cluster, how):
         assert later.status().state == "cancelled"
     finally:
         engine.close()
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_hangs(tmp_path, cluster):
-    engine = Engine(cluster.address, n_workers=1, store=Store(tmp_path / "store"))
-    try:
-        job, encoder = started(engine, tmp_path)
-        cluster.scheduler.send_signal(signal.SIGSTOP)
-        until(lambda: job.status().lost)
-        cluster.scheduler.send_signal(signal.SIGCONT)
-        finished(job, encoder, tmp_path, n_losses=0)
-    finally:
-        engine.close()
