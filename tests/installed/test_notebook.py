@@ -149,21 +149,6 @@ def test_the_example_runs_and_python_and_the_panes_share_selection_and_anchors(l
     assert set(surely) <= set(selection) <= set(perhaps)
     assert 1000 < len(surely) < 19_000
 
-    # Keys and Shift mean what they mean in the panes, not in Jupyter, where A inserts a cell and Shift
-    # selects several.
-    count = "[...window.jupyterapp.shell.currentWidget.content.model.cells].length"
-    before = page.evaluate(count)
-    page.locator(ROOT).focus()
-    page.keyboard.press("a")
-    page.wait_for_selector(f"{ROOT}[data-stars=false]")
-    page.keyboard.down("Shift")
-    drag(page, 0, [(0.002, 0.002), (0.998, 0.998)])
-    page.keyboard.up("Shift")
-    assert page.evaluate(count) == before
-    assert page.evaluate("window.jupyterapp.shell.currentWidget.content.selectedCells.length") == 1
-    page.wait_for_selector(f"{ROOT}[data-selected='20000']")
-    shown = 20_000
-
     zoom(page, 2, clicks=2)
     zoomed, before = views(page), [pixels(page, pane) for pane in range(4)]
     run_cells(page, "set")

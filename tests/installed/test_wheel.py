@@ -5,8 +5,6 @@ repository.
 import csv
 import re
 import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -88,34 +86,3 @@ def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
 @pytest.mark.slow
 def test_the_readme_works_with_the_dependencies_alone(environment, files):
     check(environment, files)
-
-
-@pytest.mark.slow
-def test_the_readme_works_with_the_newest_dependencies_of_the_registry(wheel, files, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("registry")
-    venv.create(folder, with_pip=True, symlinks=True)
-    run(folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, folder=folder)
-    check(folder, files)
-
-
-@pytest.mark.slow
-def test_every_page_opens_from_the_wheel(wheel, tmp_path):
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
-    script = """
-from pathlib import Path
-import relcore
-from relcore.commands.app import main_script
-from streamlit.testing.v1 import AppTest
-
-assert main_script() == Path(relcore.__file__).parent / "_app" / "app" / "main.py"
-app = AppTest.from_file(main_script(), default_timeout=120).run()
-pages = sorted(path.name for path in (main_script().parents[1] / "pages").glob("*.py"))
-for page in pages:
-    app.switch_page(f"../pages/{page}").run()
-    assert not app.exception, (page, app.exception)
-    assert not app.error, (page, app.error)
-print(len(pages))
-"""
-    told = run(sys.executable, "-c", script, folder=tmp_path, RELSCOPE_STORE=str(tmp_path / "store"))
-    assert int(told.splitlines()[-1]) == len(list((ROOT / "pages").glob("*.py")))

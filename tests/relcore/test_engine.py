@@ -1,22 +1,19 @@
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
-from distributed import KilledWorker
 
 from relcore.base.errors import SpaceError
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, EngineError, Job, warn_of_open
+from relcore.runs.jobs import Engine, EngineError, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
 
@@ -54,37 +51,28 @@ def count(context, *, log, n, pause=0.0):
     context.put({"numbers": np.arange(n)}, {"n": n})
 
 
-def busy(context, *, log, how):
+def busy(context, *, log):
     with open(log, "a") as file:
         file.write(f"{os.getpid()}\n")
-    if how == "sleep":
-        time.sleep(600)
     matrix = np.random.default_rng(0).normal(size=(300, 300))
     while True:
         np.linalg.svd(matrix)
 
 
-def measure(context, *, n, die_after=0, log=None):
-    """Measures at each of n steps, faster than reports are sent; killed once, after so many, where that is
-    asked for.
-    """
+def measure(context, *, n, die_after, log):
+    """Measures at each of n steps, faster than reports are sent; killed once, after so many."""
     for i in range(1, n + 1):
         context.report(i, n, "", {"loss": 1 / i, "step": i})
         if i == die_after and not lines(log):
             wait_for(f"{log}-heard")
             Path(log).write_text("died\n")
             os.kill(os.getpid(), signal.SIGKILL)
-    if log:
-        Path(log).write_text("died\nended\n")
+    Path(log).write_text("died\nended\n")
     context.put({})
 
 
 def fail(context, *, error):
     raise error
-
-
-def forget(context):
-    pass
 
 
 def die(context, *, log):
@@ -123,53 +111,14 @@ def test_progress_then_the_result(engine, key, log):
     running = [status for status in seen if status.state == "running" and status.done]
     assert len({status.done for status in running}) >= 3
     assert [status.done for status in running] == sorted(status.done for status in running)
-    assert running[-1].total == 40
-    assert running[-1].message == f"number {running[-1].done}"
+    assert (running[-1].total, running[-1].message) == (40, f"number {running[-1].done}")
     assert running[-1].rate > 0
-    assert all(status.seconds_left is None or status.seconds_left > 0 for status in running)
-    assert running[-1].seconds_left is not None or running[-1].exceeded
     status = job.status()
     assert (status.state, status.done, status.total, status.error) == ("done", 40, 40, "")
     assert status.seconds > 0
     entry = job.result()
     np.testing.assert_array_equal(entry.arrays["numbers"], np.arange(40))
     assert entry.metadata == {"n": 40}
-
-
-def test_rate_and_what_is_left_are_those_of_the_present_stage(tmp_path, monkeypatch):
-    now = SimpleNamespace(monotonic=lambda: clock[0])
-    clock = [100.0]
-    monkeypatch.setattr("relcore.runs.jobs.time", now)
-    job = Job(Engine(store=Store(tmp_path)), "a" * 32, "counting", "queued")
-
-    def hear(second, done, total):
-        clock[0] = 100.0 + second
-        job._hear({"event": "progress", "done": done, "total": total, "message": "", "measured": []})
-        status = job.status()
-        return status.seconds, status.rate, status.seconds_left
-
-    assert job.status().rate is None
-    job._hear({"event": "started", "worker": "tcp://worker", "pid": 1})
-    assert hear(1, 18, 40) == (1, 18, pytest.approx(22 / 18))
-    assert hear(2, 40, 40) == (2, 20, None)  # all is counted: nothing is known of what is left
-    assert hear(4, 0, 10) == (4, None, None)  # another stage, which has its own pace
-    assert hear(6, 4, 10) == (6, 2, 3)
-    clock[0] = 107.0
-    job._end("done")
-    clock[0] = 200.0
-    assert (job.status().seconds, job.status().seconds_left) == (7, None)
-
-
-def test_what_is_measured_at_each_step_makes_a_curve(engine, key):
-    job = engine.submit(key, measure, title="measuring", n=200)
-    assert job.wait(60).state == "done"
-    assert job.status().curve == {
-        "loss": tuple(1 / i for i in range(1, 201)),
-        "step": tuple(map(float, range(1, 201))),
-    }
-    assert job.function is measure
-    assert job.arguments == {"n": 200}
-    assert engine.job(key) is job
 
 
 def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
@@ -212,14 +161,13 @@ def test_a_stored_result_runs_nothing(engine, key, log):
     assert unstarted._cluster is None
 
 
-@pytest.mark.parametrize("how", ["sleep", "svd"])
-def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_path, how):
+def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_path):
     other_log = str(tmp_path / "other")
     other = engine.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
-    job = engine.submit(key, busy, title="busy", log=log, how=how)
+    job = engine.submit(key, busy, title="busy", log=log)
     until(lambda: lines(log) and lines(other_log))
     pid = int(lines(log)[0])
-    # returns once the nanny has killed the process, which would sleep, or decompose, for minutes
+    # returns once the nanny has killed the process, which would decompose for ever
     job.cancel()
     until(lambda: gone(pid))
     assert job.status().state == "cancelled"
@@ -249,79 +197,6 @@ def test_cancelling_a_waiting_job_and_running_it_anew(engine, key, log):
     assert anew.wait(60).state == "done"
 
 
-def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
-    for i in range(6):
-        job = engine.submit(digest_of(key, i), busy, title="t", log=f"{log}{i}", how="sleep")
-        time.sleep(0.003 * i)
-        job.cancel()
-    done = engine.submit(key, count, title="t", log=log, n=1)
-    assert done.wait(60).state == "done"
-    pids = [int(line) for i in range(6) for line in lines(f"{log}{i}")]
-    until(lambda: all(gone(pid) for pid in pids))
-
-
-class Scheduler:
-    """Stands for a connected client: keeps what it is sent, and may have the worker answer before `submit`
-    returns.
-    """
-
-    def __init__(self, engine, answers_at_once=False):
-        self.engine, self.answers_at_once, self.status = engine, answers_at_once, "running"
-        self.sent, self.cancelled, self.ended = [], [], []
-        engine._client = self
-
-    def submit(self, function, *arguments, key, priority, **options):
-        self.sent.append((key, priority))
-        if self.answers_at_once:
-            self.engine._heard((0.0, {"event": "started", "token": key, "worker": "tcp://worker", "pid": 1}))
-        return SimpleNamespace(add_done_callback=self.ended.append, cancel=lambda: self.cancelled.append(key))
-
-    def processing(self):
-        return {}
-
-
-def test_a_worker_that_begins_before_submit_returns_is_not_taken_for_a_cancelled_one(
-    tmp_path, key, monkeypatch
-):
-    engine = Engine(store=Store(tmp_path))
-    scheduler = Scheduler(engine, answers_at_once=True)
-    killed = []
-    monkeypatch.setattr(engine, "_kill", lambda *place: killed.append(place))
-    job = engine.submit(key, count, title="t", log="", n=1)
-    assert job.status().state == "running"
-    for thread in threading.enumerate():
-        if thread.name == "kill-cancelled":
-            thread.join()
-    assert killed == []
-    job.cancel()
-    assert (scheduler.cancelled, killed) == ([scheduler.sent[0][0]], [("tcp://worker", 1)])
-
-
-def test_a_job_that_is_tried_again_keeps_its_priority(tmp_path, key):
-    """Its workers died of other jobs before it began, so it is sent anew: with the rank of what waits
-    behind everything.
-    """
-    engine = Engine(store=Store(tmp_path))
-    scheduler = Scheduler(engine)
-    job = engine.submit(key, count, title="t", priority=-1, log="", n=1)
-    ((token, _),) = scheduler.sent
-    scheduler.ended[0](
-        SimpleNamespace(status="error", exception=lambda: KilledWorker(token, "tcp://worker", 3))
-    )
-    assert [priority for _, priority in scheduler.sent] == [-1, -1]
-    assert job.status().state == "queued"
-
-
-def test_a_job_whose_worker_is_killed_is_tried_again(engine, key, log):
-    job = engine.submit(key, count, title="t", log=log, n=30, pause=0.05)
-    until(lambda: lines(log))
-    os.kill(int(lines(log)[0]), signal.SIGKILL)
-    assert job.wait(60).state == "done"
-    first, second = lines(log)
-    assert first != second
-    np.testing.assert_array_equal(job.result().arrays["numbers"], np.arange(30))
-
-
 def test_a_job_that_always_kills_its_worker_fails_and_says_so(engine, key, log):
     job = engine.submit(key, die, title="deadly", log=log)
     until(lambda: job.status().state == "running")
@@ -332,18 +207,11 @@ def test_a_job_that_always_kills_its_worker_fails_and_says_so(engine, key, log):
         job.result()
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (ZeroDivisionError("no such thing"), "^ZeroDivisionError: no such thing$"),
-        (SpaceError("take more rows"), "^take more rows$"),
-    ],
-)
-def test_a_failing_function_is_reported_and_can_be_run_anew(engine, key, error, message):
+def test_a_failing_function_is_reported_and_can_be_run_anew(engine, key):
+    error = SpaceError("take more rows")
     job = engine.submit(key, fail, title="failing", error=error)
     status = job.wait(60)
-    assert status.state == "failed"
-    assert re.search(message, status.error)
+    assert (status.state, status.error) == ("failed", "take more rows")
     assert engine.submit(key, fail, title="failing", error=error) is not job
 
 
@@ -363,7 +231,7 @@ def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):
 def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path, log):
     engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
     before = set(psutil.Process().children(recursive=True))
-    job = engine.submit("a" * 32, busy, title="busy", log=log, how="sleep")
+    job = engine.submit("a" * 32, busy, title="busy", log=log)
     until(lambda: lines(log))
     started = set(psutil.Process().children(recursive=True)) - before
     engine.close()
@@ -382,33 +250,18 @@ from relcore.runs.store import Store
 engine = Engine(n_workers=1, store=Store(sys.argv[1]))
 engine.start()
 print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
-if sys.argv[2] == "killed":
-    os.kill(os.getpid(), signal.SIGKILL)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("how", ["ends", "killed"])
-def test_no_process_outlives_its_interpreter(tmp_path, how):
+def test_no_process_outlives_its_killed_interpreter(tmp_path):
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), how],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert run.returncode == (0 if how == "ends" else -signal.SIGKILL), run.stderr
+    assert run.returncode == -signal.SIGKILL, run.stderr
     pids = [int(pid) for pid in run.stdout.split()]
     assert len(pids) >= 2
     until(lambda: all(gone(pid) for pid in pids))
-
-
-def test_a_scheduler_that_does_not_answer(tmp_path):
-    engine = Engine("tcp://127.0.0.1:9", store=Store(tmp_path))
-    with pytest.raises(
-        EngineError, match=r"tcp://127.0.0.1:9: expected a Dask scheduler.*unset RELSCOPE_SCHEDULER"
-    ):
-        engine.submit("a" * 32, forget, title="t")
-    assert engine.job("a" * 32) is None
 
 
 STRANGER = """
@@ -440,14 +293,7 @@ def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(en
 
 @pytest.mark.parametrize(
     ("address", "warns"),
-    [
-        ("tcp://10.0.0.7:8786", True),
-        ("tcp://127.0.0.1:8786", False),
-        ("tcp://[::1]:8786", False),
-        ("tcp://localhost:8786", False),
-        ("tls://10.0.0.7:8786", False),
-        (None, False),
-    ],
+    [("tcp://10.0.0.7:8786", True), ("tcp://127.0.0.1:8786", False), ("tls://10.0.0.7:8786", False)],
 )
 def test_a_scheduler_that_others_reach_without_a_certificate_is_warned_of(caplog, address, warns):
     warn_of_open.cache_clear()
@@ -460,37 +306,14 @@ def test_a_scheduler_that_others_reach_without_a_certificate_is_warned_of(caplog
 def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
     file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
+    common = ["--scheduler-file", file, "--no-dashboard"]
+    scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", *common]
+    worker = ["worker", "--nthreads", "1", "--local-directory", tmp_path, *common]
     quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = [
-        subprocess.Popen(
-            [
-                *dask,
-                "scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-                "--scheduler-file",
-                file,
-            ],
-            **quiet,
-        )
+        subprocess.Popen([sys.executable, "-m", "dask", *command], **quiet)
+        for command in (scheduler, worker, worker)
     ]
-    for _ in range(2):
-        command = [
-            *dask,
-            "worker",
-            "--scheduler-file",
-            file,
-            "--nthreads",
-            "1",
-            "--no-dashboard",
-            "--local-directory",
-            tmp_path,
-        ]
-        processes.append(subprocess.Popen(command, **quiet))
     try:
         until(file.exists)
         until(lambda: file.read_text().strip().endswith("}"))
@@ -500,7 +323,7 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
             assert (
                 engine.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
             )
-            job = engine.submit("b" * 32, busy, title="t", log=log, how="svd")
+            job = engine.submit("b" * 32, busy, title="t", log=log)
             until(lambda: len(lines(log)) == 2)
             job.cancel()
             until(lambda: gone(int(lines(log)[1])))

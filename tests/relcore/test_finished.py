@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import load, load_encoding
+from relcore.catalog.catalog import load
 from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
 from relcore.runs.digest import digest_of
-from relcore.runs.finished import FOLDER, Finished
+from relcore.runs.finished import Finished
 from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
-from relcore.tasks.task import inputs_of
 
 WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
-LARGEST_FILE, LARGEST_FOLDER = 6_000_000, 9_000_000
 
 
 @pytest.fixture
@@ -81,35 +79,7 @@ def test_a_damaged_finished_file_counts_as_missing_and_is_kept(store, folder):
     assert path.is_file()
 
 
-def test_a_store_in_a_folder_of_ones_own_holds_only_what_was_computed_for_it(tmp_path, monkeypatch):
-    assert Store(tmp_path).finished is None
-    assert Store(tmp_path, finished=True).finished is not None
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
-    assert Store().finished.folder == FOLDER
-
-
-def test_a_job_gets_copies_of_finished_spaces(tmp_path):
-    """A worker on another machine, or one that computes all itself, does not see what came with this
-    installation.
-    """
-    store = Store(tmp_path, finished=True)
-    specs, _ = example_spaces("digits", store.finished)
-    spaces = [load_encoding(store, spec.option("key")) for spec in specs]
-    found = [load_encoding(Store(tmp_path), key) for key in inputs_of(store, specs, spaces)]
-    assert [space.digest for space in found] == [space.digest for space in spaces]
-
-
 # What is in the folder.
-
-
-def test_every_group_says_when_and_with_which_code_it_was_computed():
-    groups = Finished().groups
-    assert {"digits", "sentences"} <= set(groups)
-    for group in groups.values():
-        assert group.date > "2026-11-01"
-        assert group.commit
-        assert not group.commit.endswith("+"), group.name
-        assert group.files or group.entries
 
 
 UNFINISHED = {"across-languages", "reconstruction"}  # they take a quarter of an hour, and ask to be run
@@ -125,18 +95,6 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     assert len(runs.table(store)) == len(runs)
     assert study.charts(spec.settings, runs.table(store))
     assert study.conclusion(spec.settings, runs.table(store))
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_spaces_of_an_example_are_those_of_its_encoders_over_its_rows(name, tmp_path):
-    example, store = EXAMPLES[name], Store(tmp_path, finished=True)
-    specs, made = example_spaces(name, store.finished)
-    assert made.group == name
-    assert [spec.encoder for spec in specs] == list(example.encoders)
-    assert {spec.dataset for spec in specs} == {example.dataset}
-    spaces = [load(spec, store) for spec in specs]
-    assert {len(space) for space in spaces} == {example.n}
-    assert all(space.labels is not None for space in spaces)
 
 
 @pytest.mark.parametrize(("name", "number"), [("digits", 0), ("sentences", 0)])

@@ -1,5 +1,3 @@
-import gc
-
 import numpy as np
 import pytest
 
@@ -31,13 +29,3 @@ def test_what_may_change_is_looked_at_each_time(counted, view):
     assert total(seen) == 10
     array[0] = 7
     assert total(seen) == 17
-
-
-def test_nothing_is_kept_of_an_array_that_is_gone(counted):
-    total, _ = counted
-    array = fixed(np.arange(5.0))
-    total(array)
-    assert len(total._kept) == 1
-    del array
-    gc.collect()
-    assert not total._kept

@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import INVERSES, METHODS, SIMILARITIES, STRATEGIES
-from relcore.compare.all_pairs import AllPairs
+from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.files.reading import load_space
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
-from relcore.represent.anchors import select_anchors
 from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import mean_row, unit_rows
-from relcore.represent.translation import Affine, LeastSquares, Procrustes
-from relcore.scores.cka import linear_cka
+from relcore.represent.similarity import unit_rows
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
@@ -25,7 +20,7 @@ from relcore.scores.comparison import (
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, match
-from relcore.stitch.methods import MethodSettings, SimilarityProduct
+from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 N, D, K = 200, 16, 30
@@ -79,32 +74,6 @@ def test_a_power_of_two_changes_no_bit_of_a_translation(method, lengths):
         assert told.equals(recovered(plain, B, B.mean(axis=0)))
 
 
-@pytest.mark.parametrize("kind", [Procrustes(), LeastSquares()])
-def test_a_power_of_two_changes_no_bit_of_a_map(kind):
-    plain = kind.fit(A[:K], B[:K]).transform(A)
-    for power in POWERS:
-        found = kind.fit(times(A[:K], power), times(B[:K], -power)).transform(times(A, power))
-        np.testing.assert_array_equal(found, times(plain, -power))
-
-
-def test_procrustes_without_scale_keeps_the_lengths_of_the_source():
-    plain = Procrustes(scale=False).fit(A[:K], B[:K]).transform(A)
-    found = Procrustes(scale=False).fit(times(A[:K], 40), times(B[:K], 40)).transform(times(A, 40))
-    np.testing.assert_array_equal(found, times(plain, 40))
-
-
-def test_a_power_of_two_changes_no_bit_of_a_product_of_similarities_or_of_a_picture_but_its_unit():
-    product = SimilarityProduct().fit(A, anchors=np.arange(K)).transform(A)
-    picture = reduce_spaces([A], ReductionSpec())[0]
-    for power in POWERS:
-        X = times(A, power)
-        np.testing.assert_array_equal(SimilarityProduct().fit(X, anchors=np.arange(K)).transform(X), product)
-        drawn = reduce_spaces([X], ReductionSpec())[0]
-        unit = drawn[0, 0] / picture[0, 0]
-        np.testing.assert_array_equal(drawn, unit * picture)
-        assert np.log2(unit) % 1 == 0
-
-
 def test_rows_of_very_different_lengths_have_their_directions():
     lengths = 10.0 ** np.linspace(-20, 20, N)[:, None]
     X = (A * lengths).astype(np.float32)
@@ -117,12 +86,6 @@ def test_rows_of_very_different_lengths_have_their_directions():
     space = LatentSpace(X, IDS)
     assert not len(space.zero_rows)
     np.testing.assert_allclose(space.norms, np.linalg.norm(X.astype(np.float64), axis=1), rtol=1e-6)
-
-
-def test_lengths_beyond_float32_are_still_numbers():
-    space = LatentSpace(np.full((3, 400), 3e38, dtype=np.float32) * [[1], [0.5], [0.25]], ["a", "b", "c"])
-    np.testing.assert_allclose(space.norms, 6e39 * np.array([1, 0.5, 0.25]), rtol=1e-6)
-    assert linear_cka(times(A, 124), times(A, -120)) == pytest.approx(1)
 
 
 def truth(X, Y, form, center, k=10):
@@ -155,10 +118,8 @@ def unit(X):
     return X / np.sqrt(np.sum(X * X, axis=1, keepdims=True))
 
 
-CASES = {
-    f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1e-10, 1, 1e10, 3e18, 1e19, 1e38 / np.sqrt(D))
-}
-CASES |= {f"+ {offset:g}": (1, offset) for offset in (1e3, 1e5, 1e7)}
+CASES = {f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1, 1e19, 1e38 / np.sqrt(D))}
+CASES |= {f"+ {offset:g}": (1, offset) for offset in (1e3, 1e7)}
 CASES["one column × 1e12"] = (np.array([1e12] + [1.0] * (D - 1)), 0.0)
 
 
@@ -193,29 +154,6 @@ def test_scores_that_an_offset_spoils_say_so():
     )
 
 
-def test_a_mean_far_from_zero_keeps_what_float32_would_round():
-    X = A + np.float32(1e6)
-    exact = X.astype(np.float64)
-    exact -= exact.mean(axis=0)
-    np.testing.assert_allclose(unit_rows(X, mean_row(X)), unit(exact), atol=1e-6)
-    assert mean_row(A).dtype == np.float32  # ordinary spaces stay float32 throughout
-
-
-def test_maps_of_spaces_far_from_zero_are_fitted_and_applied_after_centring():
-    X, Y = A + np.float32(1e6), B
-    for fitted in (Procrustes().fit(X[:K], Y[:K]), Affine().fit(X[:K], Y[:K])):
-        rows = X.astype(np.float64) - fitted.source_mean_
-        np.testing.assert_allclose(
-            fitted.transform(X), rows @ fitted.matrix_ + fitted.target_mean_, atol=1e-4
-        )
-    inverse = InverseRelativeProjection("ridge").fit(
-        X[:K], Y[:K], source_mean=mean_row(X), target_mean=mean_row(Y)
-    )
-    rows = unit(X.astype(np.float64) - X.astype(np.float64).mean(axis=0))
-    expected = inverse.scale_ * rows @ inverse.matrix_ + inverse.target_mean_
-    np.testing.assert_allclose(inverse.transform(X), expected, atol=1e-4)
-
-
 def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
     with pytest.raises(
         SpaceError,
@@ -224,12 +162,6 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
         LatentSpace(np.eye(3) * 1e40, ["a", "b", "c"], name="wide")
     with pytest.raises(SpaceError, match=r"expected numbers from 1e-38, .* got at most 1e-44"):
         LatentSpace(np.eye(3) * 1e-44, ["a", "b", "c"])
-    with pytest.raises(SpaceError, match=r"X: expected numbers up to 3.4e38"):
-        RelativeProjection().fit(np.eye(3) * 1e40)
-    np.save(tmp_path / "tiny.npy", np.eye(3) * 1e-50)
-    tiny = load_space(tmp_path / "tiny.npy")
-    with pytest.raises(SpaceError, match="every shared row is a zero vector"):
-        match(tiny, tiny)
     np.save(tmp_path / "huge.npy", np.eye(3) * 1e50)
     with pytest.raises(
         SpaceError, match=r"3 of 3 rows hold NaN or infinite values.*float32 holds numbers up to 3.4e38"
@@ -240,9 +172,7 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
         RelativeProjection("l1", center=False).fit(large, anchors=-large[:K]).transform(large)
 
 
-@pytest.mark.parametrize(
-    ("metric", "value"), [("cka", 1.1), ("jaccard", -0.1), ("cosine", np.nan), ("mrr", np.inf)]
-)
+@pytest.mark.parametrize(("metric", "value"), [("cka", 1.1), ("cosine", np.nan)])
 def test_a_score_outside_its_range_is_an_error(metric, value):
     with pytest.raises(SpaceError, match=f"{metric}: expected a score from -?[01] to 1, got"):
         Score(value, metric=metric, n=3)
@@ -276,21 +206,3 @@ def test_a_power_of_two_changes_no_stitched_answer():
         for method in METHODS_OF_ANY_SCALE:
             np.testing.assert_array_equal(found.by_state(method), plain.by_state(method))
     assert plain.matrix("relative")[0].min() > 0.9
-
-
-def test_networks_learn_from_rows_that_a_layernorm_would_take_for_zero_and_answer_rows_of_any_other_scale():
-    spec = StitchSpec(("absolute", "procrustes"), n_anchors=K, head="mlp")
-    found = stitch_matrix(labelled_spaces(-100), spec)
-    assert found.matrix("procrustes")[0].min() > 0.9
-    assert np.isfinite(found.matrix("absolute")[0]).all()
-
-
-def test_anchors_and_scores_of_many_spaces_do_not_depend_on_the_scale():
-    X, Y = labelled_spaces(0)
-    small = LatentSpace(times(X.vectors, -100), IDS, labels=X.labels)
-    for strategy in STRATEGIES:
-        assert select_anchors(small, 20, strategy).tolist() == select_anchors(X, 20, strategy).tolist()
-    for metric in ("cka", "debiased cka", "relative cosine", "mutual knn"):
-        task = AllPairs.of(metric=metric, anchors=tuple(ANCHORS), k=5)
-        plain, found = (task.run([first, Y]) for first in (X, small))
-        assert (found.scores, found.best_chance) == (plain.scores, plain.best_chance)

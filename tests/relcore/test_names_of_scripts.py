@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import relcore
 
 ROOT = Path(__file__).parents[2]
@@ -39,10 +37,3 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert len(relcore.__all__) == 16
     assert set(relcore.__all__) <= set(dir(relcore))
     assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'relcore' has no attribute 'procrustes'"):
-        _ = relcore.procrustes
-    with pytest.raises(ImportError, match="cannot import name 'spaces_of'"):
-        from relcore import spaces_of  # noqa: F401

@@ -7,13 +7,9 @@ from relcore.base.numbers import band, general, in_cell, short, signed
     ("value", "places", "text"),
     [
         (0.9434, 3, ".943"),
-        (1, 3, "1.000"),
         (-0.0212, 3, "−.021"),
         (-0.0001, 3, ".000"),
-        (-1.5, 2, "−1.50"),
         (20_000.4, 1, "20,000.4"),
-        (0.5, 0, "0"),
-        (10, 0, "10"),
         (float("nan"), 3, "–"),
     ],
 )
@@ -37,17 +33,7 @@ def test_changes_and_bands():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.01234, ".0123"),
-        (12.34, "12.3"),
-        (20_049, "20,000"),
-        (-0.5, "−.5"),
-        (0, "0"),
-        (3, "3"),
-        (1.5e-7, "1.5e−7"),
-        (2e9, "2e9"),
-    ],
+    ("value", "text"), [(0.01234, ".0123"), (20_049, "20,000"), (-0.5, "−.5"), (1.5e-7, "1.5e−7")]
 )
 def test_quantities_of_any_size_have_significant_digits(value, text):
     assert general(value) == text

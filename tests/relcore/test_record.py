@@ -47,13 +47,7 @@ class Found:
 
 
 FULL = Outer(
-    "é",
-    ("x", "y"),
-    Inner(1.0, 2),
-    3,
-    {"loss": (0.5, None)},
-    (SpaceSpec("bundled", "words"),),
-    TfidfSvd(),
+    "é", ("x", "y"), Inner(1.0, 2), 3, {"loss": (0.5, None)}, (SpaceSpec("bundled", "words"),), TfidfSvd()
 )
 
 
@@ -68,18 +62,13 @@ def test_settings_come_back_through_the_text_of_a_file():
         ({}, "settings: the setting 'name' is missing"),
         ({"name": 3}, "settings: name: expected a string, got 3"),
         ({"name": "a", "inner": {"omega": 2.5}}, r"inner\.omega: expected a whole number, got 2.5"),
-        ({"name": "a", "inner": {"omega": True}}, r"inner\.omega: expected a whole number, got True"),
-        ({"name": "a", "inner": [1]}, "inner: expected an object, got .1."),
         ({"name": "a", "inner": {"ridge": -1}}, "^ridge: expected a number above 0, got -1"),
-        ({"name": "a", "methods": "abc"}, "methods: expected a list, got 'abc'"),
         ({"name": "a", "colour": 1}, "expected settings among 'name', .*got 'colour'"),
         (
             {"name": "a", "inner": {"colour": 1}},
             "settings: inner: expected settings among 'ridge', 'omega', got 'colour'",
         ),
-        ({"name": "a", "spaces": [{"source": "bundled", "name": "a", "colour": 1}]}, "got 'colour'"),
         ({"name": "a", "encoder": {"encoder": "none"}}, "encoder: expected one of"),
-        ([], "settings: expected an object, got .."),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(given, match):

@@ -8,21 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.maps import pane_maps, umap_map
-from relcore.maps.pane_maps import map_pair, pane_blocks, pane_matrices, reduce_pair, reduction_note
-from relcore.maps.reduction import (
-    ReductionSpec,
-    put_blocks,
-    put_matrices,
-    reduce_job,
-    reduce_spaces,
-)
+from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.umap_map import UmapMap, rows_fitted
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.spaces.rows import MadeRows
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, match
 
 N, LIMIT, AT_ONCE = 600, 250, 100
@@ -79,89 +69,6 @@ def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, class
     assert share_beside_own_class(control, fitted, classes) < 0.3
 
 
-@pytest.mark.usefixtures("low_limit")
-def test_both_spaces_are_fitted_on_the_same_rows_and_the_random_state_draws_them(rows):
-    first, second = reduce_spaces([rows, rows], SPEC)
-    np.testing.assert_array_equal(first, second)
-    assert set(rows_fitted(N, 0)) != set(rows_fitted(N, 1))
-    [again] = reduce_spaces([rows], SPEC)
-    np.testing.assert_array_equal(again, first)
-
-
-@pytest.mark.usefixtures("low_limit")
-def test_a_second_space_is_placed_on_the_map_of_the_first_ones_sample(rows, classes):
-    shuffled = rows[::-1]
-    first, second = reduce_spaces([rows, shuffled], replace(SPEC, fit="first"))
-    [apart] = reduce_spaces([rows], SPEC)
-    np.testing.assert_array_equal(first, apart)
-    assert np.isfinite(second).all()
-    assert np.median(np.linalg.norm(second[::-1] - first, axis=1)) < 0.3 * first.std()
-
-
-@pytest.mark.parametrize("fit", ["apart", "first"])
-def test_up_to_the_limit_nothing_changes(rows, monkeypatch, fit):
-    spec = replace(SPEC, fit=fit)
-    few = [rows[:LIMIT], rows[LIMIT : 2 * LIMIT]]
-    expected = reduce_spaces(few, spec)
-    monkeypatch.setattr(umap_map, "FITTED_ROWS", LIMIT)
-    for ours, theirs in zip(reduce_spaces(few, spec), expected, strict=True):
-        assert ours.tobytes() == theirs.tobytes()
-
-
-@pytest.mark.usefixtures("low_limit")
-@pytest.mark.parametrize("fit", ["apart", "first"])
-def test_progress_counts_the_rows_placed_and_rises_to_the_end(rows, fit):
-    reports = []
-    reduce_spaces([rows, rows + 1], replace(SPEC, fit=fit), lambda *report: reports.append(report))
-    done = [report[0] for report in reports]
-    assert done == sorted(done)
-    assert reports[-1][0] == reports[-1][1] == reports[0][1]
-    told = [message for _, _, message in reports]
-    assert sum("placing the other rows: row 350 of 350" in message for message in told) == (
-        2 if fit == "apart" else 1
-    )
-    assert any("placing space 2: row 600 of 600" in message for message in told) == (fit == "first")
-
-
-@pytest.mark.usefixtures("low_limit")
-def test_the_note_tells_how_many_rows_were_fitted(rows):
-    _, note = reduce_pair([rows, rows], SPEC)
-    assert note == "UMAP fitted on 250 of 600 rows, the others placed by it, each space fitted apart"
-    assert reduction_note(SPEC, n_rows=LIMIT) == "UMAP, each space fitted apart"
-    assert "placed" not in reduction_note(replace(SPEC, method="tsne"), n_rows=N)
-    assert "placed" not in reduction_note(replace(SPEC, method="pca"), n_rows=N)
-
-
-@pytest.mark.parametrize("pane", REPRESENTATIONS)
-def test_blocks_of_a_pane_are_its_matrices(rows, pane, monkeypatch):
-    monkeypatch.setattr("relcore.represent.similarity.row_blocks.__defaults__", (128,))
-    ids = [f"r{row}" for row in range(N)]
-    pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids))
-    for drawn in (np.arange(N), np.arange(3, N, 2)):
-        settings = drawn, ids[:20], ProjectionSpec(), pane
-        for blocks, expected in zip(
-            pane_blocks(pair, *settings), pane_matrices(pair, *settings), strict=True
-        ):
-            found = list(blocks)
-            assert max(map(len, found)) == 128
-            np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-5)
-
-
-@pytest.mark.usefixtures("low_limit")
-def test_a_job_reads_blocks_from_the_store_as_it_reads_a_matrix(rows, tmp_path):
-    store, [whole] = Store(tmp_path), put_matrices(Store(tmp_path), [rows])
-    streamed = "b" * 32
-    put_blocks(store, streamed, iter([rows[:400], rows[400:]]), rows.shape)
-    pictures = []
-    for key, inputs in (("c" * 32, [whole]), ("d" * 32, [streamed])):
-        reduce_job(Context(key, store), spec=SPEC, inputs=inputs)
-        pictures.append(store.get(key).arrays["coordinates_0"])
-    np.testing.assert_array_equal(*pictures)
-    store.remove(streamed)
-    with pytest.raises(SpaceError, match="1 of 1 matrices are no longer in"):
-        reduce_job(Context("e" * 32, store), spec=SPEC, inputs=[streamed])
-
-
 @pytest.fixture
 def linear_layout(monkeypatch):
     """In UMAP's place a product: UMAP makes another map of the last bits, and these differ by processor
@@ -197,25 +104,3 @@ def test_a_map_of_many_rows_is_that_of_the_matrix_and_forms_none(rows, pane, fit
         assert note == told
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.usefixtures("low_limit")
-def test_made_rows_far_from_one_are_scaled_as_a_matrix_is(rows):
-    large = np.ldexp(rows, 70)
-    made = MadeRows(large, np.asarray, np.arange(N))
-    spec = replace(SPEC, metric="euclidean")
-    np.testing.assert_array_equal(reduce_spaces([made], spec), reduce_spaces([large], spec))
-
-
-@pytest.mark.parametrize("pane", REPRESENTATIONS)
-def test_of_a_sample_no_other_row_is_made(rows, pane, monkeypatch):
-    ids = [f"r{row}" for row in range(N)]
-    pair, drawn, anchors = (
-        match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids)),
-        np.arange(3, N, 2),
-        ids[:20],
-    )
-    whole = represent(pair, pane, anchors, ProjectionSpec())
-    monkeypatch.setattr(pane_maps, "represent", None)
-    for ours, theirs in zip(pane_matrices(pair, drawn, anchors, ProjectionSpec(), pane), whole, strict=True):
-        np.testing.assert_allclose(ours, theirs[drawn], atol=1e-6)

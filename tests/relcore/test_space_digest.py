@@ -15,11 +15,3 @@ def test_rows_that_equal_another_are_counted_across_blocks(of, monkeypatch):
     assert n_equal_rows(of(rows)) == 0
     rows[[1, 20]], rows[[3, 4, 19]], rows[8, :3] = rows[0], rows[2], rows[9, :3]
     assert n_equal_rows(of(rows)) == 7
-
-
-def test_rows_of_one_hash_are_compared_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(space, "hash", lambda content: content[0] % 2, raising=False)
-    rows = np.arange(40, dtype=np.float32).reshape(20, 2)
-    assert n_equal_rows(rows) == 0
-    rows[7] = rows[12]
-    assert n_equal_rows(rows) == 2

@@ -45,31 +45,6 @@ def test_procrustes_is_scipys_on_centred_rows(source, noisy):
     )
 
 
-def test_without_scale_it_is_an_isometry(source, noisy):
-    matrix = Procrustes(scale=False).fit(source, noisy).matrix_
-    np.testing.assert_allclose(matrix @ matrix.T, np.eye(D), atol=1e-10)
-
-
-@pytest.mark.parametrize(("d_source", "d_target"), [(3, 8), (8, 3)])
-def test_between_widths_the_fewer_axes_stay_orthonormal(rng, d_source, d_target):
-    source, target = rng.normal(size=(40, d_source)), rng.normal(size=(40, d_target))
-    matrix = Procrustes(scale=False).fit(source, target).matrix_
-    few = matrix @ matrix.T if d_source < d_target else matrix.T @ matrix
-    np.testing.assert_allclose(few, np.eye(3), atol=1e-10)
-    embedded = source @ np.eye(8)[:3] if d_source < d_target else None
-    if embedded is not None:
-        np.testing.assert_allclose(
-            translated(Procrustes(), source, 2 * embedded @ TURN), 2 * embedded @ TURN, atol=1e-5
-        )
-
-
-@pytest.mark.parametrize("factor", [0.98, 1.02])
-def test_no_other_scale_is_better(source, noisy, factor):
-    best = Procrustes().fit(source, noisy)
-    scaled = (source - best.source_mean_) @ best.matrix_ * factor + best.target_mean_
-    assert np.sum((scaled - noisy) ** 2) > np.sum((best.transform(source) - noisy) ** 2)
-
-
 def test_least_squares_is_numpys(source, noisy):
     solution = np.linalg.lstsq(source, noisy, rcond=None)[0]
     np.testing.assert_allclose(LeastSquares().fit(source, noisy).matrix_, solution, atol=1e-10)
@@ -81,30 +56,11 @@ def test_affine_is_scikit_learns_linear_regression(source, noisy):
     np.testing.assert_allclose(translated(Affine(), source, noisy), expected, atol=1e-5)
 
 
-def test_of_many_solutions_the_smallest(source, noisy):
-    few = LeastSquares().fit(source[:3], noisy[:3])
-    np.testing.assert_allclose(few.matrix_, np.linalg.pinv(source[:3]) @ noisy[:3], atol=1e-10)
-    np.testing.assert_allclose(few.transform(source[:3]), noisy[:3], atol=1e-5)
-
-
 def test_only_the_linear_map_cannot_follow_a_shift(source):
     shifted = source @ TURN + 5
     errors = {type(mapping): np.abs(translated(mapping, source, shifted) - shifted).max() for mapping in MAPS}
     assert errors[LeastSquares] > 0.1
     assert max(errors[Procrustes], errors[Affine]) < 1e-5
-
-
-def test_more_freedom_fits_no_worse(source, noisy):
-    errors = [
-        np.sum((translated(mapping, source, noisy) - noisy) ** 2) for mapping in (*MAPS[1::-1], Affine())
-    ]
-    assert errors == sorted(errors, reverse=True)
-
-
-@pytest.mark.parametrize("mapping", MAPS, ids=NAMES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float32_comes_out_whatever_goes_in(source, noisy, mapping, dtype):
-    assert translated(mapping, source.astype(dtype), noisy.astype(dtype)).dtype == np.float32
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=NAMES)
@@ -114,18 +70,6 @@ def test_one_pair_or_equal_rows_give_numbers(mapping):
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=NAMES)
-@pytest.mark.parametrize(
-    ("n_source", "n_target", "message"),
-    [
-        (3, 2, "same number of paired rows, 1 or more, got 3 and 2"),
-        (0, 0, r"source: expected a matrix .* with rows and columns, got shape \(0, 4\)"),
-    ],
-)
-def test_unpaired_rows_are_refused(mapping, n_source, n_target, message):
-    with pytest.raises(SpaceError, match=message):
-        mapping.fit(np.ones((n_source, 4)), np.ones((n_target, 4)))
-
-
-def test_rows_of_another_width_are_refused(source, noisy):
-    with pytest.raises(SpaceError, match="expected rows of width 8 as in fit, got 3"):
-        translated(Affine(), source, noisy, X=source[:, :3])
+def test_unpaired_rows_are_refused(mapping):
+    with pytest.raises(SpaceError, match="same number of paired rows, 1 or more, got 3 and 2"):
+        mapping.fit(np.ones((3, 4)), np.ones((2, 4)))

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.device import NumpyDevice, device_of
-from relcore.scores.plan import ColumnSums, Question, RowRoles
+from relcore.scores.plan import Question, RowRoles
 from relcore.scores.scoring import PassedPair, Passes
 from relcore.scores.sums import Sums, TopRows
 
@@ -16,16 +16,6 @@ SPACES = tuple(
     (HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2)
 )
 FORMS = tuple(form for form in REPRESENTATIONS if form != "absolute")
-
-
-def column_sums(X, cuts):
-    parts = []
-    for block in np.split(X, cuts):
-        parts.append(ColumnSums(X.shape[1]))
-        parts[-1].add(block)
-    for part in parts[1:]:
-        parts[0].merge(ColumnSums.from_arrays(part.to_arrays()))
-    return parts[0]
 
 
 @pytest.fixture(scope="module", params=["absolute", "held out"])
@@ -83,30 +73,6 @@ def test_what_is_carried_does_not_grow_with_the_rows(plan):
     assert sum(map(np.size, few.values())) == sum(map(np.size, many.values()))
 
 
-def test_tensors_give_the_same_scores(plan):
-    pytest.importorskip("torch")
-    blocks = np.array_split(np.arange(N), 3)
-    here, there = summed(plan, blocks), summed(plan, blocks, "torch")
-    np.testing.assert_allclose(facts(scores(there)), facts(scores(here)), atol=1e-6)
-    carried = Sums.from_arrays(plan, there.to_arrays())
-    np.testing.assert_allclose(facts(scores(carried)), facts(scores(here)), atol=1e-6)
-
-
-def test_half_precision_blocks_are_read_as_float32(plan):
-    half = [X.astype(np.float16) for X in SPACES]
-    rows = np.arange(N)
-    found, expected = Sums(plan), Sums(plan)
-    found.add(*half, rows)
-    expected.add(*(X.astype(np.float32) for X in half), rows)
-    np.testing.assert_array_equal(facts(scores(found)), facts(scores(expected)))
-
-
-def test_column_sums_are_those_of_the_whole_space():
-    found = column_sums(SPACES[0], [17, 400])
-    np.testing.assert_allclose(found.mean, SPACES[0].mean(axis=0, dtype=np.float64), rtol=1e-12)
-    assert (found.n, found.largest, found.exponent) == (N, np.abs(SPACES[0]).max(), 0)
-
-
 def top_of(scores, k, seed=None, size=64):
     top = TopRows(len(scores), k, seed)
     for start in range(0, scores.shape[1], size):
@@ -133,8 +99,3 @@ def test_equal_scores_are_taken_in_row_order_or_at_random_by_the_seed():
     assert not np.intersect1d(drawn[0], drawn[1]).size
     # The mean of 2,000 uniform row numbers of 5,000 has the standard error 5,000 / √12 / √2,000 = 32.
     assert abs(np.mean(drawn) - 2499.5) < 4 * 32
-
-
-def test_fewer_rows_than_are_wanted_leave_places_empty():
-    found = top_of(np.array([[1.0, 3.0, 2.0]], dtype=np.float32), 5)
-    np.testing.assert_array_equal(found.rows, [[1, 2, 0, -1, -1]])

@@ -18,12 +18,6 @@ def test_they_are_those_of_a_search_in_a_copy(rng, device, offset, centre):
     np.testing.assert_array_equal(own_neighbours(X, mean, queries, 7, device), expected)
 
 
-def test_more_queries_than_fit_at_once(rng):
-    X = rng.normal(size=(5000, 3)).astype(np.float32)
-    expected = neighbours_within(unit_rows(X), np.arange(5000), 4, "cpu")
-    np.testing.assert_array_equal(own_neighbours(X, None, np.arange(5000), 4), expected)
-
-
 def test_rows_that_are_equal_do_not_agree_because_of_their_order(rng):
     first = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)
     second = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)

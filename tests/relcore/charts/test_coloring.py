@@ -5,7 +5,7 @@ it.
 import numpy as np
 import pytest
 
-from relcore.charts.coloring import PARTS, RAMP, STEPS, Coloring, ColorScale, told
+from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
 
 
 def test_the_share_of_a_number_is_its_place_between_the_ends():
@@ -35,21 +35,14 @@ def test_numbers_that_are_all_equal_or_unknown_have_a_scale():
     ("ends", "texts"),
     [
         ((1950, 1999), ["1950", "1960", "1970", "1980", "1990"]),
-        ((0, 1), ["0", ".2", ".4", ".6", ".8", "1"]),
         ((-0.2, 0.33), ["−.2", "0", ".2"]),
         ((3, 50_000, True), ["10", "100", "1000", "10,000"]),
-        ((2, 2), ["2"]),
     ],
 )
 def test_ticks_are_round_numbers_on_the_scale(ends, texts):
     ticks = ColorScale("n", *ends).ticks()
     assert [text for _, text in ticks] == texts
     assert all(0 <= place <= 1 for place, _ in ticks)
-
-
-def test_colours_begin_and_end_as_the_ramp_and_no_two_are_equal():
-    colors = ColorScale("n", 0, 1).colors
-    assert (colors[0], colors[-1], len(set(colors))) == (RAMP[0], RAMP[-1], STEPS)
 
 
 def test_the_parts_of_a_bar_cover_it_and_hide_their_rows():
@@ -69,31 +62,3 @@ def test_the_parts_of_a_bar_cover_it_and_hide_their_rows():
         scale.steps(values), scale=scale, values=values, hidden=("2/8", f"{PARTS}/8")
     ).hidden_rows()
     np.testing.assert_array_equal(hidden, ((values >= 10) & (values < 20)) | (values >= 70))
-
-
-def test_hidden_classes_are_those_named_and_none_is_a_class():
-    categories = np.array([0, 1, -1, 1])
-    assert Coloring(categories, ("a", "b")).hidden_rows().tolist() == [False] * 4
-    assert Coloring(categories, ("a", "b"), hidden=("b", "unknown")).hidden_rows().tolist() == [
-        False,
-        True,
-        False,
-        True,
-    ]
-    assert Coloring(categories, ("a", "b"), hidden=("",)).hidden_rows().tolist() == [
-        False,
-        False,
-        True,
-        False,
-    ]
-
-
-def test_numbers_are_told_as_people_write_them():
-    assert [told(one) for one in (1999, 12345.6, 0.01234, -3, 0, 1e9)] == [
-        "1999",
-        "12,350",
-        ".01234",
-        "−3",
-        "0",
-        "1e9",
-    ]

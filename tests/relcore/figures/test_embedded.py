@@ -46,11 +46,6 @@ def test_a_packed_text_is_unpacked_as_far_as_a_recipe_may_go():
         read_recipe(png(chunk(b"zTXt", KEY.encode() + b"\0\0no zlib")))
 
 
-def test_brackets_and_backslashes_of_a_pdf_are_taken_back():
-    written = TEXT.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
-    assert read_recipe(f"%PDF-1.4\n/Keywords ({written})\n".encode()) == RECIPE
-
-
 @pytest.mark.parametrize(
     "data",
     [

@@ -1,7 +1,5 @@
 """Export: any figure as any kind of file, and its recipe back from it."""
 
-import dataclasses
-import json
 import re
 from io import BytesIO
 
@@ -12,13 +10,12 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.figures.export import (
     KINDS,
-    Exportable,
     histogram_exportable,
     read_recipe,
     scores_exportable,
     spectrum_exportable,
 )
-from relcore.figures.style import DARK, Style
+from relcore.figures.style import Style
 from relcore.panes.page import scene_exportable
 
 RECIPE = {
@@ -70,18 +67,6 @@ def test_html_is_whole_without_a_network(make_scene):
     assert 'aria-label="Two spaces of words.' in html
 
 
-def test_html_in_dark(make_scene):
-    figure = scene_exportable(make_scene(n_panes=1))
-    assert f"background: {DARK.surface}".encode() in figure.bytes("html", theme=DARK)
-    assert figure.bytes("html", theme=DARK) == figure.bytes("html", Style(theme=DARK))
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "tex"])
-def test_the_same_figure_has_the_same_bytes(make_scene, kind):
-    one, other = (scene_exportable(make_scene(n_panes=1), RECIPE).bytes(kind, SMALL) for _ in range(2))
-    assert one == other
-
-
 def test_every_figure_exports_as_every_kind(scores, named_values):
     starts = {"html": b"<!doctype", "pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG", "json": b"{"}
     figures = [
@@ -95,12 +80,6 @@ def test_every_figure_exports_as_every_kind(scores, named_values):
         assert len(pd.read_csv(BytesIO(figure.bytes("csv")))) == len(figure.table())
 
 
-def test_json_is_for_people_to_read(make_scene):
-    text = scene_exportable(make_scene(n_panes=1), RECIPE).bytes("json").decode()
-    assert "über" in text
-    assert json.loads(text) == RECIPE
-
-
 def test_wrong_choices_are_named(make_scene):
     scene = make_scene(n_panes=1)
     with pytest.raises(SpaceError, match="expected one of html, pdf, svg, png, csv, tex, json, got 'gif'"):
@@ -110,31 +89,3 @@ def test_wrong_choices_are_named(make_scene):
     for unfit in ({"a": np.float32(1)}, {"a": float("nan")}):
         with pytest.raises(SpaceError, match="values that JSON can hold"):
             scene_exportable(scene, unfit).bytes("pdf", SMALL)
-
-
-def test_file_names_are_safe_anywhere():
-    figure = Exportable("Compare: a/b <c>", None, None, None)
-    assert figure.filename("pdf") == "Compare-a-b-c.pdf"
-    assert Exportable("../..", None, None, None).filename("csv") == "figure.csv"
-
-
-def test_a_table_prints_as_latex_and_a_figure_without_one_says_so(make_scene):
-    figure = scene_exportable(make_scene(n_panes=1))
-    with pytest.raises(SpaceError, match="expected a figure with a table for tex, got one without"):
-        figure.bytes("tex")
-    table = pd.DataFrame({"model_a & b": ["β", None], "50 %": [0.12345, np.nan]})
-    printed = dataclasses.replace(figure, latex=lambda: table).bytes("tex").decode()
-    assert printed.startswith(
-        "\\begin{tabular}{lr}\n\\toprule\nmodel\\_a \\& b & 50 \\% \\\\\n\\midrule\nβ & 0.123 \\\\\n– & –"
-        " \\\\\n"
-    )
-
-
-def test_a_script_saves_by_suffix_and_a_notebook_shows_the_png(make_scene, tmp_path):
-    figure = scene_exportable(make_scene(n_panes=1))
-    for kind in ("svg", "csv"):
-        figure.save(tmp_path / f"figure.{kind}", SMALL)
-        assert (tmp_path / f"figure.{kind}").read_bytes() == figure.bytes(kind, SMALL)
-    assert figure._repr_png_() == figure.bytes("png")
-    with pytest.raises(SpaceError, match="kind: expected one of html, pdf"):
-        figure.save(tmp_path / "figure.bmp")

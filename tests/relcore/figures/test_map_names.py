@@ -5,7 +5,6 @@ what is hidden.
 import numpy as np
 import pytest
 
-from relcore.charts.coloring import ColorScale
 from relcore.charts.scene import Clusters, Pane, Scene
 from relcore.figures.marks import map_names, places_of
 from relcore.figures.style import LIGHT
@@ -46,28 +45,6 @@ def test_without_the_switch_there_are_none_and_hidden_classes_have_none(make_sce
     assert names(make_scene(named=False)) == []
     assert names(make_scene(hidden=("a",))) == ["b", "c"]
     assert names(make_scene(hidden=("",))) == ["a", "b"]
-
-
-def test_steps_of_a_number_have_no_names_but_clusters_have(make_scene):
-    values = np.linspace(0, 1, 90)
-    scale = ColorScale.of(values, "n")
-    plain = make_scene()
-    scene = Scene(
-        plain.panes,
-        plain.ids,
-        scale.steps(values),
-        scale=scale,
-        values=values,
-        clusters=plain.clusters,
-        named=True,
-    )
-    assert names(scene) == ["c"]
-
-
-def test_long_names_lose_their_end_but_paths_their_middle(make_scene):
-    named = ("a sentence of very many words and letters", "https://example.org/a/long/path/to/picture-17.png")
-    found = names(make_scene(category_names=named))
-    assert found[:2] == ["a sentence of very many words…", "https://exampl…/picture-17.png"]
 
 
 def test_names_do_not_lie_on_one_another(make_scene):

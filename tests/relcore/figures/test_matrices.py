@@ -5,7 +5,7 @@ import pytest
 
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.figures.matrices_print import matrices_figure as printed_figure
-from relcore.figures.matrices_screen import _Room, matrices_figure
+from relcore.figures.matrices_screen import matrices_figure
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style
 
 NAMES = ("a <b>", "$c$", "third of the encoders")
@@ -43,51 +43,6 @@ def test_a_click_says_panel_row_and_column_and_hover_all_about_them(panel):
     assert figure.layout.clickmode == "event+select"
 
 
-def test_panels_end_within_the_figure(panel):
-    """Plotly refuses to draw a file in which an axis ends at 1.0000000000000002, as rounding would have it
-    at some widths.
-    """
-    data = made(*[panel] * 3)
-    ends = [
-        _Room(data, width, across).domain(across - 1)[1] for width in range(861, 2000) for across in (1, 2, 3)
-    ]
-    assert max(ends) <= 1
-    assert min(ends) == pytest.approx(1)
-
-
-def test_the_picked_cell_is_framed_in_its_own_panel(panel):
-    plain, framed = (matrices_figure(made(panel, panel), picked=picked) for picked in (None, (1, 2, 0)))
-    assert len(framed.layout.shapes) == len(plain.layout.shapes) + 1
-    frame = framed.layout.shapes[-1]
-    assert (frame.xref, frame.yref, frame.x0, frame.x1, frame.y0, frame.y1) == (
-        "x2",
-        "y2",
-        -0.5,
-        0.5,
-        1.5,
-        2.5,
-    )
-
-
-def test_numbers_stand_where_they_have_room(panel):
-    def written(values, **settings):
-        r, c = values.shape
-        one = MatrixPanel("", tuple(range(r)), tuple(range(c)), values)
-        return [note.text for note in matrices_figure(made(one), **settings).layout.annotations]
-
-    assert written(panel.values) == [".98", ".50", ".25", ".99", ".10", ".000", "1.00", ".97"]
-    assert written(np.full((3, 60), 0.5)) == []
-    assert written(np.full((60, 3), 0.5)) == []
-    assert written(panel.values, width=160) == []
-
-
-def test_small_print_goes_below_the_number_on_screen_where_it_fits(panel):
-    texts = tuple(tuple(f"{value:.1f}\n± .01" for value in row) for row in panel.values)
-    one = MatrixPanel("", NAMES, NAMES, panel.values, texts)
-    assert "± .01" in matrices_figure(made(one)).layout.annotations[0].text
-    assert matrices_figure(made(one), height=130).layout.annotations[0].text == "1.0"
-
-
 def test_one_scale_for_all_also_turned_round_and_logarithmic(panel):
     data = made(panel, scale=(2.0, 0.0))
     np.testing.assert_allclose(data.shares(np.array([2.0, 1.0, 0.0, 9.0, NAN])), [0, 0.5, 1, 0, NAN])
@@ -101,28 +56,6 @@ def test_one_scale_for_all_also_turned_round_and_logarithmic(panel):
         ".75",
         "1",
     )
-
-
-def test_colours_are_those_of_the_theme_and_grow_deeper(panel):
-    data = made(panel)
-    pale, deep = (sum(data.color(value, LIGHT)) for value in (0.0, 1.0))
-    assert pale > deep
-    assert sum(data.color(0.0, DARK)) < sum(data.color(1.0, DARK))
-
-
-def test_long_names_of_columns_that_are_the_rows_become_numbers(panel):
-    axis = matrices_figure(made(panel, panel, panel)).layout.xaxis
-    assert axis.ticktext == ("<b>1</b>", "<b>2</b>", "<b>3</b>")
-    other = MatrixPanel("", ("x",), NAMES, panel.values[:1])
-    assert matrices_figure(made(other)).layout.xaxis.ticktext[1] == "&#36;c&#36;"
-
-
-def test_many_numeric_columns_are_named_at_even_steps():
-    many = MatrixPanel("", (1, 2), tuple(np.linspace(0.1, 0.9, 161)), np.zeros((2, 161)))
-    axis = matrices_figure(made(many)).layout.xaxis
-    assert 2 < len(axis.tickvals) < 60
-    assert len(set(np.diff(axis.tickvals))) == 1
-    assert axis.ticktext[0] == ".1"
 
 
 @pytest.mark.parametrize("width", [COLUMN, PAGE])

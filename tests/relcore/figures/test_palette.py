@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.style import DARK, DIVERGING, LIGHT, SEQUENTIAL, category_colors
+from relcore.figures.style import DARK, LIGHT
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 EYES = {
@@ -64,25 +64,3 @@ def test_text_is_readable_and_marks_are_seen(theme):
     assert contrast(theme.accent, theme.surface) >= 4.5
     assert contrast(theme.accent, theme.on_accent) >= 4.5
     assert min(contrast(color, theme.surface) for color in theme.category_colors(6)) >= 2.2
-
-
-def test_first_six_are_alike_on_both_surfaces_and_the_21st_repeats():
-    assert category_colors(6) == category_colors(6, dark=True)
-    assert category_colors(12)[:5] == category_colors(5)
-    assert len(set(category_colors(20))) == 20
-    assert category_colors(21)[20] == category_colors(1)[0]
-    assert category_colors(0) == []
-
-
-def test_accent_is_no_category():
-    for theme in (LIGHT, DARK):
-        assert theme.accent.upper() not in theme.category_colors(20)
-
-
-def test_both_libraries_know_the_color_maps():
-    import matplotlib
-    import plotly.colors
-
-    for name in (SEQUENTIAL, DIVERGING):
-        assert matplotlib.colormaps[name]
-        assert plotly.colors.get_colorscale(name)

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.represent.similarity import unit_rows
-from relcore.scores.comparison import (
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_differences,
-    score_pair,
-)
+from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbour_metrics import ClassAgreement
 from relcore.spaces.space import LatentSpace, match
@@ -56,7 +49,7 @@ def classes(rng):
     )
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 30])
+@pytest.mark.parametrize("k", [1, 2, 5])
 def test_the_share_is_that_of_votes_counted_one_by_one(classes, k):
     source, noisy, _, labels = classes
     assert float(agreement(source, noisy, labels, k)) == voted(source, noisy, labels, k)
@@ -78,11 +71,6 @@ def test_a_rotation_takes_it_away_from_absolute_spaces_and_not_from_relative_one
     assert (found["relative"].n, found["absolute"].n) == (100, 120)
 
 
-def test_a_row_does_not_vote_for_itself(rng):
-    space, labels = rng.normal(size=(400, 3)), rng.choice(["a", "b"], 400)
-    assert abs(agreement(space, space, labels, k=1) - 0.5) < 4 * 0.5 / np.sqrt(400)
-
-
 def test_a_tie_does_not_count():
     space = np.array([[1, 0], [1, 0.01], [1, 0.03]])
     assert agreement(space, space, ["a", "a", "b"], k=2) == 0
@@ -97,12 +85,6 @@ def test_the_chance_level_is_that_of_permuted_rows(classes, rng):
     assert score > score.null.high
 
 
-def test_where_nearly_all_rows_vote_the_chance_level_is_below_the_share_of_a_class(rng):
-    space = rng.normal(size=(20, 4))
-    score = agreement(space, space, ["a", "b"] * 10, k=19)
-    assert (score, score.null.mean, score.k) == (0, 0, 19)
-
-
 def test_rows_without_a_label_are_left_out(classes):
     source, noisy, _, labels = classes
     some = labels.copy()
@@ -115,41 +97,3 @@ def test_rows_without_a_label_are_left_out(classes):
 @pytest.mark.parametrize("labels", [["a"] * 30, [f"c{row}" for row in range(30)], [""] * 30])
 def test_one_class_or_as_many_as_rows_tell_nothing(rng, labels):
     assert agreement(rng.normal(size=(30, 4)), rng.normal(size=(30, 4)), labels) is None
-
-
-def test_two_widths_have_no_common_neighbours(rng):
-    assert (
-        agreement(rng.normal(size=(30, 4)), rng.normal(size=(30, 5)), ["a", "b"] * 15, convention="mutual")
-        is None
-    )
-
-
-def test_a_sample_of_queries_has_an_interval_around_the_whole(classes):
-    source, noisy, _, labels = classes
-    whole, sample = (agreement(source, noisy, labels, n_queries=m) for m in (None, 50))
-    assert (sample.n_queries, sample.n, whole.interval) == (50, 120, None)
-    assert sample.interval[0] <= whole <= sample.interval[1]
-
-
-def test_a_difference_is_that_of_the_scores_on_the_same_rows(classes, rng):
-    source, noisy, turned, labels = classes
-    split = Split.held_out([f"r{row}" for row in range(120)], np.arange(10))
-    before, now = (source, turned), (source, noisy)
-    found = score_differences(before, now, split, k=5, labels=labels)["class agreement"]
-    scores = [score_pair(*pair, split, k=5, labels=labels)["class agreement"] for pair in (before, now)]
-    assert found.value == pytest.approx(scores[1] - scores[0])
-    assert found.is_clear
-
-
-def test_classes_are_labels_that_most_rows_have(rng):
-    vectors, ids = rng.normal(size=(6, 2)), list("uvwxyz")
-
-    def labelled(first, second=None):
-        return class_labels(
-            match(*(LatentSpace(vectors, ids, labels=each, name="s") for each in (first, second)))
-        )
-
-    assert labelled(None) is None
-    assert labelled(["a", "b", "", "", "", ""]) is None
-    assert labelled([*"aabbc", ""]).tolist() == ["a", "a", "b", "b", "c", ""]
-    assert labelled(None, list("aabbcc")).tolist() == list("aabbcc")

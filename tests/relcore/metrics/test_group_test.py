@@ -18,13 +18,6 @@ def test_z_is_that_of_a_sample_without_replacement():
     np.testing.assert_allclose(found.reach, Z95 * errors)
 
 
-def test_the_only_group_of_two_rows_has_its_exact_p():
-    values, groups = np.arange(6.0), np.array([0, 0, -1, -1, -1, -1])
-    found = lowest_groups(values, groups, n_permutations=4999)
-    # one of 15 pairs is as low; the error of a share of 4,999 is .0035
-    assert found.p[0] == pytest.approx(1 / 15, abs=4 * 0.0035)
-
-
 def test_groups_whose_rows_move_together_need_the_variance_between_them():
     """Of 100 draws 5 are expected to be significant; groups that move by a standard deviation of .3 are so
     in nearly all.

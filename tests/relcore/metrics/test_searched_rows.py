@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.scores.comparison import score_differences
-from relcore.scores.neighbours import effects_of_rows, find_neighbours, overlap_difference
-from relcore.scores.score import mean_difference
+from relcore.scores.neighbours import effects_of_rows, find_neighbours
 from relcore.spaces.split import Split
 
 D, N_ANCHORS = 8, 24
@@ -64,15 +63,3 @@ def test_intervals_of_two_anchor_sets_contain_the_true_difference(convention):
         changes = [one[metric] for one in found]
         truth = np.mean([one.value for one in changes])
         assert sum(one.low <= truth <= one.high for one in changes) > 88, metric
-
-
-def test_with_many_rows_per_query_or_no_row_to_spare_queries_are_independent(rng):
-    X, Y, Z = rng.normal(size=(3, 210, 4)).astype(np.float32)
-    few = [find_neighbours(A, B, 5, queries=np.arange(10)) for A, B in ((X, Y), (X, Z))]
-    assert overlap_difference(*few) == mean_difference(few[0].overlap, few[1].overlap)
-    tight = [find_neighbours(A[:8], B[:8], 7, "mutual") for A, B in ((X, Y), (X, Z))]
-    assert overlap_difference(*tight) == mean_difference(tight[0].overlap, tight[1].overlap)
-    every = [find_neighbours(A, B, 5) for A, B in ((X, Y), (X, Z))]
-    wide, narrow = overlap_difference(*every), mean_difference(every[0].overlap, every[1].overlap)
-    assert wide.value == pytest.approx(narrow.value, abs=1e-12)
-    assert wide.high - wide.low >= narrow.high - narrow.low - 1e-12

@@ -4,11 +4,7 @@ about.
 
 import base64
 
-import numpy as np
-import pytest
-
-from relcore.charts.scene import SIZES, StarLook
-from relcore.panes.events import PaneEvent, read_events
+from relcore.panes.events import read_events
 from relcore.panes.payload import pack_rows
 
 
@@ -40,12 +36,6 @@ def test_events_on_other_rows_are_answered_but_dropped():
     assert read_events([message(5, rows=[1], version="older", n=99)], "v", 11, 0) == ([], 5)
 
 
-def test_the_look_of_the_anchors_is_heard_for_any_rows_and_kept_within_its_limits():
-    sent = [{"serial": 5, "kind": "stars", "version": "older", "size": 99, "opacity": 0.5, "shown": False}]
-    (event,), answered = read_events(sent, "v", 11, 0)
-    assert (event.stars, len(event.rows), answered) == (StarLook(SIZES[1], 0.5, shown=False), 0, 5)
-
-
 def test_how_the_maps_look_is_heard_whatever_rows_they_show():
     turn = [0.12345678, 0, 1, 0, 1, 0, -1, 0, 0]
     messages = [
@@ -60,8 +50,3 @@ def test_how_the_maps_look_is_heard_whatever_rows_they_show():
         (("a",), ()),
         (0.1235, 0, 1, 0, 1, 0, -1, 0, 0),
     )
-
-
-def test_only_a_click_has_one_row():
-    with pytest.raises(ValueError, match="expected a click, which has one row"):
-        PaneEvent("select", np.array([1, 2])).row  # noqa: B018

@@ -95,18 +95,14 @@ rng = np.random.default_rng(3)
 POLYGONS = {
     "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
     "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
-    "within one cell": [[30_000.1, 30_000.2], [30_090.3, 30_010.4], [30_050.5, 30_120.6]],
     "beyond the picture": [
         [-30_000.5, -9.5],
         [40_000.5, -80_000.5],
         [99_000.5, 45_000.5],
         [20_000.5, 90_000.5],
     ],
-    "everything": [[-9.5, -9.5], [70_000.5, -9.5], [70_000.5, 70_000.5], [-9.5, 70_000.5]],
     "a box along cells": [[2_559.5, 2_559.5], [51_199.5, 2_559.5], [51_199.5, 51_199.5], [2_559.5, 51_199.5]],
-    "a sliver": [[100.5, 100.5], [65_000.5, 65_100.5], [65_000.5, 65_099.5]],
     "two points": [[100.5, 100.5], [65_000.5, 65_100.5]],
-    "nowhere near": [[-900.5, -900.5], [-100.5, -900.5], [-100.5, -100.5]],
 }
 
 
@@ -124,16 +120,6 @@ def test_a_lasso_has_the_rows_that_matplotlib_finds_within():
         assert n == expected.sum()
         if name != "itself crossed":  # Matplotlib fills what is wound around twice
             np.testing.assert_array_equal(expected, Polygon(polygon).contains_points(steps))
-
-
-def test_a_lasso_leaves_out_rows_that_are_not_to_be_taken():
-    steps = places()
-    _, n = run(
-        "new RowGrid(steps).within(polygon, (row) => row % 3 === 0)",
-        steps=steps.ravel(),
-        polygon=POLYGONS["everything"],
-    )
-    assert n == len(range(0, len(steps), 3))
 
 
 def test_the_nearest_row_is_the_nearest_of_all():
@@ -193,22 +179,6 @@ def test_bins_count_the_rows_in_view_as_numpy_does():
     assert sums[..., 0].sum() > 1000
 
 
-def test_a_bin_has_the_colour_of_its_rows_and_a_mixture_is_between():
-    steps = places()
-    left, _, right, _ = RECTANGLE
-    in_left_third = steps[:, 0] < left + (right - left) / 3
-    sums, pixels, _ = counted(steps, np.where(in_left_third, 0, np.arange(len(steps)) % 2))
-    filled = sums[..., 0, 0] > 0
-    assert (pixels[~filled] == 0).all()
-    assert (pixels[filled, 3] > 60).all()
-    pure = (filled & (sums[..., 0, 0] == 1))[:, :10]
-    np.testing.assert_allclose(pixels[:, :10, :3][pure], np.tile(COLORS[0], (pure.sum(), 1)), atol=4)
-    mixed = filled[:, 11:] & (sums[:, 11:, 0, 0] > 20)
-    reds = pixels[:, 11:, 0][mixed]
-    assert ((reds > COLORS[0][0]) & (reds < COLORS[1][0])).all()
-    assert mixed.sum() > 20
-
-
 def test_a_bin_of_three_million_rows_has_their_colour():
     assert run("""(() => {
       const [n, density, pixels] = [3_000_000, new Density(), new Uint8ClampedArray(4 * 9)];
@@ -217,30 +187,6 @@ def test_a_bin_of_three_million_rows_has_their_colour():
       density.paint(pixels, [250, 240, 230], false);
       return [...pixels].slice(4 * 4, 4 * 5);
     })()""") == [250, 240, 230, 255]
-
-
-def test_more_rows_are_stronger_and_rows_not_selected_are_pale_beside_selected_ones():
-    steps = places()
-    sums, pixels, top = counted(steps, np.zeros(len(steps)))
-    counts, alphas = sums[..., 0, 0].ravel(), pixels[..., 3].ravel()
-    assert (np.diff(alphas[np.argsort(counts, kind="stable")]) >= 0).all()
-    assert alphas[counts >= top].min() == 255
-    assert (counts[counts > 0] > top).mean() < 0.02
-    _, pale, _ = counted(steps, np.zeros(len(steps)), brushed=True)
-    assert (pale[..., 3].ravel()[counts > 0] < 0.35 * alphas[counts > 0]).all()
-    _, lit, _ = counted(steps, np.full(len(steps), LIT), brushed=True)
-    np.testing.assert_array_equal(lit, pixels)
-
-
-def test_a_sample_keeps_the_selected_rows_and_the_order_of_painting():
-    order = np.r_[
-        np.arange(0, 1000, 2), np.arange(1, 1000, 2)
-    ].tolist()  # odd rows are selected, painted last
-    sampled = "most.map((n) => [...thinned(order, order.map((_, row) => row % 2), n)])"
-    for rows, most in zip(run(sampled, order=order, most=[100, 900, 10]), (100, 900, 10), strict=True):
-        assert len(rows) == len(set(rows)) == most
-        assert rows == sorted(rows, key=order.index)
-        assert sum(row % 2 for row in rows) == (most / 2 if most < 900 else 450)
 
 
 CLASSES = """(() => {
@@ -260,31 +206,15 @@ CATEGORIES = np.array([0, 1, 2, 0, 0xFFFF, 1], dtype=np.uint16)
     [
         ("[[...coloring.counts], coloring.present()]", [[2, 2, 1, 1], [0, 1, 2, 3]]),
         ("(coloring.toggle(0), [hidden(), coloring.rowsOf(0)])", [[0, 3], [0, 3]]),
-        ("(coloring.toggle(0), coloring.toggle(0), hidden())", []),
         ("(coloring.isolate(1), hidden())", [0, 2, 3, 4]),
-        ("(coloring.isolate(1), coloring.isolate(1), hidden())", []),
         (
             "[0, 4].map((row) => [coloring.colorOf(row), coloring.say(row) ?? null])",
             [["#aa0000", "cat"], ["#777777", None]],
         ),
-        ("[...coloring.colors].slice(9, 15)", [170, 0, 0, 119, 119, 119]),
     ],
 )
 def test_classes_are_counted_hidden_and_coloured(acts, expected):
     assert run(CLASSES.replace("ACTS", acts), categories=CATEGORIES) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("🙂" * 40, "🙂" * 14 + "…" + "🙂" * 15),  # cut between its signs
-        ("🙂" * 30, "🙂" * 30),
-        ("a " + "🙂" * 40, "a " + "🙂" * 27 + "…"),
-        ("https://example.org/a/long/path/00007.png", "https://exampl…/path/00007.png"),
-    ],
-)
-def test_a_long_name_is_cut(name, expected):
-    assert run("shortened(name)", name=name) == expected
 
 
 def test_a_group_is_named_at_the_row_nearest_to_its_median():
@@ -297,36 +227,6 @@ def test_a_group_is_named_at_the_row_nearest_to_its_median():
         middle = np.sort(points[members], axis=0)[len(members) // 2]
         distances = ((points[members] - middle) ** 2).sum(axis=1)
         assert (one["count"], one["row"]) == (len(members), members[distances.argmin()])
-
-
-# What a tip is served, one after another; each load waits until the test says what comes of it.
-SERVED = """(() => {
-  const node = () => ({ setAttribute() {}, append() {} });
-  globalThis.document = { createElement: node, createElementNS: node };
-  globalThis.Image = class {};
-  let sheets = 0;
-  URL.createObjectURL = () => `blob:${sheets++}`;
-  const [tip, loads] = [new Tip(), []];
-  const load = (address) => new Promise((come, fail) => loads.push({ address, come: () => come(new Blob()), fail }));
-  const serve = (sheet) => tip.serve({ sheet }, {}, load);
-  const after = async () => { for (let i = 0; i < 9; i++) await null; };
-  return (async () => { ACTS; return [loads.map((one) => one.address), sheets]; })();
-})()"""
-
-
-@pytest.mark.parametrize(
-    ("acts", "expected"),
-    [
-        (
-            "serve('a'); serve('b'); loads[0].come(); loads[1].come(); await after()",
-            [["a", "b"], 1],
-        ),  # a: too late
-        ("serve('a'); serve('a'); loads[0].come(); await after()", [["a"], 1]),
-        ("serve('a'); loads[0].fail(); await after(); serve('a')", [["a", "a"], 0]),  # with the next payload
-    ],
-)
-def test_pictures_are_loaded_once_unless_they_fail(acts, expected):
-    assert run(SERVED.replace("ACTS", acts)) == expected
 
 
 @settings(max_examples=5, deadline=None)

@@ -9,7 +9,7 @@ from relcore.base.errors import SpaceError
 from relcore.compare.exact import ExactScores
 from relcore.runs.store import Store
 from relcore.scores import approximate, lists
-from relcore.scores.approximate import ExactSearch, UnitRows
+from relcore.scores.approximate import ExactSearch
 from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
 from relcore.spaces.space import LatentSpace, match
 
@@ -61,14 +61,6 @@ def test_blocks_give_the_scores_of_a_whole_search(spaces, representation, conven
             )
 
 
-def test_rows_in_nearly_one_direction_are_ordered_by_blocks_too(monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = UnitRows(rng.standard_normal((300, 6)).astype(np.float32) + 300, np.asarray, np.arange(300))
-    whole = ExactSearch(rows).nearest(rows[:], 4)
-    np.testing.assert_array_equal(ExactSearch(rows, keep=False).nearest(rows[:], 4), whole)
-    np.testing.assert_array_equal(whole[:, 0], np.arange(300))
-
-
 def test_a_stopped_run_resumes_after_its_last_block_and_leaves_no_parts(spaces, tmp_path, monkeypatch):
     monkeypatch.setattr(lists, "QUERIES_PER_BLOCK", 100)
     store, task, searched = Store(tmp_path), task_of("relative", spaces), []
@@ -91,17 +83,6 @@ def test_a_stopped_run_resumes_after_its_last_block_and_leaves_no_parts(spaces, 
     assert told[0][2].startswith("neighbours of 100 of")
     assert not store.entries()
     assert {name: float(score) for name, score in found.scores.items()} == task.run(spaces).scores
-
-
-def test_a_part_that_left_the_store_is_searched_again(spaces, tmp_path, monkeypatch):
-    monkeypatch.setattr(lists, "QUERIES_PER_BLOCK", 600)
-    store, task = Store(tmp_path), task_of("absolute", spaces)
-    whole = task.run(spaces).scores
-    monkeypatch.setattr(lists.Parts, "clear", lambda self: None)
-    task.run(spaces, store)
-    for key in store.entries()[::2]:
-        store.remove(key)
-    assert task.run(spaces, store).scores == whole
 
 
 @pytest.mark.parametrize("search", ["ivf", "hnsw"])
@@ -128,40 +109,6 @@ def test_a_bad_setting_has_a_low_recall_and_says_so(search, worst, monkeypatch):
     score = task_of("absolute", pair, search=search).run(pair).scores["jaccard"]
     assert score.recall.high < 0.8
     assert "That is below the .950 it was set for" in score.recall.caution(score.k)
-
-
-def test_a_search_that_looks_at_too_few_rows_looks_at_all():
-    rows = UnitRows(np.random.default_rng(0).standard_normal((400, 8)), np.asarray, np.arange(400))
-    for search in ("ivf", "hnsw"):
-        index = lists.SEARCHES[search].load()(rows)
-        index.setting = 1
-        found = index.nearest(rows[:30], 300)
-        assert found.min() >= 0
-        np.testing.assert_array_equal(found[:, 0], np.arange(30))
-
-
-def test_an_approximate_run_resumes_with_its_setting(spaces, tmp_path, monkeypatch):
-    monkeypatch.setattr(lists, "QUERIES_PER_BLOCK", 300)
-    spaces = [LatentSpace(one.vectors, one.ids, name=one.name) for one in spaces]
-    store, task = Store(tmp_path), task_of("absolute", spaces, search="ivf")
-    whole = task.run(spaces).scores
-    kind = lists.SEARCHES["ivf"].load()
-    nearest, calls = kind.nearest, []
-
-    def stopped(self, queries, k):
-        calls.append(len(queries))
-        if calls.count(300) == 3:
-            raise KeyboardInterrupt
-        return nearest(self, queries, k)
-
-    monkeypatch.setattr(kind, "nearest", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        task.run(spaces, store)
-    monkeypatch.setattr(kind, "nearest", nearest)
-    monkeypatch.setattr(kind, "tune", lambda *settings: pytest.fail("the setting is chosen once"))
-    again = task.run(spaces, store).scores
-    assert again == whole
-    assert again["jaccard"].recall == whole["jaccard"].recall
 
 
 def test_wrong_settings_are_refused(spaces):

@@ -14,7 +14,7 @@ def parts(n, sizes):
     return [slice(stop - size, stop) for size, stop in zip(sizes, stops, strict=True)]
 
 
-def write_npy(folder, vectors, sizes, ids=None, labels=None, groups=None):
+def write_npy(folder, vectors, sizes, ids=None, labels=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, part in enumerate(parts(len(vectors), sizes)):
         np.save(folder / f"part-{number:05}.npy", vectors[part])
@@ -32,28 +32,26 @@ def tables(vectors, sizes, ids, labels):
         yield pa.table({**columns, "embedding": values})
 
 
-def write_parquet(folder, vectors, sizes, ids=None, labels=None, groups=None):
+def write_parquet(folder, vectors, sizes, ids=None, labels=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, table in enumerate(tables(vectors, sizes, ids, labels)):
-        parquet.write_table(table, folder / f"part-{number:05}.parquet", row_group_size=groups)
+        parquet.write_table(table, folder / f"part-{number:05}.parquet")
     return folder
 
 
-def write_feather(folder, vectors, sizes, ids=None, labels=None, groups=None):
+def write_feather(folder, vectors, sizes, ids=None, labels=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, table in enumerate(tables(vectors, sizes, ids, labels)):
-        feather.write_feather(
-            table, folder / f"part-{number:05}.feather", compression="uncompressed", chunksize=groups
-        )
+        feather.write_feather(table, folder / f"part-{number:05}.feather", compression="uncompressed")
     return folder
 
 
-def write_arrow(folder, vectors, sizes, ids=None, labels=None, groups=None):
+def write_arrow(folder, vectors, sizes, ids=None, labels=None):
     folder.mkdir(exist_ok=True, parents=True)
     for number, table in enumerate(tables(vectors, sizes, ids, labels)):
         with (
             pa.OSFile(str(folder / f"part-{number:05}.arrow"), "wb") as sink,
             pa.ipc.new_stream(sink, table.schema) as stream,
         ):
-            stream.write_table(table, max_chunksize=groups)
+            stream.write_table(table)
     return folder

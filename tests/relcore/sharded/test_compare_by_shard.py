@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.made_shards import made
 from relcore.base.errors import SpaceError
 from relcore.invert.recovery import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
-from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
     REPRESENTATIONS,
@@ -42,7 +40,8 @@ def rows_of(width=9, noise=0.5, alike=True):
 
 
 def spaces(tmp_path, X, Y, ids=IDS):
-    write_npy(tmp_path / "a", X, SIZES, ids=ids)
+    labels = [f"class {int(2 * one)}" if row % 5 else "" for row, one in enumerate(X[:, 0])]
+    write_npy(tmp_path / "a", X, SIZES, ids=ids, labels=labels)
     write_parquet(tmp_path / "b", Y, SIZES, ids=ids)
     return ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b")
 
@@ -103,49 +102,6 @@ def test_of_every_convention_and_similarity(tmp_path, convention, similarity):
     need_equal(found.scores, wanted)
 
 
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize("share", [1, 0.8])
-@pytest.mark.parametrize("side", [0, 1])
-def test_class_agreement(tmp_path, convention, share, side):
-    """Of all rows, or of the labelled ones where some have no label; by the labels of either folder."""
-    X, Y = rows_of()
-    rng = np.random.default_rng(6)
-    labels = [f"class {int(2 * one)}" if rng.random() < share else "" for one in X[:, 0]]
-    write_npy(tmp_path / "a", X, SIZES, ids=IDS, labels=None if side else labels)
-    write_parquet(tmp_path / "b", Y, SIZES, ids=IDS, labels=labels if side else None)
-    source, target = ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b")
-    found = compare_shards(
-        source, target, 40, Runner(Store(tmp_path / "store")), n_queries=60, convention=convention
-    )
-    wanted = expected(source, target, 40, ProjectionSpec(), 60, convention=convention)
-    names = (
-        "class agreement",
-        "mrr",
-    )  # the chance level of others permutes the rows by "mutual", in another order
-    assert names[0] in found.scores["absolute"]
-    assert set(wanted["relative"]) == set(found.scores["relative"])
-    need_equal(
-        *(
-            {form: {name: one[name] for name in names if name in one} for form, one in each.items()}
-            for each in (found.scores, wanted)
-        )
-    )
-
-
-@pytest.mark.parametrize("labels", [["one"] * N, IDS, ["a", "b"] * 300 + [""] * 900])
-def test_labels_that_are_no_classes(tmp_path, labels):
-    """One class, a class of its own for each row, or none for most rows."""
-    X, Y = rows_of()
-    write_npy(tmp_path / "a", X, SIZES, ids=IDS, labels=labels)
-    source, target = (
-        ShardedSpace.open(tmp_path / "a"),
-        ShardedSpace.open(write_npy(tmp_path / "b", Y, SIZES, ids=IDS)),
-    )
-    found = compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=30)
-    need_equal(found.scores, expected(source, target, 10, ProjectionSpec(), 30))
-    assert "class agreement" not in found.scores["absolute"]
-
-
 def test_classes_of_unrelated_spaces_agree_by_chance(tmp_path):
     X, Y = rows_of(alike=False)
     labels = [("red", "green", "blue")[int(one) % 3] for one in np.random.default_rng(7).integers(0, 3, N)]
@@ -158,34 +114,6 @@ def test_classes_of_unrelated_spaces_agree_by_chance(tmp_path):
     for form in REPRESENTATIONS:
         score = found.scores[form]["class agreement"]
         assert score.null.low <= score <= score.null.high, form
-
-
-def test_a_long_row_that_decides_is_named(tmp_path):
-    X, Y = rows_of()
-    X[20], Y[20] = 4000, 4000
-    source, target = spaces(tmp_path, X, Y)
-    found = compare_shards(source, target, 25, Runner(Store(tmp_path / "store")), n_queries=40)
-    wanted = expected(source, target, 25, ProjectionSpec(), 40)
-    need_equal(found.scores, wanted)
-    assert "'row-20'" in found.scores["absolute"]["cka"].note
-
-
-def test_on_the_workers_of_a_cluster(tmp_path):
-    source, target = (made(rows=30_000, width=8, shards=5, side=side) for side in (0, 1))
-    here = compare_shards(source, target, 20, Runner(Store(tmp_path / "here")), n_queries=30)
-    engine = Engine(n_workers=2, store=Store(tmp_path / "there"))
-    try:
-        run = Runner(engine.store, engine)
-        there = compare_shards(source, target, 20, run, n_queries=30)
-        again = Runner(engine.store, engine)
-        compare_shards(source, target, 20, again, n_queries=30)
-    finally:
-        engine.close()
-    need_equal(there.scores, here.scores)
-    need_equal(there.scores, expected(source, target, 20, ProjectionSpec(), 30))
-    assert all(one.computed == 5 for _, one in run.done)
-    assert all(one.computed == 0 for _, one in again.done)
-    assert len(run.peaks) == 2
 
 
 def test_what_cannot_be_compared(tmp_path):
@@ -201,9 +129,7 @@ def test_what_cannot_be_compared(tmp_path):
         compare_shards(source, target, 10, runner, convention="other")
 
 
-@pytest.mark.parametrize(
-    "spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec(), InversionSpec(tuned=True)]
-)
+@pytest.mark.parametrize("spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec(tuned=True)])
 def test_inversion_by_shard_is_that_of_one_machine(tmp_path, spec):
     source, target = spaces(tmp_path, *rows_of())
     runner, goal = Runner(Store(tmp_path / "store")), tmp_path / "goal"
@@ -227,29 +153,6 @@ def test_inversion_between_unrelated_spaces_is_at_chance(tmp_path):
         invert_shards(source, target, 40, Runner(Store(tmp_path / "store")), InversionSpec(route="backward"))
 
 
-@pytest.mark.parametrize("spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec()])
-def test_inversion_of_shards_without_a_row_to_score(tmp_path, spec):
-    """One row that is an anchor, and zero rows alone."""
-    X, Y = (one[:200] for one in rows_of())
-    X[1:4] = 0
-    sizes, ids = (1, 3, 196), IDS[:200]
-    source = ShardedSpace.open(write_npy(tmp_path / "a", X, sizes, ids=ids))
-    target = ShardedSpace.open(write_npy(tmp_path / "b", Y, sizes, ids=ids))
-    anchors = [ids[row] for row in (0, *range(20, 50))]
-    score = invert_shards(source, target, anchors, Runner(Store(tmp_path / "store")), spec).score
-    pair = match(source.whole(), target.whole())
-    wanted = invert_pair(pair, anchors, spec, most_rows=N)
-    assert score == pytest.approx(float(wanted.scores[wanted.spec.title]), abs=1e-6)
-
-
-def test_an_anchor_of_several_rows_is_refused(tmp_path):
-    X, Y = rows_of()
-    ids = [*IDS[:900], IDS[3], *IDS[901:]]
-    source, target = spaces(tmp_path, X, Y, ids=ids)
-    with pytest.raises(SpaceError, match="1 occur more than once in 'a', first 'row-3'"):
-        compare_shards(source, target, ["row-5", "row-3"], Runner(Store(tmp_path / "store")), n_queries=30)
-
-
 def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
     """As one machine does: both spaces have them twice, so the rows do pair."""
     X, Y = rows_of()
@@ -262,12 +165,3 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
         compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=300)
     with pytest.raises(SpaceError, match="ids must be distinct"):
         source.whole()
-
-
-def test_spaces_with_few_rows_are_named(tmp_path):
-    spaces = [
-        ShardedSpace.open(write_npy(tmp_path / name, np.eye(3, 4, dtype=np.float32), (1, 2))) for name in "ab"
-    ]
-    runner = Runner(Store(tmp_path / "store"))
-    with pytest.raises(SpaceError, match="for 3 rows of 'a' and 'b', got 10"):
-        compare_shards(*spaces, 0, runner)

@@ -8,9 +8,8 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access, numbered_spec
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.sharded import sample
 from relcore.sharded.passes import Runner
-from relcore.sharded.sample import sample_job, sample_shards, sample_spec, too_large
+from relcore.sharded.sample import sample_job, sample_shards, sample_spec
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import write_npy
 
@@ -18,7 +17,6 @@ N = 3000
 RNG = np.random.default_rng(5)
 A, B = (RNG.normal(size=(N, width)).astype(np.float32) for width in (6, 4))
 IDS = [f"w{row * 7919 % N:05}" for row in range(N)]
-LABELS = [f"c{row % 3}" for row in range(N)]
 
 
 @pytest.fixture
@@ -49,19 +47,6 @@ def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store
         load(spec, store)
     again = sample_spec(ShardedSpace.open(str(folder)), 500)
     assert again.option("key") != spec.option("key")
-
-
-def test_only_what_the_panes_cannot_draw_is_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(sample, "MOST_ROWS", 2000)
-    assert too_large(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS))).n == N
-    assert too_large(str(write_npy(tmp_path / "small", A[:2000], [1000, 1000], IDS[:2000]))) is None
-    steps = tmp_path / "training"
-    steps.mkdir()
-    for step in (100, 200):
-        np.save(steps / f"step-{step}.npy", A)
-    assert too_large(str(steps)) is None
-    versions = write_npy(tmp_path / "versions", np.concatenate([A, A]), [N, N], IDS + IDS)
-    assert too_large(str(versions)) is None  # each file has the same ids: these are two spaces
 
 
 def test_a_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkeypatch):

@@ -9,7 +9,7 @@ from relcore.sharded.passes import Runner
 from relcore.sharded.sample import sample_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.split import row_keys
-from tests.relcore.sharded.folders import X, write_npy, write_parquet
+from tests.relcore.sharded.folders import X, write_npy
 
 IDS = np.array([f"row-{row}" for row in range(100)])
 LABELS = np.array([f"class {row % 7}" for row in range(100)])
@@ -21,7 +21,7 @@ def sample(folder, n_rows=40, also=()):
     return sample_shards(ShardedSpace.open(folder), n_rows, Runner(Store(folder.parent / "store")), also)
 
 
-@pytest.mark.parametrize("sizes", [(30, 50, 20), (1, 99), (25,) * 4, (10,) * 10])
+@pytest.mark.parametrize("sizes", [(30, 50, 20), (1, 99)])
 def test_it_does_not_depend_on_how_rows_are_cut_into_shards(tmp_path, sizes):
     found = sample(write_npy(tmp_path / "cut", ROWS, sizes, ids=IDS, labels=LABELS))
     kept = np.delete(np.arange(100), [4, 50])  # zero rows have no direction
@@ -33,14 +33,6 @@ def test_it_does_not_depend_on_how_rows_are_cut_into_shards(tmp_path, sizes):
     assert found.digest == one.digest  # which is all that a task knows of its spaces, beside their names
 
 
-def test_it_has_the_same_rows_in_whatever_shard_they_are(tmp_path):
-    found = sample(write_npy(tmp_path / "a", ROWS, (30, 50, 20), ids=IDS))
-    order = np.random.default_rng(1).permutation(100)
-    moved = sample(write_parquet(tmp_path / "b", ROWS[order], (60, 40), ids=IDS[order]))
-    assert set(found.ids) == set(moved.ids)
-    np.testing.assert_array_equal(moved.vectors[moved.rows(found.ids)], found.vectors)
-
-
 def test_seeds_are_in_it(tmp_path):
     folder = write_npy(tmp_path / "a", ROWS, (30, 50, 20), ids=IDS)
     without = sample(folder)
@@ -49,15 +41,7 @@ def test_seeds_are_in_it(tmp_path):
     assert set(found.ids) == set(without.ids) | set(absent)
 
 
-def test_labels_that_some_shards_lack_are_left_out(tmp_path):
-    for number in (0, 1):
-        folder = write_npy(tmp_path / f"{number}", ROWS, (30, 50, 20), ids=IDS, labels=LABELS)
-        (folder / f"part-0000{number}.labels.txt").unlink()
-        assert sample(folder).labels is None
-
-
-@pytest.mark.parametrize("n_rows", [0, -5])
-def test_a_sample_has_rows(tmp_path, n_rows):
+def test_a_sample_has_rows(tmp_path):
     folder = write_npy(tmp_path / "a", ROWS, (30, 50, 20), ids=IDS)
-    with pytest.raises(SpaceError, match=f"n_rows: expected 1 row or more, got {n_rows}"):
-        sample(folder, n_rows)
+    with pytest.raises(SpaceError, match="n_rows: expected 1 row or more, got 0"):
+        sample(folder, 0)

@@ -1,6 +1,5 @@
 import os
 import signal
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -13,13 +12,10 @@ from relcore.base.errors import SpaceError
 from relcore.represent.similarity import mean_row
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
-from relcore.sharded import survey
 from relcore.sharded.passes import FAN, ShardPass, ShardWork
 from relcore.sharded.project import alone
-from relcore.sharded.space import ShardedPair, ShardedSpace, put_rows
+from relcore.sharded.space import ShardedPair, ShardedSpace
 from relcore.sharded.survey import Survey, mean_from_sums
-from relcore.spaces.space import match
-from relcore.spaces.split import Split
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 
@@ -93,7 +89,7 @@ def test_a_run_that_failed_resumes_with_the_shards_that_are_missing(engine, tmp_
     np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
 
 
-@pytest.mark.parametrize("n_shards", [1, 2, FAN, FAN + 1, 3 * FAN + 5])
+@pytest.mark.parametrize("n_shards", [1, FAN + 1, 3 * FAN + 5])
 def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, n_shards):
     space, store = space_of(n_shards), Store(tmp_path / "store")
     work = Sums(str(tmp_path / "log"))
@@ -109,26 +105,6 @@ def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, 
     assert store.entries() == [work.key(alone(space))]
     assert reports[-1] == (n_shards, n_shards)
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
-
-
-def test_a_cluster_merges_as_one_process_does(engine, tmp_path):
-    space, store = space_of(2 * FAN + 3), Store(tmp_path / "store")
-    works = [Sums(str(tmp_path / name)) for name in ("here", "there")]
-    here = ShardPass(works[0], alone(space), store).run()
-    there = ShardPass(works[1], alone(space), engine.store, engine).run()
-    np.testing.assert_array_equal(here.arrays["sum"], there.arrays["sum"])
-    assert len(engine.store.entries()) >= 1
-    assert there.computed == len(space.shards)
-
-
-def test_a_stopped_run_keeps_groups_that_were_merged(tmp_path):
-    space, store, log = space_of(FAN + 4), Store(tmp_path / "store"), str(tmp_path / "log")
-    work, parts = Sums(log), alone(space)
-    one_pass = ShardPass(work, parts, store)
-    ShardPass(work, parts[:FAN], store).run()  # the first group
-    found = one_pass.run()
-    assert found.computed == 4
-    assert len(computed(log)) == len(space.shards)
 
 
 def test_a_shard_that_was_written_again_is_computed_again(tmp_path):
@@ -152,31 +128,6 @@ def pair_in_folders(tmp_path, ids=None, sizes=(30, 50, 20), change=None):
     return ShardedPair(ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b"))
 
 
-@pytest.mark.parametrize("ids", [None, [f"row-{row}" for row in range(100)]])
-def test_the_survey_is_that_of_the_matched_spaces(tmp_path, ids):
-    pair = pair_in_folders(tmp_path, ids)
-    store = Store(tmp_path / "store")
-    wanted = tuple(ids[row] for row in (99, 0)) if ids else ()
-    found = ShardPass(Survey(12, random_state=4, wanted=wanted), pair.parts, store).run()
-    whole = match(pair.source.whole(), pair.target.whole())
-    assert (found.facts["n"], found.arrays["dropped"].tolist()) == (len(whole), [3, 35, 70])
-    for side, space in enumerate((whole.source, whole.target)):
-        np.testing.assert_allclose(
-            found.arrays[f"sum_{side}"], space.vectors.sum(axis=0, dtype=np.float64), rtol=1e-10
-        )
-        squares = np.sum(space.vectors.astype(np.float64) ** 2)
-        np.testing.assert_allclose(
-            found.arrays["squares"][side], squares, rtol=1e-6
-        )  # a row's own is float32
-    asked = Split.held_out(whole.ids, random_state=4).queries(12)
-    names = pair.source.whole().ids
-    assert sorted(names[found.arrays["rows"]]) == sorted(whole.ids[asked])
-    assert found.arrays["wanted"].T.tolist() == ([[1, 0], [0, 99]] if ids else [])
-    rows = np.array([3, 29, 30, 99])
-    gathered = ShardPass(put_rows(store, rows), pair.parts, store).run().arrays
-    np.testing.assert_array_equal(gathered["vectors_1"], pair.target.whole().vectors[rows])
-
-
 def test_nan_is_named_by_shard_and_row(tmp_path):
     def spoil(A, Y):
         Y[41, 2] = np.nan
@@ -198,14 +149,6 @@ def test_ids_in_another_order_are_found(tmp_path):
         ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
 
 
-def test_an_id_twice_in_a_shard(tmp_path):
-    ids = [f"row-{row}" for row in range(100)]
-    ids[7] = ids[8]
-    pair = pair_in_folders(tmp_path, ids)
-    with pytest.raises(SpaceError, match="ids must be distinct, 1 occur more than once, first 'row-8'"):
-        ShardPass(Survey(3), pair.parts, Store(tmp_path / "store")).run()
-
-
 @pytest.mark.parametrize("scale", [1, 1e20, 1e-25])
 def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
     """Squares of such numbers leave the range of float32; what lies far from the origin keeps a mean in
@@ -218,24 +161,3 @@ def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
     mean, wanted = mean_from_sums(found.arrays["sum_0"], found.arrays["squares"][0], 100), mean_row(rows)
     assert mean.dtype == wanted.dtype == np.float64
     np.testing.assert_allclose(mean, wanted, rtol=1e-12)
-
-
-def test_classes_are_counted_no_further_than_they_are_kept(tmp_path, monkeypatch):
-    class Watched(Counter):
-        largest = 0
-
-        def update(self, *given):
-            super().update(*given)
-            Watched.largest = max(Watched.largest, len(self))
-
-    monkeypatch.setattr(survey, "Counter", Watched)
-    monkeypatch.setattr(survey, "_MOST_CLASSES", 15)
-    monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
-    space = ShardedSpace.open(
-        write_npy(tmp_path / "s", X, (60, 40), labels=[f"class {row}" for row in range(100)])
-    )
-    assert (
-        ShardPass(Survey(classes_of=0), alone(space), Store(tmp_path / "store")).run().facts["classes"]
-        is None
-    )
-    assert Watched.largest == 20

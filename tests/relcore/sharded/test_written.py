@@ -8,7 +8,7 @@ from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.sharded.passes import Runner
-from relcore.sharded.project import MARK, adapt_shards, project_shards
+from relcore.sharded.project import adapt_shards, project_shards
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 
@@ -78,17 +78,6 @@ def test_an_adapter_by_shard_maps_as_it_maps_the_whole(tmp_path, runner):
         )
 
 
-def test_targets_in_a_store_of_objects(runner):
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    with memory.open("/projected-from/part-0.npy", "wb") as stream:
-        np.save(stream, X)
-    source = ShardedSpace.open("memory://projected-from")
-    project_shards(source, 4, "memory://projected-to", runner)
-    assert ShardedSpace.open("memory://projected-to").whole().vectors.shape == (100, 4)
-
-
 def test_anchors_must_be_rows(tmp_path, runner):
     rows = X.copy()
     rows[4] = 0
@@ -107,11 +96,3 @@ def test_anchors_must_be_rows(tmp_path, runner):
     with pytest.raises(SpaceError, match="got 'quantised'"):
         project_shards(source, 5, str(tmp_path / "goal"), runner, ProjectionSpec("quantised"))
     assert not (tmp_path / "goal").exists()
-
-
-def test_a_folder_with_a_damaged_mark_is_taken(tmp_path, runner):
-    source = ShardedSpace.open(write_npy(tmp_path / "s", X, SIZES))
-    (tmp_path / "goal").mkdir()
-    (tmp_path / "goal" / MARK).write_text("{")
-    with pytest.raises(SpaceError, match="expected a new or empty folder"):
-        project_shards(source, 5, str(tmp_path / "goal"), runner)
