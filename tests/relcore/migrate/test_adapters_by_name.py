@@ -13,6 +13,7 @@ from relcore.migrate.adapters import (
     AffineStep,
     DiagonalAdapter,
     InPlaceProcrustesAdapter,
+    LowRankAdapter,
     ProcrustesAdapter,
     RelativeAdapter,
     Residual,
@@ -149,3 +150,10 @@ def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs
         adapter.fit(new, broken)
     with pytest.raises(SpaceError, match="width 12"):
         adapter.fit(new, old).transform(old)
+
+
+def test_low_rank_of_full_rank_is_ridge(pairs):
+    new, old = pairs
+    full, few = LowRankAdapter(rank=64).fit(new, old), LowRankAdapter(rank=3).fit(new, old)
+    assert full.transform(new) == pytest.approx(RidgeAdapter().fit(new, old).transform(new), abs=1e-5)
+    assert np.linalg.matrix_rank(few.query_steps_[1].matrix) == 3

@@ -99,3 +99,14 @@ def test_what_is_wrong_is_told():
     )
     with pytest.raises(SpaceError, match="no better than by chance"):
         Migration().run((spaces[0], shuffled))
+
+
+def test_rows_that_repeat_a_fitted_one_are_not_scored():
+    spaces, _ = migration_spaces()
+    old = spaces[0].vectors.copy()
+    parts = parts_of(match(*spaces[:2]), 0, "random", judged=False)
+    old[parts.held_out[:3]] = old[parts.fitted[:3]]
+    spaces = LatentSpace(old, spaces[0].ids, name="old"), spaces[1]
+    found = Migration(**QUICK).run(spaces)
+    assert "3 held-out rows repeat a row that the adapter was fitted on, and are left out." in found.cautions
+    assert len(found.queries) == 77

@@ -130,3 +130,14 @@ def test_rows_that_are_not_finite_are_refused(adapter, tmp_path):
     with pytest.raises(SpaceError, match="expected finite numbers"):
         adapt(adapter, Place("npy", str(tmp_path / "new.npy")), place_of("npy", tmp_path))
     assert not (tmp_path / "rows.npy").exists()
+
+
+def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
+    new, _ = pairs(N)
+    source, goal = Place("npy", str(tmp_path / "new.npy")), Place("npy", str(tmp_path / "mapped.npy"))
+    np.save(tmp_path / "new.npy", new)
+    with pytest.raises(Killed):
+        adapt(adapter, source, goal, report=killed_after(2, []), block=7)
+    np.save(tmp_path / "new.npy", -new[::-1])
+    adapt(adapter, source, goal, block=7)
+    np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.transform(-new[::-1]), atol=1e-6)
