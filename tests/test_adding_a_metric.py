@@ -19,7 +19,6 @@ from relcore.compare.all_pairs import AllPairs
 from relcore.compare.figures import Scores, exportable
 from relcore.compare.scene import ComparisonRecipe
 from relcore.maps.views import ViewSpec
-from relcore.represent.projection import RelativeProjection
 from tests.app.conftest import Session, save_space
 
 METRIC = '''
@@ -101,16 +100,6 @@ def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(sessio
     assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])
 
 
-def test_it_compares_many_spaces(files):
-    spaces = [load(spec) for spec in files]
-    found = AllPairs("same sign").run(spaces)
-    share = ((spaces[0].vectors > 0) == (spaces[1].vectors > 0)).mean()
-    assert found.scores[0][1] == pytest.approx(share)
-    assert found.values[0, 0] == 1
-    assert found.scores[0][2] < found.scores[0][1]
-    assert found.title == "same sign"
-
-
 def test_unrelated_spaces_lie_within_its_chance_level(tmp_path):
     unrelated = [
         load(save_space(tmp_path / f"u{n}.npz", np.random.default_rng(n).normal(size=(300, 5))))
@@ -143,18 +132,4 @@ def test_a_recipe_draws_it_and_the_similarity(files, tmp_path):
     recipe = json.loads(drawn.bytes("json", full_paths=True)) | {"projection": {"similarity": "farthest"}}
     again = exportable(recipe).table()
     assert len(again) == len(drawn.table())
-    assert (
-        b"same sign" in exportable(recipe).bytes("svg")
-        or "same sign" in exportable(recipe).bytes("html").decode()
-    )
-
-
-def test_the_similarity_makes_relative_spaces_and_is_offered(session, files):
-    X = load(files[0]).vectors
-    made = RelativeProjection("farthest").fit(X, anchors=[0, 5]).transform(X)
-    expected = -np.abs(X[:, None] - X[[0, 5]]).max(axis=2)
-    np.testing.assert_allclose(made, expected, atol=1e-5)
-    assert (
-        "farthest"
-        in str([one.options for one in session.selectbox if one.key == "projection.similarity"]).lower()
-    )
+    assert "same sign" in set(again.metric)

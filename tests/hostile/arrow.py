@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.hostile.cases import Case, good, hole, link, pipe, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, good, hole, link, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS
@@ -60,62 +60,40 @@ def truth(content: bytes) -> dict | None:
 def cases() -> Iterator[Case]:
     read, everything = space(FILE), rows(TABLE, IDS, LABELS)
     whole = arrow(full())
-    yield Case("control: a stream", read, {FILE: whole}, everything, accept=True)
-    yield Case("control: a file", read, {FILE: arrow(full(), pa.ipc.new_file)}, everything, accept=True)
+    yield control("a stream", read, {FILE: whole}, everything)
+    yield control("a file", read, {FILE: arrow(full(), pa.ipc.new_file)}, everything)
     loose = full(vector=pa.array(list(TABLE), pa.list_(pa.float64())))
-    yield Case("control: lists of float64", read, {FILE: arrow(loose)}, everything, accept=True)
+    yield control("lists of float64", read, {FILE: arrow(loose)}, everything)
     named = full(id=pa.array(IDS).dictionary_encode())
-    yield Case("control: a dictionary of ids", read, {FILE: arrow(named)}, everything, accept=True)
+    yield control("a dictionary of ids", read, {FILE: arrow(named)}, everything)
     limited = rows(TABLE[:6], IDS[:6], LABELS[:6])
-    yield Case("control: limit", space(FILE, limit=6), {FILE: whole}, limited, accept=True)
+    yield control("limit", space(FILE, limit=6), {FILE: whole}, limited)
     for name, change in {
         "NaN": {"vector": list(TABLE * np.float32(np.nan))},
         "a missing vector": {"vector": [*list(TABLE[:-1]), None]},
-        "a missing number": {"vector": [*[list(one) for one in TABLE[:-1]], [1.0, None, 2.0, 3.0]]},
         "a shorter vector": {"vector": [*list(TABLE[:-1]), [1.0]]},
-        "vectors of nothing": {"vector": pa.array([[]] * 12, pa.list_(pa.float32()))},
-        "fixed vectors of nothing": {"vector": pa.array([[]] * 12, pa.list_(pa.float32(), 0))},
         "vectors of text": {"vector": [["a", "b"]] * 12},
-        "vectors in vectors": {"vector": [[[1.0], [2.0]]] * 12},
         "two columns of vectors": {"other": list(TABLE)},
         "an id twice": {"id": [*IDS[:-1], IDS[0]]},
-        "an empty id": {"id": ["", *IDS[1:]]},
-        "a missing id": {"id": [None, *IDS[1:]]},
-        "fractions as ids": {"id": np.arange(12) / 3},
     }.items():
         yield Case(name, read, {FILE: arrow(full(**change))})
-    yield Case(
-        "no rows", read, {FILE: arrow({name: pa.array(column)[:0] for name, column in full().items()})}
-    )
+    no_rows = {name: pa.array(column)[:0] for name, column in full().items()}
+    yield Case("no rows", read, {FILE: arrow(no_rows)})
     yield Case("no batches", read, {FILE: arrow(full())[: _first_batch(whole)] + b"\xff\xff\xff\xff\0\0\0\0"})
-    yield Case("no columns", read, {FILE: arrow({})})
     for method in ("zstd", "lz4"):
         packed = arrow(full(), options=pa.ipc.IpcWriteOptions(compression=method))
-        yield Case(f"control: compressed by {method}", read, {FILE: packed}, everything, accept=True)
+        yield control(f"compressed by {method}", read, {FILE: packed}, everything)
     views = full(id=pa.array(IDS, pa.string_view()))
-    yield Case("control: ids as views", read, {FILE: arrow(views)}, everything, accept=True)
-    bomb = arrow(
-        {"x": np.zeros(10**7, np.float32), "y": np.zeros(10**7, np.float32)},
-        rows=10**7,
-        options=pa.ipc.IpcWriteOptions(compression="zstd"),
-    )
+    yield control("ids as views", read, {FILE: arrow(views)}, everything)
+    zeros, squeezed = np.zeros(10**7, np.float32), pa.ipc.IpcWriteOptions(compression="zstd")
+    bomb = arrow({"x": zeros, "y": zeros}, rows=10**7, options=squeezed)
     yield Case("some kB that unpack to 80 MB", read, {FILE: bomb})
     million = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**5, np.int32)), pa.array(["x" * 10**6]))
     numbers = np.zeros(10**5, np.int8)
-    yield Case(
-        "one id of 1 MB for 10⁵ rows",
-        read,
-        {FILE: arrow({"id": million, "x": numbers, "y": numbers}, rows=10**6)},
-    )
-    yield Case(
-        "a header of 2 GB",
-        read,
-        {FILE: hole(2 * 10**9, b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8))},
-    )
-    yield Case(
-        "a header beyond the file", read, {FILE: b"\xff\xff\xff\xff" + struct.pack("<I", 10**6) + bytes(50)}
-    )
-    yield Case("parquet", read, {FILE: b"PAR1" * 50})
+    named = arrow({"id": million, "x": numbers, "y": numbers}, rows=10**6)
+    yield Case("one id of 1 MB for 10⁵ rows", read, {FILE: named})
+    header = b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8)
+    yield Case("a header of 2 GB", read, {FILE: hole(2 * 10**9, header)})
     yield Case("a pickle", read, {FILE: b"cos\nsystem\n(S'touch executed'\ntR."})
     yield from places(FILE, read)
     for name, content in spoiled(
@@ -139,23 +117,11 @@ def _folders(whole: bytes) -> Iterator[Case]:
     yield case("control", state, truth=everything, accept=True)
     twice = {"_data_files": [{"filename": PART}, {"filename": PART}]}
     yield case("a part twice", twice)
-    for name, listed in {
-        "a part above it": ["../" + PART],
-        "a part by its full path": ["/etc/passwd"],
-        "a part that is missing": ["gone.arrow"],
-        "no part": [],
-        "a number": [3],
-        "nothing": [None],
-    }.items():
+    for name, listed in {"a part above it": ["../" + PART], "a part that is missing": ["gone.arrow"]}.items():
         yield case(name, {"_data_files": [{"filename": one} for one in listed]})
-    yield case("a list", [])
-    yield case("no list of parts", {})
     yield case("parts as text", {"_data_files": PART})
     yield case("a state of 3 GB", hole(3 * 10**9, b"{"))
     yield case("a part that is a device", state, link("/dev/zero"))
-    yield case("a part that is a pipe", state, pipe)
-    yield case("a part that is a folder", state, lambda path: path.mkdir())
-    yield case("an empty part", state, b"")
 
 
 def _first_batch(whole: bytes) -> int:

@@ -47,6 +47,11 @@ class Case:
     allowed: tuple[str, ...] = ()
 
 
+def control(name: str, read: Callable[[Path], Any], files: Mapping[str, Content], truth: Any) -> Case:
+    """A case that must be accepted."""
+    return Case(f"control: {name}", read, files, truth, accept=True)
+
+
 def rows(
     vectors: Any,
     ids: list[str] | None = None,
@@ -125,6 +130,20 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
     yield "shifted by a byte", b"\0" + content
     yield "another file after it", content + content
     yield "half of it missing in the middle", content[: size // 3] + content[2 * size // 3 :]
+
+
+def encodings(plain: bytes) -> dict[str, bytes]:
+    """A text as other systems and programs write it, and what is no text."""
+    text = plain.decode()
+    return {
+        "BOM": b"\xef\xbb\xbf" + plain,
+        "CR LF": plain.replace(b"\n", b"\r\n"),
+        "CR": plain.replace(b"\n", b"\r"),
+        "UTF-16": text.encode("utf-16"),
+        "Latin-1": text.replace("水", "é").replace("word1", "wörd1").encode("latin-1"),
+        "zero bytes": bytes(100),
+        "binary": bytes(range(256)),
+    }
 
 
 def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:

@@ -24,11 +24,6 @@ def cases() -> Iterator[Case]:
         whole,
     )
     yield Case(
-        "unclear: a control character",
-        _refuse("words.npy: expected a number, got \x1b[31m; mend the line"),
-        whole,
-    )
-    yield Case(
         "wrongly refused",
         _refuse("words.npy: expected a number, got 'x'; mend the line"),
         whole,
@@ -37,7 +32,6 @@ def cases() -> Iterator[Case]:
     )
     yield Case("wrongly accepted", space(FILE), whole)
     yield Case("wrongly accepted: others", space(FILE), whole, rows(TABLE + 1))
-    yield Case("wrongly accepted: other ids", space(FILE), whole, rows(TABLE, list("abcdefghijkl")))
     yield Case("traceback", lambda folder: [][0], whole)
     yield Case("traceback: ends the process", lambda folder: os._exit(3), whole)
     yield Case("traceback: stops with a signal", lambda folder: os.kill(os.getpid(), 11), whole)

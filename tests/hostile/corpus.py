@@ -13,21 +13,31 @@ from hypothesis import strategies as st
 from tests.hostile.cases import Case
 from tests.hostile.judge import Verdict, judged
 
-FORMATS = (
-    *(
-        "npy",
-        "npz",
-        "safetensors",
-        "parquet",
-        "delimited",
-        "word2vec_text",
-        "word2vec_binary",
-        "side_files",
-    ),
-    *("item_tables", "picture_bytes", "picture_folders", "session_files", "recipes", "specs", "lists_of_ids"),
-    *("command_lines", "damaged_stores", "model_folders", "faiss_index", "arrow", "h5ad", "torch_file"),
+FORMATS = [
+    "npy",
+    "npz",
+    "safetensors",
+    "parquet",
+    "delimited",
+    "word2vec_text",
+    "word2vec_binary",
+    "side_files",
+    "item_tables",
+    "picture_bytes",
+    "picture_folders",
+    "session_files",
+    "recipes",
+    "specs",
+    "lists_of_ids",
+    "command_lines",
+    "damaged_stores",
+    "model_folders",
+    "faiss_index",
+    "arrow",
+    "h5ad",
+    "torch_file",
     "adapters",
-)
+]
 DRAWN = 12
 
 
@@ -35,27 +45,10 @@ def preload() -> None:
     """Import what readers import, once, before each case's process branches off."""
     import gc
 
-    for module in (
-        *(
-            "pyarrow.parquet",
-            "pyarrow.csv",
-            "pyarrow.compute",
-            "safetensors.numpy",
-            "PIL.Image",
-            "PIL.ImageOps",
-            "msgspec",
-        ),
-        *(
-            "relcore.files.reading",
-            "relcore.encoders.datasets",
-            "relcore.migrate.adapter_file",
-            "relcore.tasks.recipe",
-            "relcore.cli",
-            "relcore.figures.export",
-            "relcore.figures.export",
-        ),
-        *("relcore.runs.jobs", "app.workspace", "app.anchors.lists", "scipy.linalg", "sklearn.cluster"),
-    ):
+    ours = "files.reading encoders.datasets migrate.adapter_file tasks.recipe cli figures.export runs.jobs"
+    others = "pyarrow.parquet pyarrow.csv pyarrow.compute safetensors.numpy PIL.Image PIL.ImageOps msgspec"
+    more = "app.workspace app.anchors.lists scipy.linalg sklearn.cluster"
+    for module in (*others.split(), *(f"relcore.{one}" for one in ours.split()), *more.split()):
         import_module(module)
     gc.freeze()
 

@@ -9,11 +9,10 @@ import io
 import math
 import re
 from collections.abc import Iterator
-from itertools import chain, repeat
 
 from hypothesis import strategies as st
 
-from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, encodings, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
@@ -108,44 +107,20 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
     read, right = space(file), rows(VALUES, IDS)
     whole = table(CELLS, comma=comma)
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
-    yield Case(
-        f"{file}: control: limit", space(file, limit=5), {file: whole}, rows(VALUES[:5], IDS[:5]), accept=True
-    )
+    limited = space(file, limit=5)
+    yield Case(f"{file}: control: limit", limited, {file: whole}, rows(VALUES[:5], IDS[:5]), accept=True)
     full = [[*line, label, str(count)] for line, label, count in zip(CELLS, LABELS, COUNTS, strict=True)]
     content = table(full, [*NAMES, "label", "count"], comma)
-    yield Case(
-        f"{file}: control: labels and counts",
-        read,
-        {file: content},
-        rows(VALUES, IDS, LABELS, COUNTS),
-        accept=True,
-    )
+    every = rows(VALUES, IDS, LABELS, COUNTS)
+    yield Case(f"{file}: control: labels and counts", read, {file: content}, every, accept=True)
     quoted = whole.replace(b"word1", b'"wo""rd\n1"', 1)
-    yield Case(
-        f"{file}: control: a line end in quotes", read, {file: quoted}, truth(quoted, comma), accept=True
-    )
+    found = truth(quoted, comma)
+    yield Case(f"{file}: control: a line end in quotes", read, {file: quoted}, found, accept=True)
     for name, made in {
-        "BOM": b"\xef\xbb\xbf" + whole,
-        "CR LF": table(CELLS, comma=comma, end="\r\n"),
-        "CR": table(CELLS, comma=comma, end="\r"),
-        "UTF-16": whole.decode().encode("utf-16"),
-        "UTF-16 without its mark": whole.decode().encode("utf-16-le"),
-        "Latin-1": whole.decode().replace("word1", "wörd1", 1).encode("latin-1"),
-        "Latin-1 in row 2,000": (
-            table(CELLS * 200, comma=comma).decode().replace("word", "w\xf6rd").encode("latin-1")
-        ),
-        "zero bytes": bytes(300),
-        "a zero byte in an id": whole.replace(b"word3", b"wo\0d3"),
-        "a zero byte in a number": whole.replace(b"0.12573", b"0.12\x0073"),
+        **encodings(whole),
         "blank lines between": whole.replace(b"\n", b"\n\n"),
-        "no line end at the end": whole[:-1],
-        "only the names": table([], comma=comma),
         "an open quote": whole.replace(b"word3", b'"word3'),
-        "a quote within a cell": whole.replace(b"word3", b'wo"rd3'),
         "a cell too many": whole.replace(b"word3", f"word3{comma}1".encode()),
-        "a cell too few": whole.replace(f"word3{comma}".encode(), b""),
-        "semicolons": table(CELLS, comma=";"),
-        "the other delimiter": table(CELLS, comma="\t" if comma == "," else ","),
         "no names": whole.partition(b"\n")[2],
     }.items():
         yield Case(f"{file}: {name}", read, {file: made}, truth(made, comma))
@@ -157,32 +132,16 @@ def _columns(file: str) -> Iterator[Case]:
     """What a column holds, or turns out to hold."""
     read, long = space(file), [[f"w{row}", "1.5", str(row), "3"] for row in range(400)]
     for name, (rows_, first, cell) in {
-        "a number column that begins with 150 words": (range(150), 2, "unknown"),
-        "a number column that begins with 60 words": (range(60), 2, "unknown"),
-        "a number column with a word in row 300": ([300], 2, "x"),
-        "a number column with a word in row 2": ([2], 2, "x"),
-        "a number column that begins with 150 blanks": (range(150), 2, ""),
-        "a number column without numbers after row 150": (range(150, 400), 2, "x"),
-        "a number column with NA": ([7], 2, "NA"),
-        "a number column with NaN": ([7], 2, "nan"),
-        "a number column with infinity": ([7], 2, "-Infinity"),
-        "a number column with #N/A": ([7], 2, "#N/A"),
-        "a number column with a decimal comma": ([7], 2, "1,5"),
-        "a number column with a thousand's comma": ([7], 2, "1,000"),
-        "a number column with an underscore": ([7], 2, "1_000"),
-        "a number column with hexadecimal": ([7], 2, "0x10"),
-        "a number column with other digits": ([7], 2, "٣"),
-        "a number column with a unit": ([7], 2, "3 cm"),
-        "a number column with true": ([7], 2, "true"),
-        "a number column with a blank cell": ([7], 2, " "),
-        "a number column with a date": ([7], 2, "2020-01-01"),
-        "a number column with a number beyond float32": ([7], 2, "1e39"),
-        "a number column with a number beyond float64": ([7], 2, "1e400"),
+        "numbers that begins with 150 words": (range(150), 2, "unknown"),
+        "numbers with a word in row 300": ([300], 2, "x"),
+        "numbers that begins with 150 blanks": (range(150), 2, ""),
+        "numbers with NaN": ([7], 2, "nan"),
+        "numbers with a decimal comma": ([7], 2, "1,5"),
+        "numbers with an underscore": ([7], 2, "1_000"),
+        "numbers with other digits": ([7], 2, "٣"),
+        "numbers with a number beyond float32": ([7], 2, "1e39"),
         "an empty id": ([7], 0, ""),
-        "a blank id": ([7], 0, " "),
         "an id twice": ([7], 0, "w8"),
-        "an id of NA": ([7], 0, "NA"),
-        "an id of null": ([7], 0, "null"),
         "an id of 200 kB": ([7], 0, "x" * 200_000),
     }.items():
         for names in (["id", "a", "b", "c"], ["name", "a", "b", "c"]):
@@ -193,57 +152,25 @@ def _columns(file: str) -> Iterator[Case]:
             content = table(lines, names)
             yield Case(f"{'/'.join(names)}: {name}", read, {file: content}, truth(content))
     for name, (names, line) in {
-        "all text": (["id", "a", "b"], lambda row: [f"w{row}", "x", "y"]),
         "numbers as ids": (["id", "a", "b"], lambda row: [str(row), "1", "2"]),
         "numbers as ids and another text": (
             ["id", "a", "b", "text"],
             lambda row: [str(row), "1", "2", f"t{row}"],
         ),
-        "two texts": (["word", "class", "a", "b"], lambda row: [f"w{row}", "c", "1", "2"]),
-        "an index without a name": (["", "a", "b"], lambda row: [str(row), "1", "2"]),
         "two columns of one name": (["id", "a", "a"], lambda row: [f"w{row}", "1", "2"]),
-        "two columns of ids": (["id", "ids", "a"], lambda row: [f"w{row}", f"v{row}", "1"]),
-        "names of digits": (["id", "0", "1"], lambda row: [f"w{row}", "1", "2"]),
-        "names in capitals": (["ID", "LABEL", "a", "b"], lambda row: [f"w{row}", "c", "1", "2"]),
-        "labels as numbers": (["id", "label", "a", "b"], lambda row: [f"w{row}", str(row % 3), "1", "2"]),
-        "a label empty": (
-            ["id", "label", "a", "b"],
-            lambda row: [f"w{row}", "" if row == 3 else "c", "1", "2"],
-        ),
-        "counts with a fraction": (["id", "count", "a"], lambda row: [f"w{row}", "2.5", "1"]),
-        "counts that are whole, with a point": (["id", "count", "a"], lambda row: [f"w{row}", "2.0", "1"]),
-        "counts negative": (["id", "count", "a"], lambda row: [f"w{row}", "-2", "1"]),
         "counts beyond int64": (["id", "count", "a"], lambda row: [f"w{row}", "9223372036854775808", "1"]),
-        "counts of 400 digits": (["id", "count", "a"], lambda row: [f"w{row}", "9" * 400, "1"]),
         "counts of 5,000 digits": (["id", "count", "a"], lambda row: [f"w{row}", "9" * 5000, "1"]),
-        "counts NaN": (["id", "count", "a"], lambda row: [f"w{row}", "nan", "1"]),
-        "counts empty": (["id", "count", "a"], lambda row: [f"w{row}", "", "1"]),
-        "counts with an underscore": (["id", "count", "a"], lambda row: [f"w{row}", "1_0", "1"]),
-        "counts in other digits": (["id", "count", "a"], lambda row: [f"w{row}", "٣", "1"]),
     }.items():
         content = table([line(row) for row in range(20)], names)
         yield Case(name, read, {file: content}, truth(content))
     yield Case("a column of ids that is not there", space(file, id_column="word"), {file: table(CELLS)})
-    yield Case(
-        "a column of labels that is not there", space(file, label_column="class"), {file: table(CELLS)}
-    )
-    by_number = space(file, id_column="x")
-    yield Case(
-        "ids of a number column",
-        by_number,
-        {file: table(CELLS)},
-        rows([line[1:] for line in VALUES], [line[1] for line in CELLS]),
-    )
+    right = rows([line[1:] for line in VALUES], [line[1] for line in CELLS])
+    yield Case("ids of a number column", space(file, id_column="x"), {file: table(CELLS)}, right)
 
 
 def _large(file: str) -> Iterator[Case]:
     read = space(file)
-    yield Case("one cell of 60 MB", read, {file: b"id,a\nw0," + b"1" * 60_000_000})
     yield Case("one line of 60 MB", read, {file: b"id,a\nw0" + b",1.5" * 15_000_000})
-    yield Case("names of 60 MB", read, {file: b"a" * 60_000_000 + b",b\n1,2\n"})
-    names = ",".join(chain(["id"], map(str, range(10**6)))).encode()
-    yield Case("a million names", read, {file: names + b"\nw," + b",".join(repeat(b"1", 10**6))})
-    yield Case("a quote of 2 GB", read, {file: hole(2 * 10**9, b'id,a\n"w')})
     yield Case("a line of 2 GB", read, {file: hole(2 * 10**9, b"id,a\nw0,1\nw1,")})
     yield Case(
         "30 MB of line ends", read, {file: b"id,a\nw0,1\n" + b"\n" * 30_000_000}, rows([[1.0]], ["w0"])
@@ -254,30 +181,28 @@ def drawn():
     def make(name: str, content: bytes) -> Case:
         return Case(name, space("words.csv"), {"words.csv": content}, truth(content))
 
-    cell = st.sampled_from(
-        [
-            "1",
-            "-2.5",
-            "nan",
-            "",
-            "x",
-            "y z",
-            '"',
-            "1,5",
-            "NA",
-            "1e3",
-            " 2",
-            "٣",
-            "1_0",
-            "inf",
-            "\n",
-            "\r",
-            "é",
-        ]
-    )
-    names = st.lists(
-        st.sampled_from(["id", "label", "count", "a", "b", "", "0", "a"]), min_size=2, max_size=4
-    )
+    cells = [
+        "1",
+        "-2.5",
+        "nan",
+        "",
+        "x",
+        "y z",
+        '"',
+        "1,5",
+        "NA",
+        "1e3",
+        " 2",
+        "٣",
+        "1_0",
+        "inf",
+        "\n",
+        "\r",
+        "é",
+    ]
+    cell = st.sampled_from(cells)
+    heads = st.sampled_from(["id", "label", "count", "a", "b", "", "0", "a"])
+    names = st.lists(heads, min_size=2, max_size=4)
     body = names.flatmap(
         lambda heads: st.lists(
             st.lists(cell, min_size=len(heads), max_size=len(heads)), min_size=1, max_size=4

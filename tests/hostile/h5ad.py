@@ -52,28 +52,15 @@ def cases() -> Iterator[Case]:
         "control: limit", whole, rows(VECTORS[:4], CELLS[:4], TYPES[:4]), space(FILE, limit=4), accept=True
     )
     matrix, names = "obsm/X_pca", "obs/_index"
-    texts = h5py.string_dtype()
     for name, change in {
         "NaN": instead(matrix, data=VECTORS * np.float32(np.nan)),
-        "no rows": instead(matrix, data=VECTORS[:0]),
-        "no columns": instead(matrix, data=VECTORS[:, :0]),
-        "another number of rows than ids": instead(matrix, data=VECTORS[:-1]),
         "10¹² rows": instead(matrix, shape=(10**12, 3), dtype="f4", chunks=(1000, 3)),
         "10¹⁵ numbers": instead(matrix, shape=(20, 10**15 // 20), dtype="f4", chunks=(1, 1000)),
         "chunks of 3 GB": instead(
             matrix, shape=(20, 10**6), maxshape=(None, None), dtype="f4", chunks=(800, 10**6)
         ),
-        "an id twice": instead(names, data=np.array([*CELLS[:-1], CELLS[0]], object), dtype=texts),
-        "an empty id": instead(names, data=np.array(["", *CELLS[1:]], object), dtype=texts),
-        "fractions as ids": instead(names, data=np.arange(20) / 3),
-        "a matrix of ids": instead(names, data=np.arange(40).reshape(20, 2)),
         "no ids": lambda file: file.__delitem__(names),
-        "no obs": lambda file: file.__delitem__("obs"),
         "obs as a table": instead("obs", data=np.zeros(20, [("index", "S8"), ("x", "f4")])),
-        "a number as the name of the index": lambda file: file["obs"].attrs.__setitem__("_index", 7),
-        "the index above obs": lambda file: file["obs"].attrs.__setitem__("_index", "../X"),
-        "codes beyond the categories": instead("obs/cell_type/codes", data=np.arange(20)),
-        "a soft link": _link(matrix, h5py.SoftLink("/X")),
         "a soft link to itself": _link(matrix, h5py.SoftLink(f"/{matrix}")),
         "a link to another file": _link(matrix, h5py.ExternalLink("/etc/hostname", "/x")),
         "numbers that lie in another file": instead(
@@ -89,7 +76,6 @@ def cases() -> Iterator[Case]:
     ):
         yield case(f"sparse: {name}", made(_set(where, value)), read=space(FILE, matrix="counts"))
     yield case("sparse: 10¹² columns", made(_shape([20, 10**12])), read=space(FILE, matrix="counts"))
-    yield case("sparse: a shape of text", made(_shape("many")), read=space(FILE, matrix="counts"))
     yield case(
         "some kB that unpack to 16 GB",
         made(instead(matrix, shape=(4 * 10**6, 1000), dtype="f4", compression="gzip")),

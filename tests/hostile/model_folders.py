@@ -100,21 +100,11 @@ def cases() -> Iterator[Case]:
     for name, content in {
         "missing": None,
         "empty": b"",
-        "not JSON": b"hello",
-        "a list": b"[]",
-        "an object of nothing": b"{}",
         "nested 100,000 deep": b"[" * 100_000,
         "a named pipe": pipe,
         "a link to a device": link("/dev/zero"),
-        "another kind of model": json.dumps(config | {"model_type": "vit"}).encode(),
-        "layers of text": json.dumps(config | {"num_hidden_layers": "x"}).encode(),
-        "layers negative": json.dumps(config | {"num_hidden_layers": -1}).encode(),
         "10⁹ layers": json.dumps(config | {"num_hidden_layers": 10**9}).encode(),
         "a width of 10⁹": json.dumps(config | {"hidden_size": 10**9}).encode(),
-        "a width of 0": json.dumps(config | {"hidden_size": 0}).encode(),
-        "a width of another number": json.dumps(config | {"hidden_size": 16}).encode(),
-        "another vocabulary": json.dumps(config | {"vocab_size": 20}).encode(),
-        "an unheard-of activation": json.dumps(config | {"hidden_act": "os.system"}).encode(),
         "two layers, weights of one": json.dumps(config | {"num_hidden_layers": 2}).encode(),
     }.items():
         yield case(f"config.json: {name}", {"config.json": content})
@@ -123,7 +113,6 @@ def cases() -> Iterator[Case]:
         "empty": b"",
         "2 GB of zeros": hole(2 * 10**9),
         "a named pipe": pipe,
-        "a link to nothing": link("missing"),
         "one tensor less": weights.replace(b"LayerNorm.weight", b"LayerNorm.weighx"),
     }.items():
         yield case(f"weights: {name}", {"model.safetensors": content})
@@ -132,10 +121,5 @@ def cases() -> Iterator[Case]:
             yield case(f"weights: {name}", {"model.safetensors": content})
     tokenizer = {name: None for name in made() if "token" in name or "vocab" in name}
     yield case("no tokenizer", tokenizer)
-    for name, content in {
-        "empty": b"",
-        "not JSON": b"hello",
-        "an object": b"{}",
-        "zeros": bytes(100),
-    }.items():
+    for name, content in {"empty": b""}.items():
         yield case(f"tokenizer.json: {name}", {"tokenizer.json": content})

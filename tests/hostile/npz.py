@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.cases import Case, good, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, good, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE, headed, npy, shaped
 
@@ -80,69 +80,27 @@ def truth(content: bytes) -> dict | None:
 def cases() -> Iterator[Case]:
     read, all_of_it = space(FILE), {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
     whole = npz(**all_of_it)
-    yield Case("control: all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
-    yield Case(
-        "control: compressed",
-        read,
-        {FILE: npz(compress=True, **all_of_it)},
-        rows(TABLE, IDS, LABELS, COUNTS),
-        accept=True,
+    yield control("all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS))
+    yield control(
+        "compressed", read, {FILE: npz(compress=True, **all_of_it)}, rows(TABLE, IDS, LABELS, COUNTS)
     )
-    yield Case(
-        "control: a matrix of another name",
-        read,
-        {FILE: npz(x=TABLE, ids=IDS)},
-        rows(TABLE, IDS),
-        accept=True,
-    )
-    yield Case("control: whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=np.arange(12) + 5)},
-               rows(TABLE, [str(row + 5) for row in range(12)]), accept=True)  # fmt: skip
-    yield Case(
-        "control: bytes as ids",
-        read,
-        {FILE: npz(vectors=TABLE, ids=np.array(IDS, "S"))},
-        rows(TABLE, IDS),
-        accept=True,
-    )
+    yield control("whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=np.arange(12) + 5)},
+               rows(TABLE, [str(row + 5) for row in range(12)]))  # fmt: skip
     limited = rows(TABLE[:3], IDS[:3], LABELS[:3], COUNTS[:3])
-    yield Case("control: limit", space(FILE, limit=3), {FILE: whole}, limited, accept=True)
+    yield control("limit", space(FILE, limit=3), {FILE: whole}, limited)
     for name, change in {
         "one id missing": {"ids": IDS[:-1]},
-        "one id too many": {"ids": [*IDS, "x"]},
-        "ids as a matrix": {"ids": np.array(IDS).reshape(3, 4)},
-        "one id": {"ids": np.array("x")},
         "an id twice": {"ids": [*IDS[:-1], IDS[0]]},
-        "an empty id": {"ids": ["", *IDS[1:]]},
-        "a blank id": {"ids": [" ", *IDS[1:]]},
         "fractions as ids": {"ids": np.arange(12) + 0.5},
-        "truth values as ids": {"ids": np.arange(12) > 5},
         "bytes that are not UTF-8": {"ids": np.array([b"\xff\xfe", *[one.encode() for one in IDS[1:]]])},
-        "labels missing at the end": {"labels": LABELS[:-1]},
-        "labels as fractions": {"labels": np.arange(12) / 3 + 0.1},
         "counts with fractions": {"counts": np.arange(12) / 3},
-        "negative counts": {"counts": np.arange(12) - 5},
         "counts beyond int64": {"counts": np.arange(12).astype(np.uint64) + 2**63},
-        "counts NaN": {"counts": np.full(12, np.nan)},
-        "counts as strings": {"counts": IDS},
-        "one count missing": {"counts": COUNTS[:-1]},
-        "counts as a matrix": {"counts": np.ones((12, 1), int)},
         "NaN": {"vectors": TABLE * np.nan},
-        "vectors as a list": {"vectors": TABLE[0]},
-        "vectors as strings": {"vectors": TABLE.astype(str)},
-        "complex vectors": {"vectors": TABLE * 1j},
-        "no rows": {"vectors": TABLE[:0], "ids": [], "labels": [], "counts": np.empty(0, int)},
         "objects as ids": {"ids": np.array(IDS, dtype=object)},
     }.items():
         content = npz(**(all_of_it | change))
-        found = (
-            rows(TABLE, IDS, [str(one) for one in change["labels"].tolist()], COUNTS)
-            if name == "labels as fractions"
-            else None
-        )
-        yield Case(name, read, {FILE: content}, found)
+        yield Case(name, read, {FILE: content})
     yield Case("two matrices", read, {FILE: npz(a=TABLE, b=TABLE)})
-    yield Case("no matrix", read, {FILE: npz(ids=IDS)})
-    yield Case("no arrays", read, {FILE: npz()})
     yield from _archives(read, whole)
     yield from places(FILE, read)
     for name, content in spoiled(
@@ -153,10 +111,6 @@ def cases() -> Iterator[Case]:
 
 def _archives(read, whole: bytes) -> Iterator[Case]:
     other = io.BytesIO()
-    with zipfile.ZipFile(other, "w") as archive:
-        archive.writestr("vectors.npy", npy(TABLE))
-        archive.writestr("readme.txt", "hello")
-    yield Case("a text beside the arrays", read, {FILE: other.getvalue()}, rows(TABLE))
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("../vectors.npy", npy(TABLE))
     yield Case("a member above the folder", read, {FILE: other.getvalue()}, rows(TABLE))
@@ -174,15 +128,7 @@ def _archives(read, whole: bytes) -> Iterator[Case]:
     yield Case("encrypted", read, {FILE: bytes(locked)})
     method = bytearray(whole)
     method[8], method[whole.index(b"PK\x01\x02") + 10] = 99, 99
-    yield Case("an unknown compression", read, {FILE: bytes(method)})
-    yield Case("a .npy called .npz", read, {FILE: npy(TABLE)}, rows(TABLE))
-    yield Case("not arrays", read, {FILE: zipped(vectors=b"hello")})
     yield Case("10¹² rows of nothing", read, {FILE: zipped(vectors=headed(shaped("(1000000000000, 0)")))})
-    yield Case(
-        "promises 10¹² numbers",
-        read,
-        {FILE: zipped(vectors=headed(shaped("(250000000000, 4)"), TABLE.tobytes()))},
-    )
     yield Case(
         "10¹² ids without bytes",
         read,

@@ -93,7 +93,6 @@ def cases() -> Iterator[Case]:
     yield case("none", None)
     for name, content in {
         "text": b"hello world",
-        "HTML": b"<html><img src='http://e.x/y.png'></html>",
         "SVG that fetches": (
             b'<svg xmlns="http://www.w3.org/2000/svg"><image href="http://127.0.0.1:1/x.png"/></svg>'
         ),
@@ -101,30 +100,15 @@ def cases() -> Iterator[Case]:
             b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch executed) (w) file\n"
         ),
         "a pickle": b"cos\nsystem\n(S'touch executed'\ntR.",
-        "an icon": b"\0\0\1\0\1\0\x10\x10\0\0\1\0\x20\0" + bytes(50),
-        "FITS": b"SIMPLE  =                    T" + b" " * 2850,
-        "only a signature": b"\x89PNG\r\n\x1a\n",
-        "no width": png(0, 5, zlib.compress(b"")),
         "100,000 × 100,000, a few bytes": png(100_000, 100_000, zlib.compress(bytes(100))),
-        "2 billion wide": png(2**31 - 1, 1, zlib.compress(bytes(100))),
-        "4 billion wide": png(2**32 - 1, 1, zlib.compress(bytes(100))),
         "20,000 × 20,000, all there": png(20_000, 20_000, zlib.compress(bytes(1 << 24)), depth=1),
-        "rows missing": png(50, 50, zlib.compress(bytes(100))),
-        "an unknown depth": png(5, 5, zlib.compress(bytes(100)), depth=7),
-        "an unknown colour": png(5, 5, zlib.compress(bytes(100)), colour=9),
         "a wrong checksum": picture("PNG").replace(b"IDAT", b"IDAU"),
         "a chunk of 4 GB": b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 2**32 - 1) + b"IHDR",
         "a text that unpacks to 1 GB": png(
             5, 5, zlib.compress(bytes(30)), chunk(b"zTXt", b"k\0\0" + GIGABYTE)
         ),
-        "a profile that unpacks to 1 GB": png(
-            5, 5, zlib.compress(bytes(30)), chunk(b"iCCP", b"k\0\0" + GIGABYTE)
-        ),
         "a million chunks": png(5, 5, zlib.compress(bytes(30)), chunk(b"tEXt", b"k\0v") * 10**6),
         "PPM of 10¹⁸ pixels": b"P6\n1000000000 1000000000\n255\n",
-        "PPM of a negative width": b"P6\n-5 5\n255\n" + bytes(75),
-        "PPM of letters": b"P3\nab cd\n255\n",
-        "PPM of a number of 5,000 digits": b"P6\n" + b"9" * 5000 + b" 5\n255\n",
         "GIF of 65,535 × 65,535": (
             b"GIF89a\xff\xff\xff\xff\x80\0\0" + bytes(6) + b",\0\0\0\0\xff\xff\xff\xff\0\x02\x02D\x01\0;"
         ),

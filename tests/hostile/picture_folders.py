@@ -34,31 +34,14 @@ def cases() -> Iterator[Case]:
         accept=True,
     )
     yield case("a split is not chosen", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG})
-    yield case("no split of this name", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG}, split="valid")
-    yield case("a split above the folder", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG}, split="../..")
     yield case("nothing in it", {".keep": b""})
-    yield case("no pictures in it", {"readme.txt": b"hello", "cat/readme.txt": b"hello"})
-    yield case("a picture that is text", {"cat/1.png": PNG, "dog/2.png": b"hello"})
-    yield case("an empty picture", {"cat/1.png": PNG, "dog/2.png": b""})
-    yield case("half a picture", {"cat/1.png": PNG, "dog/2.png": PNG[:100]})
     yield case("a folder called .png", {"cat/1.png": PNG, "dog/2.png/3.jpg": JPEG}, two)
     files = {"items": [pixels(PNG)], "labels": ["cat"]}  # what is no file is no picture of the folder
-    yield case("a named pipe", {"cat/1.png": PNG, "dog/2.png": pipe}, files)
     yield case("a link to a device", {"cat/1.png": PNG, "dog/2.png": link("/dev/zero")}, files)
-    yield case("a link to nothing", {"cat/1.png": PNG, "dog/2.png": link("missing")}, files)
-    yield case("a link to itself", {"cat/1.png": PNG, "dog/2.png": link("2.png")}, files)
     yield case(
         "a folder that contains itself", {"cat/1.png": PNG, "dog/2.jpg": JPEG, "dog/loop": link("..")}, two
     )
-    yield case("a picture of 3 GB", {"cat/1.png": PNG, "dog/2.png": hole(3 * 10**9)})
     yield case("a picture of 3 GB that begins well", {"cat/1.png": PNG, "dog/2.png": hole(3 * 10**9, PNG)})
-    odd = {"c\nt/1.png": PNG, "d\x1b[31mg/2.jpg": JPEG}
-    yield case("line ends and control characters in names", odd, two | {"labels": ["c\nt", "d\x1b[31mg"]})
-    yield case(
-        "Markdown in names",
-        {"![x](y)/1.png": PNG, "$z$/2.jpg": JPEG},
-        {"items": [pixels(PNG), pixels(JPEG)], "labels": ["![x](y)", "$z$"]},
-    )
     deep = {"/".join(["d"] * 100) + "/1.png": PNG}
     yield case("100 folders deep", deep, {"items": [pixels(PNG)], "labels": ["d"]})
     many = {f"c{number}/1.png": PNG for number in range(1000)}
@@ -68,11 +51,8 @@ def cases() -> Iterator[Case]:
         {"items": [pixels(PNG)] * 5, "labels": ["c0", "c1", "c10", "c100", "c101"]},
         limit=5,
     )
-    yield case("capitals in the suffix", {"cat/1.PNG": PNG, "dog/2.JPEG": JPEG}, two)
-    yield case("a JPEG called .png", {"cat/1.png": PNG, "dog/2.png": JPEG}, two)
     yield case("a limit of 0", {"cat/1.png": PNG}, limit=0)
     yield case("a table beside the pictures", {"cat/1.png": PNG, "a.csv": b"\0\0"})
-    yield case("a split as a device", {"train.csv": link("/dev/zero")})
     yield case("a split as a named pipe", {"train.csv": pipe})
     for name in ("missing", f"{FOLDER}/1.png"):
         yield Case(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
@@ -88,62 +88,32 @@ def cases() -> Iterator[Case]:
     read = space(FILE)
     full = {"vectors": TABLE, "ids": lines(IDS), "labels": lines(LABELS), "counts": np.array(COUNTS)}
     whole = packed(full)
-    yield Case("control: all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
+    yield control("all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS))
     told = packed({"vectors": TABLE}, {"ids": "\n".join(IDS), "labels": "\n".join(LABELS)})
-    yield Case("control: texts in the metadata", read, {FILE: told}, rows(TABLE, IDS, LABELS), accept=True)
+    yield control("texts in the metadata", read, {FILE: told}, rows(TABLE, IDS, LABELS))
     limited = rows(TABLE[:5], IDS[:5], LABELS[:5], COUNTS[:5])
-    yield Case("control: limit", space(FILE, limit=5), {FILE: whole}, limited, accept=True)
+    yield control("limit", space(FILE, limit=5), {FILE: whole}, limited)
     for kind in (np.float64, np.float16, np.int32, np.uint8):
         array = (TABLE * 10).astype(kind) if kind != np.uint8 else np.abs(TABLE * 10).astype(kind)
-        yield Case(f"control: {kind.__name__}", read, {FILE: packed({"x": array})}, rows(array), accept=True)
+        yield control(f"{kind.__name__}", read, {FILE: packed({"x": array})}, rows(array))
     for name, change in {
         "ids: one missing": {"ids": lines(IDS[:-1])},
-        "ids: a line end at the end": {"ids": lines([*IDS, ""])},
         "ids: one twice": {"ids": lines([*IDS[:-1], IDS[0]])},
-        "ids: one empty": {"ids": lines(["", *IDS[1:]])},
         "ids: Latin-1": {"ids": np.frombuffer("\n".join(["ü", *IDS[1:]]).encode("latin-1"), np.uint8)},
-        "ids: UTF-16": {"ids": np.frombuffer("\n".join(IDS).encode("utf-16"), np.uint8)},
-        "ids: numbers": {"ids": np.arange(12)},
-        "labels: one missing": {"labels": lines(LABELS[:-1])},
         "counts: negative": {"counts": np.arange(12) - 5},
-        "counts: fractions": {"counts": np.arange(12) / 3},
-        "counts: NaN": {"counts": np.full(12, np.nan)},
         "counts: beyond int64": {"counts": np.arange(12).astype(np.uint64) + np.uint64(2**63)},
         "counts: one missing": {"counts": np.array(COUNTS[:-1])},
-        "counts: a matrix": {"counts": np.ones((12, 1), np.int64)},
-        "counts: truth values": {"counts": np.ones(12, bool)},
         "NaN": {"vectors": TABLE * np.float32(np.nan)},
-        "infinity": {"vectors": TABLE * np.float32(np.inf)},
-        "truth values": {"vectors": TABLE > 0},
-        "one dimension": {"vectors": TABLE[0]},
-        "three dimensions": {"vectors": TABLE[None]},
-        "no rows": {
-            "vectors": TABLE[:0],
-            "ids": lines([]),
-            "labels": lines([]),
-            "counts": np.empty(0, np.int64),
-        },
-        "no columns": {"vectors": TABLE[:, :0]},
         "beyond float32": {"vectors": TABLE.astype(float) * 1e300},
     }.items():
         yield Case(name, read, {FILE: packed(full | change)})
     ended = packed(full | {"ids": lines([f"{one}\r" for one in IDS])})
     yield Case("ids: lines that end in CR LF", read, {FILE: ended}, rows(TABLE, IDS, LABELS, COUNTS))
     yield Case("two matrices", read, {FILE: packed({"a": TABLE, "b": TABLE})})
-    yield Case("no tensor", read, {FILE: packed({})})
     yield from _headers(read)
     yield from places(FILE, read)
     for name, content in spoiled(whole, points=(7, 8, 9, 100, whole.index(b"}}") + 2), n_flips=12):
         yield Case(name, read, {FILE: content}, truth(content))
-
-
-def _of_halves(halves: np.ndarray) -> np.ndarray:
-    """bfloat16 numbers: sign, eight bits of exponent and seven of fraction."""
-    sign, exponent, fraction = halves >> 15, (halves >> 7 & 255).astype(int), halves & 127
-    size = np.where(
-        exponent > 0, np.ldexp(1 + fraction / 128, exponent - 127), np.ldexp(fraction / 128, -126)
-    )
-    return np.where(sign, -size, size)
 
 
 def _headers(read) -> Iterator[Case]:
@@ -152,38 +122,16 @@ def _headers(read) -> Iterator[Case]:
     for name, change in {
         "10¹² rows of nothing": {"shape": [10**12, 0], "data_offsets": [0, 0]},
         "promises 10¹² numbers": {"shape": [25 * 10**10, 4]},
-        "promises 10¹² numbers, and their place": {
-            "shape": [25 * 10**10, 4],
-            "data_offsets": [0, 4 * 10**12],
-        },
-        "more rows than fit in 64 bits": {"shape": [2**64, 4]},
-        "rows times columns beyond 64 bits": {"shape": [2**62 + 3, 4]},
         "negative shape": {"shape": [-12, -4]},
-        "fractions in the shape": {"shape": [12.0, 4]},
-        "one dimension of text": {"shape": ["12", 4]},
         "unknown type": {"dtype": "Q9"},
-        "8-bit floats": {"dtype": "F8_E4M3", "shape": [12, 16]},
         "ends before it begins": {"data_offsets": [192, 0]},
-        "begins late": {"data_offsets": [4, 196]},
-        "no place": {"data_offsets": None},
         "a key too many": {"x": 1},
     }.items():
         content = packed(arrays, change={"vectors": entry | change})
-        yield Case(
-            f"header: {name}", read, {FILE: content}, truth(content) if name == "a key too many" else None
-        )
-    halves = packed(arrays, change={"vectors": entry | {"dtype": "BF16", "shape": [12, 8]}})
-    yield Case(
-        "control: bfloat16",
-        read,
-        {FILE: halves},
-        rows(_of_halves(TABLE.view("<u2").reshape(12, 8))),
-        accept=True,
-    )
+        right = truth(content) if name == "a key too many" else None
+        yield Case(f"header: {name}", read, {FILE: content}, right)
     for name, header in {
         "not JSON": b"{hello}",
-        "a list": b"[]",
-        "nothing": b"",
         "nested 100,000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
         "twice the same key": (
             json.dumps({"vectors": entry}).encode()[:-1]
@@ -191,14 +139,9 @@ def _headers(read) -> Iterator[Case]:
             + json.dumps(entry).encode()
             + b"}"
         ),
-        "UTF-16": json.dumps({"vectors": entry}).encode("utf-16"),
-        "numbers in the metadata": json.dumps({"__metadata__": {"ids": 7}, "vectors": entry}).encode(),
-        "metadata is a list": json.dumps({"__metadata__": [], "vectors": entry}).encode(),
-        "a tensor without a name": json.dumps({"": entry | {"shape": [48]}}).encode(),
     }.items():
         yield Case(f"header: {name}", read, {FILE: raw(header, body)}, truth(raw(header, body)))
     yield Case("header: longer than the file", read, {FILE: packed(arrays, length=10**6)})
-    yield Case("header: of 16 exabytes", read, {FILE: packed(arrays, length=2**64 - 1)})
     yield Case("header: of 2 GB", read, {FILE: hole(2 * 10**9 + 8, struct.pack("<Q", 2 * 10**9))})
     huge = raw(
         json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode()

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
-from tests.hostile.word2vec_text import HEADED, WORDS, text
+from tests.hostile.word2vec_text import WORDS
 
 FILE = "words.bin"
 
@@ -49,31 +49,18 @@ def truth(content: bytes) -> dict | None:
 def cases() -> Iterator[Case]:
     read, right = space(FILE), rows(TABLE, WORDS)
     yield Case("control", read, {FILE: binary()}, right, accept=True)
-    yield Case("control: no line ends", read, {FILE: binary(end=b"")}, right, accept=True)
-    yield Case(
-        "control: gzipped", space("w.bin.gz"), {"w.bin.gz": gzip.compress(binary())}, right, accept=True
-    )
-    yield Case("control: only .gz", space("w.gz"), {"w.gz": gzip.compress(binary())}, right, accept=True)
-    yield Case(
-        "control: limit", space(FILE, limit=5), {FILE: binary()}, rows(TABLE[:5], WORDS[:5]), accept=True
-    )
+    yield control("no line ends", read, {FILE: binary(end=b"")}, right)
+    yield control("gzipped", space("w.bin.gz"), {"w.bin.gz": gzip.compress(binary())}, right)
+    yield control("only .gz", space("w.gz"), {"w.gz": gzip.compress(binary())}, right)
+    yield control("limit", space(FILE, limit=5), {FILE: binary()}, rows(TABLE[:5], WORDS[:5]))
     for name, header in {
         "none": "",
-        "d - 1": "12 3\n",
         "d + 1": "12 5\n",
-        "n - 1": "11 4\n",
         "n + 1": "13 4\n",
-        "d = 0": "12 0\n",
         "n = 0": "0 4\n",
         "10¹² rows": "1000000000000 4\n",
-        "100 million rows": "100000000 4\n",
         "10⁹ columns": "1 999999999\n",
-        "10⁸ columns": "12 100000000\n",
-        "negative": "-12 4\n",
-        "30 digits": f"{'9' * 30} 4\n",
         "no line end": "12 4",
-        "three numbers": "12 4 4\n",
-        "zero bytes": "\0\0\0\0\n",
         "a BOM before it": "﻿12 4\n",
         "fastText's magic number": "",
     }.items():
@@ -84,9 +71,7 @@ def cases() -> Iterator[Case]:
     spoilt[3, 1] = np.nan
     yield Case("NaN", read, {FILE: binary(vectors=spoilt)})
     spoilt[3, 1] = -np.inf
-    yield Case("infinity", read, {FILE: binary(vectors=spoilt)})
     yield Case("a word twice", read, {FILE: binary([*WORDS[:-1], WORDS[0]])})
-    yield Case("an empty word", read, {FILE: binary(["", *WORDS[1:]])})
     yield Case(
         "a word of 1 MB",
         read,
@@ -95,11 +80,6 @@ def cases() -> Iterator[Case]:
     )
     latin = binary().replace("naïve".encode(), "naïve".encode("latin-1"))
     yield Case("a word in Latin-1", read, {FILE: latin}, truth(latin))
-    doubles = [
-        f"{word} ".encode() + row.astype(float).tobytes() for word, row in zip(WORDS, TABLE, strict=True)
-    ]
-    yield Case("doubles", read, {FILE: b"12 4\n" + b"".join(doubles)})
-    yield Case("text called .bin", read, {FILE: text(HEADED)})
     yield Case("no blank in 2 GB", read, {FILE: hole(2 * 10**9, b"12 4\nword")})
     yield Case(
         "100 million rows and 50 zero bytes of them", read, {FILE: hole(1_600_000_000, b"100000000 3\n")}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 
 FILE = "words.vec"
@@ -59,35 +59,15 @@ def cases() -> Iterator[Case]:
     read, right = space(FILE), rows(VALUES, WORDS)
     for name, lines in {"with a header": HEADED, "without a header": PLAIN}.items():
         content = text(lines)
-        yield Case(f"control: {name}", read, {FILE: content}, right, accept=True)
-        yield Case(f"control: {name}, CR LF", read, {FILE: text(lines, "\r\n")}, right, accept=True)
-        yield Case(
-            f"control: {name}, a blank at each end", read, {FILE: text(lines, " \n")}, right, accept=True
-        )
-        yield Case(
-            f"control: {name}, limit",
-            space(FILE, limit=5),
-            {FILE: content},
-            rows(VALUES[:5], WORDS[:5]),
-            accept=True,
-        )
-        yield Case(
-            f"control: {name}, gzipped",
-            space("w.txt.gz"),
-            {"w.txt.gz": gzip.compress(content)},
-            right,
-            accept=True,
-        )
-        yield Case(
-            f"control: {name}, only .gz", space("w.gz"), {"w.gz": gzip.compress(content)}, right, accept=True
-        )
+        yield control(f"{name}", read, {FILE: content}, right)
+        yield control(f"{name}, CR LF", read, {FILE: text(lines, "\r\n")}, right)
+        blanks, limited = text(lines, " \n"), rows(VALUES[:5], WORDS[:5])
+        yield control(f"{name}, a blank at each end", read, {FILE: blanks}, right)
+        yield control(f"{name}, limit", space(FILE, limit=5), {FILE: content}, limited)
+        for file in ("w.txt.gz", "w.gz"):
+            packed = {file: gzip.compress(content)}
+            yield control(f"{name}, {file}", space(file), packed, right)
         yield Case(f"{name}, BOM", read, {FILE: b"\xef\xbb\xbf" + content}, right, accept=True)
-        yield Case(
-            f"{name}, BOM, gzipped",
-            space("w.vec.gz"),
-            {"w.vec.gz": gzip.compress(b"\xef\xbb\xbf" + content)},
-            right,
-        )
         for encoding in ("utf-16", "utf-16-le", "utf-32"):
             yield Case(f"{name}, {encoding}", read, {FILE: content.decode().encode(encoding)})
         latin = content.decode().replace("水", "é").encode("latin-1")
@@ -96,80 +76,43 @@ def cases() -> Iterator[Case]:
         yield Case(f"{name}, tabs", read, {FILE: content.replace(b" ", b"\t")}, right)
         yield Case(f"{name}, two blanks", read, {FILE: content.replace(b" ", b"  ")}, right)
         yield Case(f"{name}, blank lines between", read, {FILE: content.replace(b"\n", b"\n\n")}, right)
+        zero = content.replace(b"the", b"t\0e")
         yield Case(
-            f"{name}, a zero byte in a word",
-            read,
-            {FILE: content.replace(b"the", b"t\0e")},
-            right | {"ids": ["t\0e", *WORDS[1:]]},
+            f"{name}, a zero byte in a word", read, {FILE: zero}, right | {"ids": ["t\0e", *WORDS[1:]]}
         )
         yield Case(f"{name}, no line end at the end", read, {FILE: content[:-1]}, right, accept=True)
-        for broken, line in {
+        others = " ".join(NUMBERS[0][1:])
+        wrong = {one: f"the {one} {others}" for one in ("x", "1,5", "٣", "nan", "1e39")} | {
             "one number more": f"the {' '.join(NUMBERS[0])} 1.5",
-            "two numbers more": f"the {' '.join(NUMBERS[0])} 1.5 2.5",
-            "one number less": f"the {' '.join(NUMBERS[0][:-1])}",
+            "one number less": f"the {others}",
             "only a word": "the",
-            "only numbers": " ".join(NUMBERS[0]),
-            "only numbers after a blank": " " + " ".join(NUMBERS[0]),
-            "a word instead of a number": f"the x {' '.join(NUMBERS[0][1:])}",
-            "a decimal comma": f"the 1,5 {' '.join(NUMBERS[0][1:])}",
-            "an underscore in a number": f"the 1_5 {' '.join(NUMBERS[0][1:])}",
-            "a hexadecimal number": f"the 0x10 {' '.join(NUMBERS[0][1:])}",
-            "other digits": f"the ٣ {' '.join(NUMBERS[0][1:])}",
-            "NaN": f"the nan {' '.join(NUMBERS[0][1:])}",
-            "infinity": f"the -inf {' '.join(NUMBERS[0][1:])}",
-            "beyond float32": f"the 1e39 {' '.join(NUMBERS[0][1:])}",
-            "beyond float64": f"the 1e999 {' '.join(NUMBERS[0][1:])}",
             "a word twice": " ".join(["of", *NUMBERS[0]]),
-            "a quoted number": f'the "1.5" {" ".join(NUMBERS[0][1:])}',
-            "true": f"the true {' '.join(NUMBERS[0][1:])}",
-            "an empty number": f"the  {' '.join(NUMBERS[0][1:])}",
-        }.items():
+            "an empty number": f"the  {others}",
+        }
+        for broken, line in wrong.items():
             for at in (0, 6):
                 changed = [*PLAIN[:at], line, *PLAIN[at + 1 :]]
                 if broken == "a word twice":
                     changed[3] = line
-                if broken == "only numbers" and not at and lines is PLAIN:
-                    continue  # a GloVe file of three dimensions, whose second line then is wrong; below
-                yield Case(
-                    f"{name}, row {at + 1}: {broken}",
-                    read,
-                    {FILE: text([*lines[: len(lines) - 12], *changed])},
-                )
+                content = text([*lines[: len(lines) - 12], *changed])
+                yield Case(f"{name}, row {at + 1}: {broken}", read, {FILE: content})
     for name, header in {
-        "d - 1": "12 3",
         "d + 1": "12 5",
-        "n - 1": "11 4",
         "n + 1": "13 4",
-        "d = 0": "12 0",
         "n = 0": "0 4",
         "10¹² rows": "1000000000000 4",
-        "10⁹ columns": "12 1000000000",
-        "negative": "-12 4",
-        "a fraction": "12.0 4",
-        "three numbers": "12 4 1",
-        "one number": "12",
-        "words": "rows columns",
         "30 digits": "9" * 30 + " 4",
     }.items():
         content = text([header, *PLAIN])
         yield Case(f"header: {name}", read, {FILE: content}, truth(content))
-    phrases = [PLAIN[0].replace("the", "New York"), *PLAIN[1:]]
-    yield Case(
-        "a word with a blank in it",
-        read,
-        {FILE: text(["12 4", *phrases])},
-        rows(VALUES, ["New York", *WORDS[1:]]),
-    )
+    phrases = text(["12 4", PLAIN[0].replace("the", "New York"), *PLAIN[1:]])
+    named = rows(VALUES, ["New York", *WORDS[1:]])
+    yield Case("a word with a blank in it", read, {FILE: phrases}, named)
     yield Case("one line of 60 MB", read, {FILE: b"the" + b" 0.123456" * 6_700_000})
     yield Case("one line of 2 GB without a blank", read, {FILE: hole(2 * 10**9, b"the 1 2")})
-    yield Case(
-        "a gzip of 16 GB of zeros", space("w.vec.gz"), {"w.vec.gz": gzip.compress(bytes(1 << 24)) * 1000}
-    )
-    yield Case(
-        "a gzip of 16 GB of blanks",
-        space("w.gz"),
-        {"w.gz": gzip.compress(b"2 2\n") + gzip.compress(b" " * (1 << 24)) * 1000},
-    )
+    block = {one: gzip.compress(one * (1 << 24)) * 1000 for one in (b"\0", b" ")}
+    yield Case("a gzip of 16 GB of zeros", space("w.vec.gz"), {"w.vec.gz": block[b"\0"]})
+    yield Case("a gzip of 16 GB of blanks", space("w.gz"), {"w.gz": gzip.compress(b"2 2\n") + block[b" "]})
     yield Case("not gzipped", space("w.vec.gz"), {"w.vec.gz": text(HEADED)})
     yield Case("gzipped, but called .vec", read, {FILE: gzip.compress(text(HEADED))})
     yield from places(FILE, read)

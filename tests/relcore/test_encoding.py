@@ -2,11 +2,8 @@
 them.
 """
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,17 +14,14 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encoding_key, encoding_spec, load_encoding
-from relcore.catalog.encoding import encode, encode_again, encode_job, encoding_job_key, stored_encodings
+from relcore.catalog.encoding import encode, encode_again, encode_job, encoding_job_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder
 from relcore.encoders.small_vision import SmallVision
-from relcore.runs.jobs import Engine
-from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
 DIGITS = DatasetSpec("digits", limit=500)
 N_BLOCKS = 25  # of 20 rows
 
@@ -179,15 +173,6 @@ def test_the_space_of_a_dataset_with_its_ids_and_labels(store, log):
     assert metadata["encoder"]["scales"] == [3]
 
 
-def test_the_second_time_nothing_is_computed(store, log, monkeypatch):
-    first = encode(DIGITS, Noted(log), store)
-    before = Path(log).read_text()
-    monkeypatch.setattr(Store, "put", lambda *_, **__: pytest.fail("something was stored again"))
-    second = encode(DIGITS, Noted(log), store)
-    assert Path(log).read_text() == before
-    assert second[0].digest == first[0].digest
-
-
 def test_one_pass_for_several_outputs_and_each_is_found_by_itself(store, log, digest):
     both = encode(DIGITS, Noted(log, scales=(1, 2)), store)
     assert [space.name for space in both] == ["Pixels times 1 · digits", "Pixels times 2 · digits"]
@@ -240,40 +225,6 @@ def test_a_failure_in_the_middle_keeps_the_blocks_before_it(store, log, monkeypa
     np.testing.assert_array_equal(space.vectors, pixels(dataset.items(0, 500)))
 
 
-def test_a_store_too_small_for_the_blocks_still_gives_the_space(tmp_path, log):
-    tiny = Store(tmp_path / "tiny", limit_bytes=1)
-    [space] = encode(DIGITS, Noted(log), tiny, block_rows=20)
-    np.testing.assert_array_equal(space.vectors, pixels(load_dataset(DIGITS).items(0, 500)))
-    assert len(notes(log, "block")) == N_BLOCKS
-
-
-def test_a_graph_is_encoded_in_one_batch(store):
-    seen = []
-
-    @dataclass(frozen=True)
-    class Nodes(Encoder):
-        kind: ClassVar = "graph"
-        title: ClassVar = "Nodes"
-
-        def prepare(self, dataset, report):
-            def encode_batch(nodes):
-                seen.append(nodes)
-                return {"": np.array(nodes, dtype=np.float32)[:, None]}
-
-            return encode_batch
-
-    graph = Dataset(
-        lambda start, stop: list(range(start, stop)),
-        [str(i) for i in range(600)],
-        name="ring",
-        kind="graph",
-        content=list,
-    )
-    [space] = encode(graph, Nodes(), store)
-    assert seen == [list(range(600))]
-    assert space.labels is None
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -285,67 +236,6 @@ def test_a_graph_is_encoded_in_one_batch(store):
 def test_what_an_encoder_may_not_give(store, how, message):
     with pytest.raises(SpaceError, match=message):
         encode(DIGITS, Broken(how), store)
-
-
-def test_an_encoder_of_another_kind(store, log):
-    texts = Dataset(lambda start, stop: ["a"] * (stop - start), ["t0"], name="told", kind="texts")
-    with pytest.raises(
-        SpaceError,
-        match="Pixels: expected a dataset of kind 'images', got 'texts' in 'told'; choose an encoder",
-    ):
-        encode(texts, Noted(log), store)
-
-
-def test_an_encoding_says_of_which_dataset_it_is(store, log, digest):
-    encode(DIGITS, Noted(log), store)
-    assert (
-        DatasetSpec.from_json(store.summary(encoding_job_key(digest, Noted(log))).metadata["dataset_spec"])
-        == DIGITS
-    )
-    other = load_dataset(DatasetSpec("digits", limit=30))
-    encode(other, Noted(log), store)
-    assert "dataset_spec" not in store.summary(encoding_job_key(other.digest, Noted(log))).metadata
-
-
-def test_a_dataset_that_has_changed_is_told_and_nothing_is_kept_under_the_old_key(store, log):
-    key = encoding_job_key("0" * 32, Noted(log))
-    with pytest.raises(SpaceError, match="the dataset has changed since it was chosen"):
-        encode_job(Context(key, store), dataset=DIGITS, encoder=Noted(log))
-    assert not store.has(key)
-
-
-def test_an_encoding_that_is_gone(store):
-    with pytest.raises(
-        SpaceError, match=r"expected the encoding aaaaaaaa… in .*, got none .*; encode it again"
-    ):
-        load_encoding(store, "a" * 32)
-
-
-def test_a_job_of_several_outputs_is_run_anew_when_one_was_evicted(store, log, digest):
-    encoder = Noted(log, scales=(1, 2))
-    key = encoding_job_key(digest, encoder)
-    assert stored_encodings(store, digest, encoder) is None
-    encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
-    keys = stored_encodings(store, digest, encoder)
-    assert store.get(key).metadata == {"encodings": keys}
-    store.remove(keys["times 1"])
-    assert stored_encodings(store, digest, encoder) is None
-    assert not store.has(key)
-
-
-def test_asking_what_is_stored_removes_nothing_that_came_meanwhile(store, log, digest, monkeypatch):
-    encoder = Noted(log)
-
-    def has_too_early(
-        store, key, own=False
-    ):  # another worker's encoding comes between the question and what follows
-        monkeypatch.undo()
-        encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
-        return False
-
-    monkeypatch.setattr(Store, "has", has_too_early)
-    assert stored_encodings(store, digest, encoder) is None
-    assert stored_encodings(store, digest, encoder) is not None
 
 
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
@@ -384,43 +274,6 @@ def test_trained_weights_survive_a_kill(one_worker, tmp_path, digest):
     assert len(notes(encoder.log, "trained")) == 1
     assert job.result().metadata["training"] == {"loss": [0.5]}
     assert len({pid for _, pid in notes(encoder.log, "block")}) == 2
-
-
-@pytest.mark.slow
-def test_a_cluster_of_two_workers_gives_the_same_bytes(tmp_path, log):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
-    file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    place = ["--no-dashboard", "--scheduler-file", file]
-    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [
-        subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *place], **quiet)
-    ]
-    for _ in range(2):
-        command = [*dask, "worker", "--nthreads", "1", "--local-directory", tmp_path, *place]
-        processes.append(subprocess.Popen(command, **quiet))
-    try:
-        until(lambda: file.exists() and file.read_text().strip().endswith("}"))
-        engine = Engine(json.loads(file.read_text())["address"], store=Store(tmp_path / "cluster"))
-        try:
-            digest = load_dataset(DIGITS).digest
-            encoders = [Noted(log, pause=0.05), SmallVision("mlp", epochs=2), SmallVision("cnn", epochs=2)]
-            keys = [encoding_job_key(digest, encoder) for encoder in encoders]
-            jobs = [
-                engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder)
-                for key, encoder in zip(keys, encoders, strict=True)
-            ]
-            assert [job.wait(120).state for job in jobs] == ["done"] * 3
-        finally:
-            engine.close()
-    finally:
-        for process in reversed(processes):  # a worker asks its scheduler before it leaves
-            process.terminate()
-            process.wait(30)
-    here = Store(tmp_path / "here")
-    for key, encoder in zip(keys, encoders, strict=True):
-        encode(DIGITS, encoder, here)
-        assert file_of(here, key) == file_of(Store(tmp_path / "cluster"), key)
 
 
 def test_a_spec_is_encoded_again_to_the_same_bytes_unless_its_dataset_has_changed(tmp_path):

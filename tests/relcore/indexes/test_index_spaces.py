@@ -7,7 +7,6 @@ import json
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load, need_access
 from relcore.commands.naming import space_spec
 from tests.relcore.indexes.stores import made, written
@@ -29,19 +28,6 @@ def test_a_spec_goes_to_json_and_back_and_loads(kind, tmp_path):
     assert len(load(spec_of(place, limit=9))) == 9
 
 
-def test_one_of_several_columns_of_a_parquet_file_is_a_space(tmp_path):
-    place = written("parquet", tmp_path, made())
-    spec = space_spec(f"{place.where}#vector")
-    assert spec.source == "index"
-    assert load(spec).name == "vector"
-    assert space_spec(place.where).source == "file"
-
-
-def test_exports_do_not_tell_the_folder(tmp_path):
-    place = written("lancedb", tmp_path, made())
-    assert without_paths(spec_of(place).to_json())["name"] == "lancedb"
-
-
 def test_a_session_of_a_stranger_reaches_no_address_and_a_shared_app_no_database(tmp_path, monkeypatch):
     described = {"source": "index", "name": "http://127.0.0.1:9", "options": {"kind": "qdrant", "table": "c"}}
     with pytest.raises(SpaceError, match="expected a path, got an address, which a space must not have"):
@@ -56,16 +42,3 @@ def test_a_session_of_a_stranger_reaches_no_address_and_a_shared_app_no_database
     need_access(inside[2])
     with pytest.raises(SpaceError, match="is not open to this session"):
         need_access(SpaceSpec("index", "/elsewhere/old.faiss", options=(("kind", "faiss"), ("table", ""))))
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "expected all of 'kind', 'table' for an index"),
-        ({"kind": "milvus", "table": "a"}, "expected one of 'npy'"),
-        ({"kind": "qdrant", "table": ""}, "expected the name of a collection"),
-    ],
-)
-def test_other_specs_are_refused(options, said):
-    with pytest.raises(SpaceError, match=said):
-        SpaceSpec.from_json({"source": "index", "name": "a", "options": options})

@@ -8,9 +8,8 @@ import pytest
 from scipy.sparse import csc_matrix, csr_matrix
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import available, load
 from relcore.files.reading import load_space, shape_of
-from tests.relcore.sources.h5ad import CELLS, COUNTS, TYPES, VECTORS, encoded, write
+from tests.relcore.sources.h5ad import CELLS, COUNTS, TYPES, VECTORS, write
 
 
 @pytest.mark.parametrize("limit", [None, 6])
@@ -39,34 +38,10 @@ def test_a_matrix_and_columns_are_chosen(tmp_path):
     assert list(space.ids) == [str(10 * row) for row in range(20)]
     assert set(space.labels) == {"batch 0", "batch 1"}
     assert list(space.counts) == [10 * row for row in range(20)]
-    with pytest.raises(
-        SpaceError,
-        match=r"expected one matrix 'X_tsne', got .*X_pca.*; choose one",
-    ):
+    with pytest.raises(SpaceError, match=r"expected one matrix 'X_tsne', got .*X_pca.*; choose one"):
         load_space(path, matrix="X_tsne")
     with pytest.raises(SpaceError, match=r"x\.h5ad: .*'kind'"):
         load_space(path, label_column="kind")
-
-
-def test_what_is_read_where_nothing_is_chosen(tmp_path):
-    assert load_space(write(tmp_path / "one.h5ad", obsm={"X_scVI": VECTORS[:, :2]})).dimension == 2
-    assert load_space(write(tmp_path / "none.h5ad", obsm={})).dimension == COUNTS.shape[1]
-    two = write(tmp_path / "two.h5ad", obsm={"a": VECTORS, "b": VECTORS})
-    with pytest.raises(SpaceError, match="expected one matrix, got 'X', 'obsm/a', 'obsm/b', 'layers/counts'"):
-        load_space(two)
-    assert shape_of(two) is None
-
-
-def test_the_catalogue_lists_each_matrix(tmp_path):
-    write(tmp_path / "x.h5ad")
-    found = {entry.name: entry for entry in available(tmp_path) if entry.kind == "file"}
-    assert {name: (one.n, one.dimension) for name, one in found.items()} == {
-        "x.h5ad#matrix=X": (20, 6),
-        "x.h5ad#matrix=obsm/X_pca": (20, 3),
-        "x.h5ad#matrix=obsm/X_umap": (20, 2),
-        "x.h5ad#matrix=layers/counts": (20, 6),
-    }
-    assert load(found["x.h5ad#matrix=obsm/X_umap"].spec).dimension == 2
 
 
 def test_nothing_outside_the_file_is_read(tmp_path):
@@ -92,36 +67,3 @@ def test_nothing_outside_the_file_is_read(tmp_path):
         path = write(tmp_path / "x.h5ad", change=change)
         with pytest.raises(SpaceError, match=r"x\.h5ad: expected .* data in"):
             load_space(path)
-
-
-def test_sizes_are_checked_before_memory(tmp_path):
-    def huge(file):
-        del file["obsm/X_pca"]
-        file["obsm"].create_dataset("X_pca", (3 * 10**6, 1000), "<f4", chunks=(1000, 1000))
-
-    path = write(tmp_path / "x.h5ad", change=huge)
-    assert path.stat().st_size < 10**6
-    with pytest.raises(SpaceError, match="3,000,000 × 1,000 values take 12 GB, more than max_bytes"):
-        load_space(path, max_bytes=8 << 30)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda data: data["X/indices"].__setitem__(0, 99), ""),
-        (lambda data: data["X/indptr"].__setitem__(3, 10**6), ""),
-        (lambda data: data["X"].attrs.__setitem__("shape", [19, 6]), ""),
-        (lambda data: data["obs/cell_type/codes"].__setitem__(0, 7), "codes of no category"),
-    ],
-)
-def test_parts_that_do_not_fit(tmp_path, change, message):
-    path = write(tmp_path / "x.h5ad", x=csr_matrix(COUNTS), change=change)
-    with pytest.raises(SpaceError, match=rf"x\.h5ad: .*{message}"):
-        load_space(path, matrix="X")
-
-
-def test_another_hdf5_file(tmp_path):
-    with h5py.File(tmp_path / "x.h5ad", "w") as file:
-        encoded(file.create_group("weights"), "dict")
-    with pytest.raises(SpaceError, match=r"x\.h5ad: expected one matrix, got none"):
-        load_space(tmp_path / "x.h5ad")

@@ -1,7 +1,5 @@
 """Arrow tables and the folders of `datasets.save_to_disk`: read without `datasets`, sizes first, in parts."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -9,7 +7,6 @@ import pytest
 from datasets import Dataset, Features, Sequence, Value
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import available
 from relcore.files.reading import column_roles, load_space, shape_of
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
@@ -43,15 +40,6 @@ def test_streams_and_files_come_back_exactly(tmp_path, form, fixed, limit):
     assert [column.role for column in column_roles(path).columns] == ["ids", "labels", "dimension"]
 
 
-def test_number_columns_and_a_dictionary_of_ids(tmp_path):
-    columns = {f"d{number}": VECTORS[:, number] for number in range(4)} | {
-        "word": pa.array(IDS).dictionary_encode()
-    }
-    space = load_space(write(tmp_path / "x.arrow", pa.table(columns)))
-    np.testing.assert_array_equal(space.vectors, VECTORS)
-    assert list(space.ids) == IDS
-
-
 def saved(folder, shards, n=30):
     features = Features(
         {"id": Value("string"), "text": Value("string"), "embedding": Sequence(Value("float32"), length=4)}
@@ -70,54 +58,6 @@ def test_a_saved_dataset_is_one_space(tmp_path, shards, limit):
     assert space.name == "mine"
     np.testing.assert_array_equal(space.vectors, VECTORS[:limit])
     assert list(space.ids) == IDS[:limit]
-
-
-def test_the_catalogue_lists_the_folder_and_not_its_files(tmp_path):
-    saved(tmp_path / "mine", 3)
-    (entry,) = [one for one in available(tmp_path) if one.kind == "file"]
-    assert (entry.name, entry.n, entry.dimension, entry.description) == ("mine", 30, 4, "folder of a dataset")
-
-
-def test_shards_of_one_parquet_table_are_one_space(tmp_path):
-    import pyarrow.parquet as parquet
-
-    for number, part in enumerate((table().slice(0, 12), table().slice(12))):
-        parquet.write_table(part, tmp_path / f"train-{number:05d}-of-00002.parquet")
-    np.testing.assert_array_equal(load_space(tmp_path).vectors, VECTORS)
-    parquet.write_table(table(), tmp_path / "test-00000-of-00001.parquet")
-    with pytest.raises(SpaceError, match="expected a file, got the folder"):
-        load_space(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"_data_files": [{"filename": "../data-00000-of-00001.arrow"}]}, "got another list of files"),
-        ({"_data_files": [{"filename": "gone.arrow"}]}, r"got 'gone\.arrow', which are not there"),
-        ({"_data_files": []}, "got another list of files"),
-        ({"_data_files": [3]}, "got another list of files"),
-        ([], "got another list of files"),
-    ],
-)
-def test_a_state_that_names_no_files_beside_it(tmp_path, state, message):
-    folder = saved(tmp_path / "mine", 1)
-    (folder / "state.json").write_text(json.dumps(state))
-    with pytest.raises(SpaceError, match=f"mine/state.json: expected the .arrow files .*{message}"):
-        load_space(folder)
-    assert shape_of(folder) is None
-
-
-def test_parts_of_unequal_width_are_refused(tmp_path):
-    write(tmp_path / "x-00000-of-00002.arrow", table(fixed=False))
-    other = pa.table(
-        {"id": ["other"], "label": ["a"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}
-    )
-    write(tmp_path / "x-00001-of-00002.arrow", other)
-    with pytest.raises(
-        SpaceError,
-        match=r"x-00001-of-00002\.arrow: expected vectors of 4 numbers as in the files before it, got 2",
-    ):
-        load_space(tmp_path)
 
 
 def test_feather(tmp_path):

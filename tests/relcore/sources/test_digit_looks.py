@@ -1,12 +1,10 @@
 """The digits in other looks: the same rows, in ways that can be told from the pixels."""
 
 import numpy as np
-import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.digits import LOOKS, look_of
+from relcore.encoders.digits import LOOKS
 
 
 def digits(look, limit=40):
@@ -38,14 +36,3 @@ def test_rows_stay_the_same_digits_and_the_content_tells_the_looks_apart():
         np.testing.assert_array_equal(dataset.ids, looks[0].ids)
         np.testing.assert_array_equal(dataset.labels, looks[0].labels)
     assert digits("plain").digest == load_dataset(DatasetSpec("digits", limit=40)).digest
-
-
-def test_the_noise_is_the_same_each_time_and_for_any_number_of_rows():
-    np.testing.assert_array_equal(pixels(digits("noisy", 10)), pixels(digits("noisy", 40))[:10])
-
-
-def test_an_unknown_look_is_refused():
-    with pytest.raises(
-        SpaceError, match="look: expected one of plain, inverted, shifted, noisy, thick, got 'green'"
-    ):
-        look_of(np.zeros((1, 2, 2), dtype=np.uint8), "green")

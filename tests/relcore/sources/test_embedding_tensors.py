@@ -52,36 +52,6 @@ def test_the_token_embeddings_of_a_model_with_its_vocabulary(model, name, limit)
     np.testing.assert_array_equal(space.vectors, WEIGHTS[:limit])
 
 
-def test_without_a_vocabulary_rows_have_numbers(model):
-    assert list(load_space(model).ids) == [str(row) for row in range(6)]
-
-
-def test_another_matrix_has_no_tokens(model):
-    vocabulary(model.parent, "vocab.txt")
-    space = load_space(model, matrix="bert.embeddings.position_embeddings.weight")
-    assert list(space.ids) == ["0", "1", "2", "3"]
-    np.testing.assert_array_equal(space.vectors, np.ones((4, 3)))
-
-
-def test_a_vocabulary_of_another_model_is_refused(model):
-    (model.parent / "vocab.txt").write_text("\n".join("abcdefg"))
-    with pytest.raises(
-        SpaceError,
-        match=r"vocab\.txt: expected at most 6 tokens, one per row of model\.safetensors, got number 6",
-    ):
-        load_space(model)
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["[]", "{}", '{"model": 3}', '{"model": {"vocab": {"a": 1.5}}}', '{"model": {"vocab": [[]]}}', "x"],
-)
-def test_a_damaged_vocabulary_is_named(model, content):
-    (model.parent / "tokenizer.json").write_text(content)
-    with pytest.raises(SpaceError, match=r"tokenizer\.json.*expected.*got"):
-        load_space(model)
-
-
 def test_bfloat16_is_read_exactly(tmp_path):
     halves = torch.tensor(np.vstack([WEIGHTS] * 3)).to(torch.bfloat16)
     save_file({"other": torch.ones(7, dtype=torch.bfloat16), "x": halves}, tmp_path / "x.safetensors")
@@ -103,9 +73,3 @@ def test_a_matrix_is_chosen_by_name(tmp_path):
         load_space(tmp_path / "x.npz", matrix="c")
     with pytest.raises(SpaceError, match=r"expected a matrix named 'flat', got"):
         load_space(tmp_path / "x.npz", matrix="flat")
-
-
-def test_a_matrix_is_chosen_only_where_there_are_several(tmp_path):
-    np.save(tmp_path / "x.npy", WEIGHTS)
-    with pytest.raises(SpaceError, match=r"chosen only for \.npz, \.safetensors.*, got 'a' for \.npy"):
-        load_space(tmp_path / "x.npy", matrix="a")

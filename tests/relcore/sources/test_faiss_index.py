@@ -4,7 +4,6 @@ import faiss
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space, shape_of
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
@@ -34,18 +33,3 @@ def test_vectors_equal_what_faiss_reconstructs(tmp_path, kind, limit):
     space = load_space(path, limit=limit)
     np.testing.assert_array_equal(space.vectors, truth[:limit])
     assert list(space.ids) == [str(row) for row in range(60)][:limit]
-
-
-@pytest.mark.parametrize("wrapper", [faiss.IndexIDMap, faiss.IndexIDMap2])
-@pytest.mark.parametrize("kind", ["L2", "Lp", "HNSW"])
-def test_the_ids_of_an_id_map(tmp_path, wrapper, kind):
-    path = written(tmp_path / "x.index", wrapper(FLAT[kind]()), IDS)
-    space = load_space(path, limit=11)
-    assert list(space.ids) == [str(one) for one in IDS[:11]]
-    np.testing.assert_array_equal(space.vectors, VECTORS[:11])
-
-
-def test_an_id_twice_is_named(tmp_path):
-    path = written(tmp_path / "x.faiss", faiss.IndexIDMap(faiss.IndexFlatL2(8)), IDS // 14)
-    with pytest.raises(SpaceError, match=r"occur more than once, first '0'.*duplicates='first'"):
-        load_space(path)

@@ -33,17 +33,6 @@ def test_the_columns_of_metadata_without_a_role_are_on_offer_and_belong_to_their
         read_column(spec, load(spec), "genre")
 
 
-def test_rows_that_are_left_out_do_not_move_the_cells_of_the_others(files):
-    vectors = np.load(files / "a.npy")
-    vectors[1] = np.nan
-    np.save(files / "a.npy", vectors)
-    options = (("invalid", "drop"), ("metadata", str(files / "meta.csv")))
-    spec = SpaceSpec("file", str(files / "a.npy"), options=options)
-    space = load(spec)
-    assert space.ids.tolist() == ["r1", "r3", "r4"]
-    assert read_column(spec, space, "note")[space.ids].tolist() == [None, "x", "y"]
-
-
 def test_a_table_of_vectors_offers_what_it_left_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("word,x,y,era\nriver,1,2,old\nsea,3,4,new\nhill,3,5,new\n")
@@ -67,8 +56,3 @@ def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space)
     assert more_columns(spec) == ("year",)
     space = make_space(np.eye(2), ids=["news/1", "news/0"])
     assert read_column(spec, space, "year").to_dict() == {"news/1": "1991", "news/0": "1990"}
-
-
-def test_a_space_without_a_table_offers_nothing(files):
-    assert more_columns(SpaceSpec("bundled", "word2vec-novels")) == ()
-    assert more_columns(SpaceSpec("file", str(files / "a.npy"))) == ()

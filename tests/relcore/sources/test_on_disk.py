@@ -12,7 +12,6 @@ import pytest
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
 from relcore.spaces.rows import MappedRows
@@ -56,14 +55,12 @@ def bfloat16(path, rows):
 WRITERS = {
     "half.npy": lambda path: np.save(path, X),
     "single.npy": lambda path: np.save(path, X.astype(np.float32)),
-    "double.npy": lambda path: np.save(path, X.astype(np.float64)),
     "half.safetensors": lambda path: save_file({"vectors": X, "counts": np.arange(N)}, path),
     "single.safetensors": lambda path: save_file(
         {"vectors": X.astype(np.float32), "ids": np.frombuffer("\n".join(IDS).encode(), np.uint8)}, path
     ),
     "bfloat.safetensors": lambda path: bfloat16(path, X),
     "half.arrow": lambda path: arrow(path, X),
-    "single.arrow": lambda path: arrow(path, X.astype(np.float32), batch=N),
     "double.arrow": lambda path: arrow(path, X.astype(np.float64), "large", form="stream"),
     "lists.arrow": lambda path: arrow(path, X.astype(np.float32), "list"),
     "half.parquet": lambda path: parquet.write_table(
@@ -124,56 +121,7 @@ def test_the_second_time_no_value_is_looked_at(tmp_path, store, name):
     assert len(pair.source.norms) == N
 
 
-def test_other_columns_have_another_digest(tmp_path, store):
-    path = written(tmp_path, "half.npy")
-    plain = on_disk(path, store)
-    (tmp_path / "half.ids.txt").write_text("\n".join(IDS))
-    named = on_disk(path, store)
-    assert named.ids.tolist() == IDS
-    assert named.digest == load_space(path).digest != plain.digest
-    assert on_disk(path, store, ids="rows").digest == load_space(path, ids="rows").digest
-
-
-def test_a_small_file_is_read_into_memory(tmp_path, store):
-    assert not is_map(load_space(written(tmp_path, "single.npy"), store=store))
-    assert store.entries() == []
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [np.asfortranarray(X.astype(np.float32)), X.astype(">f4"), np.arange(N * D).reshape(N, D)],
-    ids=["Fortran order", "big endian", "whole numbers"],
-)
-def test_what_cannot_be_mapped_is_read_into_memory(tmp_path, store, rows):
-    np.save(tmp_path / "x.npy", rows)
-    found = on_disk(tmp_path / "x.npy", store)
-    assert not is_map(found)
-    np.testing.assert_array_equal(found.vectors, rows.astype(np.float32))
-
-
-def test_a_tensor_at_an_odd_byte_is_read_into_memory(tmp_path, store):
-    path = tmp_path / "x.safetensors"
-    header = b'{"vectors":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
-    header += b" " * (1 - len(header) % 2)
-    values = np.arange(6, dtype="<f4")
-    path.write_bytes(len(header).to_bytes(8, "little") + header + values.tobytes())
-    assert (8 + len(header)) % 4
-    np.testing.assert_array_equal(on_disk(path, store).vectors, values.reshape(2, 3))
-
-
-def test_missing_vectors_and_numbers_of_a_table_are_named_as_in_memory(tmp_path, store):
-    values = [[1.0, 2.0], None, [3.0, 4.0]]
-    table = pa.table({"vector": pa.array(values, pa.list_(pa.float32()))})
-    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    parquet.write_table(table, tmp_path / "x.parquet")
-    os.utime(tmp_path / "x.parquet", (LONG_AGO, LONG_AGO))
-    for name in ("x.arrow", "x.parquet"):
-        with pytest.raises(SpaceError, match="row 2: expected a vector of 2 numbers, got 0"):
-            on_disk(tmp_path / name, store)
-
-
-@pytest.mark.parametrize("name", ["half.npy", "single.npy", "lists.arrow", "half.safetensors"])
+@pytest.mark.parametrize("name", ["half.npy", "lists.arrow", "half.safetensors"])
 def test_a_file_that_changes_is_refused_when_it_is_used_again(tmp_path, store, name):
     path = written(tmp_path, name)
     space = on_disk(path, store)
@@ -196,67 +144,6 @@ def test_a_file_that_shrinks_is_refused_before_it_is_read(tmp_path, store, name)
     for use in (lambda: space.vectors, lambda: rows[:5], lambda: rows[[1]]):
         with pytest.raises(SpaceError, match="changed since"):
             use()
-
-
-def test_a_file_that_is_replaced_or_removed_leaves_the_space_as_it_was(tmp_path, store):
-    path = written(tmp_path, "single.npy")
-    space = on_disk(path, store)
-    np.save(tmp_path / "new.npy", X.astype(np.float32) + 1)
-    os.replace(tmp_path / "new.npy", path)
-    np.testing.assert_array_equal(space.vectors, X.astype(np.float32))
-    np.testing.assert_array_equal(on_disk(path, store).vectors, X.astype(np.float32) + 1)
-    path.unlink()
-    np.testing.assert_array_equal(space.take([3]).vectors, X[[3]].astype(np.float32))
-
-
-def test_nothing_is_kept_of_a_file_that_was_written_just_now(tmp_path, store):
-    """It could be written again within the same tick of the file system's clock."""
-    np.save(tmp_path / "x.npy", X)
-    first = on_disk(tmp_path / "x.npy", store).digest
-    assert store.entries() == []
-    assert first == load_space(tmp_path / "x.npy").digest
-
-
-def test_rows_that_are_not_finite_are_named_or_dropped(tmp_path, store):
-    rows = X.copy()
-    rows[[2, 600], 1] = np.nan
-    np.save(tmp_path / "x.npy", rows)
-    os.utime(tmp_path / "x.npy", (LONG_AGO, LONG_AGO))
-    for _ in range(2):
-        with pytest.raises(SpaceError, match="2 of 700 rows hold NaN or infinite values, first '2', '600'"):
-            on_disk(tmp_path / "x.npy", store)
-        with pytest.warns(UserWarning, match="left out 2 of 700 rows"):
-            found = on_disk(tmp_path / "x.npy", store, invalid="drop")
-        assert found.ids[[0, 2]].tolist() == ["0", "3"]
-        assert len(found) == N - 2
-
-
-def test_a_store_that_cannot_be_written_is_no_harm(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "file"))
-    for name in ("half.npy", "half.parquet"):
-        path = written(tmp_path, name)
-        assert load_space(path, map_from=1).digest == load_space(path).digest
-
-
-def test_a_table_that_exceeds_the_store_is_decoded_into_memory(tmp_path):
-    path = written(tmp_path, "half.parquet")
-    small = Store(tmp_path / "store", limit_bytes=N * D)
-    assert not is_map(on_disk(path, small))
-
-
-def test_spaces_on_disk_take_none_of_max_bytes(tmp_path, store):
-    for name in ("half.npy", "single.safetensors", "columns.parquet"):
-        path = written(tmp_path, name)
-        with pytest.raises(SpaceError, match="max_bytes"):
-            load_space(path, max_bytes=1000)
-        assert len(on_disk(path, store, max_bytes=1000)) == N
-
-
-def test_the_catalogue_maps_large_files(tmp_path, store):
-    path = written(tmp_path, "single.npy")
-    with patch.dict(load_space.__kwdefaults__, {"map_from": 1}):
-        assert is_map(load(SpaceSpec("file", str(path)), store))
 
 
 def parts(folder, write, names):
@@ -295,13 +182,3 @@ def test_the_parts_of_a_folder_stay_on_disk(tmp_path, store, suffix, write, limi
             SpaceError, match=r"data-00001-of-00003\.arrow: expected a file that stays as it was"
         ):
             _ = found.vectors
-
-
-def test_a_part_that_cannot_be_mapped_brings_all_into_memory(tmp_path, store):
-    def write(path, rows):
-        arrow_part(path, rows.astype(np.int16) if "00001" in path.name else rows)
-
-    folder = parts(tmp_path / "made", write, [f"data-{place:05}-of-00003.arrow" for place in range(3)])
-    found = on_disk(folder, store)
-    assert not is_map(found)
-    np.testing.assert_array_equal(found.vectors, load_space(folder).vectors)

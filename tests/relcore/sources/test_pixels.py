@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.images import eight_bits, mode_of, pixel_array
+from relcore.encoders.images import eight_bits, mode_of
 
 
 def picture(mode, size=(5, 3)):
@@ -26,12 +26,3 @@ def test_sixteen_bits_keep_the_upper_eight():
 def test_thirty_two_bits_have_no_known_range(mode):
     with pytest.raises(SpaceError, match="told: expected pictures of 8 or 16 bits a channel, got 32 bits"):
         eight_bits(picture(mode), "L", "told")
-
-
-def test_an_array_of_channels_rows_columns():
-    colours = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
-    found = pixel_array([Image.fromarray(colours), picture("L")], "RGB", (3, 5), "told")
-    assert found.shape == (2, 3, 3, 5)
-    assert found.dtype == np.uint8
-    np.testing.assert_array_equal(found[0].transpose(1, 2, 0), colours)
-    assert pixel_array([picture("L", (9, 9)), picture("1")], "L", (4, 6), "told").shape == (2, 1, 4, 6)

@@ -8,7 +8,6 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_items import row_items
 
@@ -60,22 +59,3 @@ def test_a_table_of_vectors_has_texts_of_its_own(folder):
     parquet.write_table(table, folder / "own.parquet")
     assert items(folder / "own.parquet")["texts"].items(1, 3) == ["c d", ""]
     assert items(folder / "own.parquet", text_column="more")["texts"].items(0, 2) == ["a", "b"]
-
-
-def test_ids_that_row_order_replaced_are_texts(folder):
-    table = pa.table({"id": list("wxyz"), "vector": np.eye(4).tolist()})
-    parquet.write_table(table, folder / "own.parquet")
-    found = items(folder / "own.parquet", ids="rows")["texts"]
-    assert (found.ids.tolist(), found.items(0, 4)) == (["0", "1", "2", "3"], ["w", "x", "y", "z"])
-    assert items(folder / "own.parquet") == {}
-    assert items(folder / "a.npy", ids="rows") == {}
-    assert (
-        row_items(SpaceSpec("bundled", "word2vec-novels"), load(SpaceSpec("bundled", "word2vec-novels", 5)))
-        == []
-    )
-
-
-def test_a_picture_that_is_not_there_is_told_with_its_row(folder):
-    (folder / "2.png").unlink()
-    with pytest.raises(SpaceError, match=r"meta\.csv, row 2: expected the picture '2\.png'"):
-        items(folder / "a.npy", metadata=str(folder / "meta.csv"))["images"].item(2)

@@ -1,12 +1,10 @@
 """A folder of checkpoints is a series of spaces, in natural order."""
 
 import numpy as np
-import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import available
 from relcore.commands.app import opened
-from relcore.commands.naming import space_spec, space_specs
+from relcore.commands.naming import space_specs
 from relcore.files.series import series_around
 
 STEPS = (5, 20, 100, 1000)
@@ -28,37 +26,6 @@ def test_files_in_natural_order_without_what_lies_beside_them(tmp_path):
     assert listed == [f"step-{step}.npy" for step in STEPS]
     specs = opened([str(tmp_path)])
     assert [spec.name for spec in specs] == [str((tmp_path / f"step-{step}.npy").resolve()) for step in STEPS]
-
-
-def test_sub_folders_that_hold_one_space_each(tmp_path):
-    for step in STEPS:
-        (tmp_path / f"step-{step}").mkdir()
-        np.save(tmp_path / f"step-{step}" / "embeddings.npy", np.eye(3))
-        (tmp_path / f"step-{step}" / "log.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "two").mkdir()
-    for name in ("a", "b"):
-        np.save(tmp_path / "two" / f"{name}.npy", np.eye(3))
-    assert names(tmp_path) == [f"step-{step}/embeddings.npy" for step in STEPS]
-
-
-def test_options_hold_for_all_of_them(tmp_path):
-    for step in STEPS:
-        np.savez(tmp_path / f"step-{step}.npz", vectors=np.eye(3), second=np.eye(3))
-    assert {spec.option("matrix") for spec in space_specs(f"{tmp_path}#matrix=second")} == {"second"}
-
-
-def test_a_folder_without_spaces_and_a_command_that_needs_one(tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        SpaceError, match=r"empty: expected 1 to 500 vector files, .* got none; name one of the files"
-    ):
-        space_specs(str(tmp_path / "empty"))
-    np.save(tmp_path / "a.npy", np.eye(3))
-    with pytest.raises(
-        SpaceError, match=r"expected one space, got a folder that may hold several; .*relscope app FOLDER"
-    ):
-        space_spec(str(tmp_path))
 
 
 def test_the_series_around_a_space_is_that_of_its_folder_or_of_the_one_around_it(tmp_path):

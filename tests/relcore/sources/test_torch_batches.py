@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.encoders.transformers import TorchBatches
 from tests.lazily import Lazily
 
@@ -22,14 +21,6 @@ class Memory:
         return {"one": column, "two": 2 * column}
 
 
-def test_batches_of_32_on_a_processor_joined_in_order():
-    forward = Memory(1000)
-    rows = TorchBatches(forward, "cpu")(list(range(70)))
-    assert forward.sizes == [32, 32, 6]
-    np.testing.assert_array_equal(rows["two"][:, 0], 2 * np.arange(70))
-    assert rows["one"].dtype == np.float32
-
-
 @pytest.mark.parametrize(
     "error",
     [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: not enough memory")],
@@ -41,30 +32,6 @@ def test_halving_until_it_fits_and_remembering(error):
     assert forward.sizes == [32, 16, 8, 8, 8, 8, 8]
     batches(list(range(9)))
     assert forward.sizes[-2:] == [8, 1]
-
-
-def test_a_single_item_that_does_not_fit():
-    with pytest.raises(
-        SpaceError, match="a single item does not fit the memory of this cpu; choose a smaller model"
-    ):
-        TorchBatches(Memory(0, torch.OutOfMemoryError()), "cpu")([1, 2])
-
-
-def test_other_errors_are_not_swallowed():
-    with pytest.raises(RuntimeError, match="shapes"):
-        TorchBatches(Memory(0, RuntimeError("shapes cannot be multiplied")), "cpu")([1, 2])
-
-
-def test_no_gradients():
-    weight = torch.ones(1, requires_grad=True)
-    seen = []
-
-    def forward(items):
-        seen.append((weight * 2).requires_grad)
-        return {"": torch.ones(len(items), 1)}
-
-    TorchBatches(forward, "cpu")([1])
-    assert seen == [False]
 
 
 @pytest.mark.gpu

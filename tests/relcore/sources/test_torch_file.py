@@ -52,10 +52,3 @@ def test_a_dict_with_ids_and_labels(tmp_path):
     space = load_space(path, limit=5)
     assert (list(space.ids), list(space.labels)) == (IDS[:5], ["a", "b", "a", "b", "a"])
     np.testing.assert_array_equal(load_space(path, matrix="other").vectors, 2 * VECTORS.numpy())
-
-
-def test_the_token_embeddings_of_a_state_dict(tmp_path):
-    model = torch.nn.ModuleDict({"embed_tokens": torch.nn.Embedding(6, 3), "out": torch.nn.Linear(3, 2)})
-    (tmp_path / "vocab.txt").write_text("not read")
-    space = load_space(saved(tmp_path / "model.pt", model.state_dict()))
-    np.testing.assert_array_equal(space.vectors, model["embed_tokens"].weight.detach().numpy())

@@ -1,20 +1,12 @@
 """Vision encoders against forward passes by hand: tiny models with random weights, from folders."""
 
-import shutil
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import encoding_key
-from relcore.catalog.encoding import encode
-from relcore.encoders import network
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import PretrainedVision
-from relcore.runs.store import Store
 from tests.lazily import Lazily
 
 torch = Lazily("torch")
@@ -143,47 +135,6 @@ def test_feature_maps_are_averaged(models, digits):
     )
 
 
-def test_a_row_does_not_hang_on_the_others(models, digits):
-    encode_batch = PretrainedVision(models["vit"][0]).prepare(digits, lambda *_: None)
-    together = encode_batch(digits.items(0, 40))["last layer"]
-    alone = np.concatenate([encode_batch([digits.item(row)])["last layer"] for row in range(40)])
-    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "image",
-    [Image.new("1", (1, 1)), Image.new("RGB", (3, 5)), Image.new("RGBA", (50, 3)), Image.new("P", (9, 9))],
-)
-def test_pictures_of_any_mode_and_size(models, digits, image):
-    rows = encode_rows(PretrainedVision(models["vit"][0]), digits, [digits.item(0), image])["last layer"]
-    assert rows.shape == (2, 16)
-    assert np.isfinite(rows).all()
-
-
-def test_the_whole_way_into_the_store_and_layers_found_by_themselves(models, tmp_path, digits):
-    folder, _ = models["vit"]
-    store, spec = Store(tmp_path), DatasetSpec("digits", limit=40)
-    both = encode(spec, PretrainedVision(folder, layers=(1, -1)), store)
-    assert [space.name for space in both] == ["vit layer 1 · digits", "vit last layer · digits"]
-    assert store.has(encoding_key(digits.digest, PretrainedVision(folder, layers=(1,)), "layer 1"))
-    assert store.get(store.entries()[0]).metadata["encoder"]["encoder"] == "pretrained-vision"
-
-
-def test_a_retrained_folder_is_another_encoder(models, tmp_path, digits):
-    folder = tmp_path / "vit"
-    shutil.copytree(models["vit"][0], folder)
-    encoder = PretrainedVision(str(folder))
-    before = encoding_key(digits.digest, encoder, "last layer")
-    model = models["vit"][1]
-    with torch.no_grad():
-        model.pooler.dense.bias += 1
-        try:
-            model.save_pretrained(folder)
-        finally:
-            model.pooler.dense.bias -= 1
-    assert encoding_key(digits.digest, encoder, "last layer") != before
-
-
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
@@ -193,16 +144,10 @@ def test_a_retrained_folder_is_another_encoder(models, tmp_path, digits):
             {"layers": (0,), "pooling": "cls"},
             "its class token is the same for every picture; choose pooling 'mean'",
         ),
-        ("vit", {"layers": (-3,), "pooling": "cls"}, "its class token is the same for every picture"),
         (
             "resnet",
             {"pooling": "cls"},
             "resnet CLS: expected a model with a class token, got a ResNetModel without; choose",
-        ),
-        (
-            "vit-without-pooler",
-            {"pooling": "pooled"},
-            "all weights of a ViTModel, got 2 missing, first 'pooler.dense.bias'.*'cls'",
         ),
         ("bert", {}, "expected a vision model, got a BertModel; choose a text encoder"),
     ],
@@ -210,81 +155,6 @@ def test_a_retrained_folder_is_another_encoder(models, tmp_path, digits):
 def test_what_a_model_cannot_give(models, digits, model, settings, message):
     with pytest.raises(SpaceError, match=message):
         encode_rows(PretrainedVision(models[model][0], **settings), digits)
-
-
-def test_a_model_without_pooler_pools_otherwise(models, digits):
-    assert encode_rows(PretrainedVision(models["vit-without-pooler"][0]), digits)["last layer"].shape == (
-        40,
-        16,
-    )
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"layers": ()}, r"layers: expected distinct whole numbers, such as \(4, 8, 12\), got \(\)"),
-        ({"layers": (1, 1)}, "layers: expected distinct whole numbers"),
-        ({"layers": (True,)}, "layers: expected distinct whole numbers"),
-        ({"pooling": "max"}, "pooling: expected one of mean, cls, pooled, got 'max'"),
-        (
-            {"pooling": "pooled", "layers": (1,)},
-            r"'pooled' is of the last layer; expected layers \(-1,\), got \(1,\)",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense(settings, message):
-    with pytest.raises(SpaceError, match=message):
-        PretrainedVision("model", **settings)
-
-
-@pytest.fixture
-def copy(models, tmp_path):
-    return shutil.copytree(models["vit"][0], tmp_path / "vit")
-
-
-def test_a_folder_without_an_image_processor(copy, digits):
-    (copy / "preprocessor_config.json").unlink()
-    with pytest.raises(
-        SpaceError, match=r"expected an image processor \(preprocessor_config.json\) beside the weights, got"
-    ):
-        encode_rows(PretrainedVision(str(copy)), digits)
-
-
-def test_a_folder_with_a_pickle_only(copy, digits, models):
-    (copy / "model.safetensors").unlink()
-    torch.save(models["vit"][1].state_dict(), copy / "pytorch_model.bin")
-    with pytest.raises(
-        SpaceError, match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code"
-    ):
-        encode_rows(PretrainedVision(str(copy)), digits)
-
-
-def test_damaged_weights(copy, digits):
-    (copy / "model.safetensors").write_bytes((copy / "model.safetensors").read_bytes()[:1000])
-    with pytest.raises(SpaceError, match="expected a transformers model, got one that cannot be loaded"):
-        encode_rows(PretrainedVision(str(copy)), digits)
-
-
-def test_a_processor_that_leaves_sizes_as_they_are(copy, digits):
-    from transformers import ViTImageProcessorPil
-
-    ViTImageProcessorPil(do_resize=False).save_pretrained(copy)
-    images = [Image.new("L", (12, 12)), Image.new("L", (8, 8))]
-    with pytest.raises(
-        SpaceError, match="expected pictures that the model's image processor brings to one size"
-    ):
-        encode_rows(PretrainedVision(str(copy)), digits, images)
-
-
-def test_a_name_that_is_not_here_and_no_network(tmp_path, digits, monkeypatch):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(network, "answers", lambda *_: False)
-    with pytest.raises(
-        SpaceError, match="model 'owner/tiny-vit': expected it on this machine, or the network"
-    ):
-        encode_rows(replace(PretrainedVision("owner/tiny-vit"), pooling="cls"), digits)
 
 
 @pytest.mark.gpu
