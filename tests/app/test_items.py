@@ -9,7 +9,6 @@ import io
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from app import items
@@ -27,7 +26,7 @@ from relcore.spaces.space import LatentSpace, match
 from tests.app.conftest import save_space
 
 DIGITS = DatasetSpec("digits", limit=120)
-NETWORKS = (SmallVision("mlp", width=8, epochs=1), SmallVision("mlp", width=8, epochs=1, random_state=1))
+NETWORK = SmallVision("mlp", width=8, epochs=1)
 ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
 
 
@@ -51,29 +50,15 @@ def opened(uri):
     return Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
 
 
-@pytest.fixture
-def encoded(make_session):
-    """``encoded(dataset, encoders) -> Session`` on two spaces of a dataset, as the app would begin with
-    them.
-    """
-
-    def start(dataset, encoders, **changes):
-        spaces = [encode(dataset, encoder, Store())[0] for encoder in encoders]
-        keys = [
-            encoding_key(load_dataset(dataset).digest, encoder, encoder.outputs[0]) for encoder in encoders
-        ]
-        made = zip(encoders, keys, spaces, strict=True)
-        specs = tuple(
-            encoding_spec(dataset, encoder, encoder.outputs[0], key, space.name)
-            for encoder, key, space in made
-        )
-        pair = match(*spaces)
-        ends = {"spaces": specs, "source": specs[0], "target": specs[1]}
-        return make_session(
-            **ends | {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes
-        )
-
-    return start
+def encoded(dataset, *encoders):
+    """Specs of encodings of this dataset, and their pair."""
+    spaces = [encode(dataset, encoder, Store())[0] for encoder in encoders]
+    digest = load_dataset(dataset).digest
+    specs = tuple(
+        encoding_spec(dataset, encoder, "", encoding_key(digest, encoder), space.name)
+        for encoder, space in zip(encoders, spaces, strict=True)
+    )
+    return specs, match(spaces[0], spaces[-1])
 
 
 def payload(session):
@@ -162,26 +147,29 @@ def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
 # The app on sentences
 
 
-def test_a_dataset_that_is_gone_takes_only_the_items_with_it(encoded, tmp_path):
+def test_a_dataset_that_is_gone_takes_only_the_items_with_it(make_session, tmp_path):
     rows = "\n".join(
         f"{'red' if row % 2 else 'blue'} word{row % 7} and word{row % 5},{row % 2}" for row in range(60)
     )
     path = tmp_path / "said.csv"
     path.write_text(f"text,label\n{rows}\n")
-    session = encoded(DatasetSpec("file", str(path)), ANALYSES)
+    specs, pair = encoded(DatasetSpec("file", str(path)), *ANALYSES)
+    view = default_view(pair.source)
+    session = make_session(
+        spaces=specs, source=specs[0], target=specs[1], anchors=tuple(pair.ids[:20]), view=view
+    )
     path.unlink()
     session.run()
     assert not session.errors
     assert payload(session)
 
 
-def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(encoded, tmp_path):
+def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(make_session, tmp_path):
     stranger = save_space(
         tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x"
     )
-    session = encoded(DIGITS, NETWORKS)
-    first = session.workspace.source
-    session = encoded(DIGITS, NETWORKS, spaces=(first, stranger), source=first, target=stranger)
+    (first,), _ = encoded(DIGITS, NETWORK)
+    session = make_session(spaces=(first, stranger), source=first, target=stranger, anchors=())
     session.click("unpaired.rows")
     assert not session.errors
     assert "120 rows in both" in session.captions

@@ -22,12 +22,8 @@ SETTINGS = [
     ("multiselect", "view.pivots", ["r1", "r9"], lambda now: list(now.view.pivots)),
     ("button_group", "view.everything", "all", lambda now: "all" if now.view.everything else "pivots"),
     ("button_group", "view.panes", "whitened", lambda now: now.panes[1]),
-    ("number_input", "view.n_nearest", 12, lambda now: now.view.n_nearest),
-    ("toggle", "view.show_anchors", True, lambda now: now.view.show_anchors),
     ("button_group", "view.fit", "apart", lambda now: now.reduction.fit),
-    ("toggle", "view.align", True, lambda now: now.reduction.align),
     ("button_group", "view.dimensions", 3, lambda now: now.reduction.n_components),
-    ("toggle", "view.oriented", False, lambda now: now.oriented),
     ("selectbox", "sidebar.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
     ("number_input", "sidebar.number", 11, lambda now: len(now.anchors)),
 ]

@@ -128,9 +128,8 @@ def test_a_session_file_opens_no_file_outside_and_quotes_nothing_of_it(shared, s
         assert len(session.workspace.spaces) == 2
 
 
-@pytest.mark.parametrize("share", ["", "1"])
-def test_a_session_file_opens_no_upload_of_another_session(shared, make_session, monkeypatch, share):
-    monkeypatch.setenv(access.ENVIRONMENT, share)
+def test_a_session_file_opens_no_upload_of_another_session(shared, make_session, monkeypatch):
+    monkeypatch.setenv(access.ENVIRONMENT, "")
     first, second = make_session(), make_session()
     theirs = with_upload(first)
     with_upload(second, "other.npz")  # it has uploads of its own

@@ -71,16 +71,16 @@ def table(session: Session, column: str):
     return next(shown.value for shown in session.at.dataframe if column in shown.value)
 
 
-def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
-    monkeypatch,
-):
+def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(make_session, monkeypatch):
     monkeypatch.setattr(Engine, "submit", None)
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
-    session = Session().open("stitch").change("segmented_control", "stitch.example", "sentences")
+    session = make_session()
+    before = session.workspace
+    session.open("stitch").change("segmented_control", "stitch.example", "sentences")
     summary = table(session, "knows").set_index("method")
     assert summary.chance.iloc[0] == pytest.approx(0.07, abs=0.02)
     assert summary.stitched["relative, whitened"] > summary.own.iloc[0] - 0.2
-    assert session.workspace == Session().workspace
+    assert session.workspace == before
 
 
 def test_every_number_is_the_cores(make_encoders):
