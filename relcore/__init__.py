@@ -6,7 +6,7 @@ The names of `__all__` are imported when they are first used, so that ``import r
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _MODULES = {
     "InverseRelativeProjection": "represent.inversion",
     "LatentSpace": "spaces.space",
