@@ -9,11 +9,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    score_table,
-)
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_table
 from relcore.scores.scoring import score_forms
 from relcore.spaces.rows import MappedRows
 from relcore.spaces.space import LatentSpace, RowNumbers, match

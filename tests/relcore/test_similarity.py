@@ -5,13 +5,7 @@ import pytest
 from scipy.linalg import fractional_matrix_power
 
 from relcore.base.errors import SpaceError
-from relcore.represent.similarity import (
-    AnchorAxes,
-    Quantiser,
-    euclidean,
-    unit_rows,
-    whitener,
-)
+from relcore.represent.similarity import AnchorAxes, Quantiser, euclidean, unit_rows, whitener
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ that is wrong.
 
 import pytest
 
-from relcore.runs.jobs import JobStatus
 from relcore.runs.pace import TimeLeft
 
 
@@ -48,24 +47,3 @@ def test_no_job_is_at_zero_seconds_for_long():
     at_zero = [now for now, left in stalled.items() if left is not None and left < 1]
     assert len(at_zero) <= 1
     assert told([(1, 40, 40)], until=60)[30.0] is None, "all is counted, yet the job has not ended"
-
-
-def test_another_total_begins_again_with_its_own_pace():
-    found = told([(1, 18, 40), (2, 40, 40), (4, 0, 10), (6, 4, 10)], until=6)
-    assert found[1.0] == pytest.approx(22 / 18)
-    assert found[5.0] is None
-    assert found[6.0] == pytest.approx(3)
-
-
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        ({"seconds_left": 42.4}, "about 42 s left"),
-        ({"seconds_left": 200.0}, "about 3 min left"),
-        ({"done": 40, "total": 40}, "almost done"),
-        ({"exceeded": True}, "takes longer than estimated"),
-    ],
-)
-def test_the_time_left_in_words(status, text):
-    assert JobStatus("running", **status).time_left == text
-    assert JobStatus("done", **status).time_left == ""

@@ -38,18 +38,6 @@ def test_colors_and_hover_follow_the_row(make_scene):
         assert trace.marker.color == (DARK.neutral if category < 0 else DARK.category_colors(4)[category])
 
 
-def test_anchors_are_numbered_stars_above_the_points(make_scene):
-    scene = make_scene(n_panes=1)
-    *_, ring, stars = panes.panes_figure(scene).data
-    assert list(stars.text) == ["1", "2", "3", "4", "5"]
-    assert stars.marker.symbol == "star"
-    assert ring.marker.symbol == "circle"
-    assert {trace.type for trace in (ring, stars)} == {
-        "scattergl"
-    }  # in SVG the points' canvas would cover them
-    assert np.array_equal(np.c_[stars.x, stars.y], scene.panes[0].coordinates[scene.anchors])
-
-
 def test_the_null_lies_behind_each_bar(scores):
     null, *bars = interactive.score_bars_figure(scores).data
     assert np.allclose(np.array(null.base) + np.array(null.y), scores.null_high)

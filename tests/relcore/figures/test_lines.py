@@ -6,8 +6,6 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.charts.lines import Line, Lines
 from relcore.figures import lines, lines_print
-from relcore.figures.export import lines_exportable
-from relcore.figures.style import Style
 
 UP = Line("<up> $1$", [30, 10, 20], [0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [1.0, 0.6, 0.8], labels=["c", "a", "b"])
 CHART = Lines(
@@ -37,12 +35,6 @@ def test_a_gap_breaks_neither_form():
     gap = Lines((Line("a", [1, 2, 3], [0.1, np.nan, 0.3], [0, np.nan, 0.2], [0.2, np.nan, 0.4]),), "x", "y")
     assert lines.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]
     assert lines_print.lines_figure(gap).axes
-
-
-def test_all_forms_come_from_one_exportable():
-    made = lines_exportable(CHART, {"figure": "study"}, name="a")
-    for kind, start in (("html", b"<!"), ("pdf", b"%PDF"), ("csv", b"name,x,y")):
-        assert made.bytes(kind, Style(dpi=80)).startswith(start)
 
 
 @pytest.mark.parametrize(

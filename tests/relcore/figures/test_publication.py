@@ -58,36 +58,6 @@ def test_page_is_exactly_as_wide_as_the_style(make_scene, width, n_panes):
     assert float(box[2]) == pytest.approx(72 * width, abs=1)
 
 
-def test_no_text_is_cut_off(make_scene, scores, named_values):
-    style = Style(width=COLUMN, dpi=100)
-    long = make_scene(n_panes=2)
-    long = Scene(
-        (
-            Pane(
-                "A title far too long for one column of a paper " * 3, long.panes[0].coordinates, "note " * 60
-            ),
-            long.panes[1],
-        ),
-        long.ids,
-        long.categories,
-        ("a rather long name of a category", "another rather long name of a category", "c", "d" * 200),
-        long.anchors,
-    )
-    figures = [
-        panes_print.panes_figure(make_scene(), style),
-        panes_print.panes_figure(long, style),
-        publication.score_bars_figure(scores, style),
-        publication.histogram_figure(named_values, "norm (no unit)", style),
-        publication.spectrum_figure(named_values, style),
-    ]
-    for figure in figures:
-        figure.canvas.draw()
-        needed = figure.get_tightbbox()  # inches, of all that is drawn
-        assert min(needed.x0, needed.y0) >= 0
-        assert needed.x1 <= figure.get_figwidth()
-        assert needed.y1 <= figure.get_figheight()
-
-
 @pytest.mark.parametrize("dimension", [2, 3])
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
 def test_the_same_figure_has_the_same_bytes(make_scene, kind, dimension):

@@ -5,10 +5,8 @@ import gzip
 import hashlib
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from relcore.charts.scene import Pane, Scene
 from relcore.figures.export import read_recipe
@@ -53,20 +51,3 @@ def test_the_policy_names_the_script_that_runs_and_no_other():
     assert f"script-src 'sha256-{digest}'; style-src" in page
     assert "<title>a &lt;title&gt;</title>" in page
     assert read_recipe(page.encode()) == {"figure": "</script>"}
-
-
-HALF = "\ud800"  # of a surrogate pair, which UTF-8 cannot hold
-
-
-@pytest.mark.parametrize("where", ["title", "ids"])
-def test_half_a_surrogate_pair_is_replaced_in_a_page(where):
-    scene = make_scene()
-    if where == "pane":
-        scene = replace(scene, panes=(replace(scene.panes[0], title=HALF), scene.panes[1]))
-    if where == "caption":
-        scene = replace(scene, caption=HALF)
-    if where in ("ids", "texts"):
-        scene = replace(scene, **{where: np.array([HALF, *getattr(scene, where)[1:]], dtype=object)})
-    page = panes_page(scene, HALF if where == "title" else "panes")
-    content = gzip.decompress(base64.b64decode(re.search(rb'id="relscope-panes">([^<]+)<', page)[1]))
-    assert "\N{REPLACEMENT CHARACTER}" in page.decode() + content.decode(errors="ignore")

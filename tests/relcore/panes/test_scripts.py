@@ -189,34 +189,6 @@ def test_a_bin_of_three_million_rows_has_their_colour():
     })()""") == [250, 240, 230, 255]
 
 
-CLASSES = """(() => {
-  const coloring = new Coloring();
-  const labels = ["cat", "dog", "fox", "other"];
-  const told = { title: "", tokens: labels, labels, stepsAClass: 1, colors: [["#aa0000", "#00aa00", "#0000aa"], []] };
-  coloring.set({ ...told, pointSize: 4, otherSize: 2 }, categories, undefined, categories.length);
-  coloring.paint({ neutral: "#777777" }, false);
-  const hidden = () => [...categories.keys()].filter((row) => coloring.hides(row));
-  return ACTS;
-})()"""
-CATEGORIES = np.array([0, 1, 2, 0, 0xFFFF, 1], dtype=np.uint16)
-
-
-@pytest.mark.parametrize(
-    ("acts", "expected"),
-    [
-        ("[[...coloring.counts], coloring.present()]", [[2, 2, 1, 1], [0, 1, 2, 3]]),
-        ("(coloring.toggle(0), [hidden(), coloring.rowsOf(0)])", [[0, 3], [0, 3]]),
-        ("(coloring.isolate(1), hidden())", [0, 2, 3, 4]),
-        (
-            "[0, 4].map((row) => [coloring.colorOf(row), coloring.say(row) ?? null])",
-            [["#aa0000", "cat"], ["#777777", None]],
-        ),
-    ],
-)
-def test_classes_are_counted_hidden_and_coloured(acts, expected):
-    assert run(CLASSES.replace("ACTS", acts), categories=CATEGORIES) == expected
-
-
 def test_a_group_is_named_at_the_row_nearest_to_its_median():
     points = np.random.default_rng(2).normal(size=(999, 2)).astype(np.float32)
     groups = np.arange(999) % 4 - 1
