@@ -23,17 +23,8 @@ def tfidf_by_hand(texts, words):
 
 
 def test_rows_are_the_truncated_decomposition_of_tfidf():
-    words = [
-        "cat",
-        "dog",
-        "on",
-        "planets",
-        "sat",
-        "shine",
-        "stars",
-        "the",
-        "and",
-    ]  # those in two texts or more
+    # Words in two texts or more.
+    words = ["cat", "dog", "on", "planets", "sat", "shine", "stars", "the", "and"]
     matrix = tfidf_by_hand(TEXTS, words)
     left, values, _ = np.linalg.svd(matrix, full_matrices=False)
     rows = rows_of(TfidfSvd(3), TEXTS)

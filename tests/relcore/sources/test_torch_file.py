@@ -8,17 +8,7 @@ from relcore.files.reading import load_space, shape_of
 
 VECTORS = torch.tensor(np.random.default_rng(0).normal(size=(20, 4)), dtype=torch.float32)
 IDS = [f"a sentence, {row}" for row in range(20)]
-KINDS = [
-    torch.float32,
-    torch.float64,
-    torch.float16,
-    torch.bfloat16,
-    torch.int64,
-    torch.int32,
-    torch.int16,
-    torch.int8,
-    torch.uint8,
-]
+KINDS = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int16, torch.uint8]
 
 
 def saved(path, value):
