@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,8 @@ from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.tables_beside import more_columns
-from relcore.charts.scene import Clusters
 from relcore.compare import columns, scene
-from relcore.compare.columns import agreement_rows, colored, columns_of, needs_clusters
+from relcore.compare.columns import agreement_rows, colored, columns_of
 from relcore.compare.neighbours import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
 from relcore.files.series import files_in
@@ -42,9 +41,6 @@ from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.scores.score import Difference, Score
 from relcore.scores.scoring import PassedPair, anchor_differences, score_forms
 from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
-
-if TYPE_CHECKING:
-    from app.items import Items
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
@@ -384,27 +380,6 @@ def _second_view(
     pair: Match, drawn: View, spec: ViewSpec, look: scene.MapLook, tables: _Tables
 ) -> View | None:
     return scene.second_view(pair, drawn, spec, look, _cells(tables))
-
-
-def clusters(
-    pair: Match,
-    drawn: View,
-    other: View | None,
-    coordinates: np.ndarray,
-    look: scene.MapLook,
-    items: Items | None,
-) -> Clusters | None:
-    """Named groups of the rows that the colours leave without a name; None where there are none, or names
-    are off.
-    """
-    if not look.named or not needs_clusters(drawn, other):
-        return None
-    return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
-
-
-@cached(16)
-def _clusters(pair: Match, drawn: View, coordinates: np.ndarray, items: Items | None) -> Clusters | None:
-    return columns.named_clusters(pair.source, drawn.rows, coordinates, items.texts if items else None)
 
 
 def prominence(pair: Match, drawn: View) -> np.ndarray:

@@ -21,6 +21,9 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_items import row_items
+from relcore.charts.scene import Clusters
+from relcore.compare import columns, scene
+from relcore.compare.columns import needs_clusters
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.images import png_thumbnail
@@ -325,3 +328,24 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
 @compute.cached(6)
 def _sheet(items: Items, pair: Match, drawn: View | None) -> Sheet | None:
     return items.sheet(pair.ids if drawn is None else pair.ids[drawn.rows])
+
+
+def clusters_of(
+    pair: Match,
+    drawn: View,
+    other: View | None,
+    coordinates: np.ndarray,
+    look: scene.MapLook,
+    items: Items | None,
+) -> Clusters | None:
+    """Named groups of the rows that the colours leave without a name; None where there are none, or names
+    are off.
+    """
+    if not look.named or not needs_clusters(drawn, other):
+        return None
+    return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
+
+
+@compute.cached(16)
+def _clusters(pair: Match, drawn: View, coordinates: np.ndarray, items: Items | None) -> Clusters | None:
+    return columns.named_clusters(pair.source, drawn.rows, coordinates, items.texts if items else None)

@@ -14,7 +14,7 @@ import streamlit as st
 
 from app import compute, exports, jobs, session
 from app.components.linked_scatter import linked_scatter
-from app.items import hover_columns, items_of, sheet_of
+from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.charts.scene import Scene, StarLook
@@ -164,7 +164,7 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
         results = _oriented(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
     items, second = items_of(workspace), compute.second_view(pair, view, workspace)
-    clusters = compute.clusters(pair, view, second, scene.panes[0].coordinates, workspace.look, items)
+    clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, workspace.look, items)
     scene = dressed(scene, workspace.look, second, clusters)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))

@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Unit:
+class NumberColumn:
     """A column of numbers: what it is called, and its unit or range."""
 
     name: str
@@ -76,7 +76,7 @@ class PublishedTable:
 
     setting: str
     labels: tuple[str, ...]
-    measures: tuple[Unit, ...]
+    measures: tuple[NumberColumn, ...]
     lines: tuple[tuple[tuple[str, ...], tuple[Cell, ...]], ...]
 
     @classmethod
@@ -88,7 +88,7 @@ class PublishedTable:
         SpaceError
             A line whose length differs from the head's, or a text in a column of numbers.
         """
-        labels, measures = tuple(record["labels"]), tuple(Unit(**one) for one in record["measures"])
+        labels, measures = tuple(record["labels"]), tuple(NumberColumn(**one) for one in record["measures"])
         lines = []
         for line in record["rows"]:
             if len(line) != len(labels) + len(measures):

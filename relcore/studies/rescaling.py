@@ -300,7 +300,7 @@ def fit_plain_mlp(
         raise SpaceError(f"classes: expected two or more, got {len(np.unique(classes))}")
     bend = {"relu": torch.relu, "tanh": torch.tanh, "cosine": torch.cos}[activation]
 
-    class Network(nn.Module):
+    class Classifier(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH)
@@ -316,7 +316,7 @@ def fit_plain_mlp(
 
     rows, targets = read(X), torch.from_numpy(classes)
     with reproducible(random_state):
-        model = Network()
+        model = Classifier()
         optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(len(rows)).split(_BATCH):
