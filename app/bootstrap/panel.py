@@ -128,7 +128,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def _tell(text: str, icon: str) -> None:
-    st.info(text, icon=f":material/{icon}:")
+    messages.info(text, icon=f":material/{icon}:")
 
 
 def tell_in_use() -> None:
