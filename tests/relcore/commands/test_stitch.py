@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from distributed.deploy.subprocess import SubprocessCluster
 
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.runs.local_cluster import LocalCluster
 from relcore.stitch.figures import printed_summary
 from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
@@ -67,8 +67,6 @@ def test_the_recipe_draws_the_same_numbers_and_a_spec_file_gives_them(run, files
 @pytest.mark.slow
 def test_on_a_cluster_it_is_the_same(run, files):
     options = ("stitch", *files, "--methods", "relative,affine", "--csv", "--store")
-    cluster = LocalCluster(n_workers=1, threads=1)
-    try:
-        assert run(*options, "there", "--scheduler", cluster.address) == run(*options, "here")
-    finally:
-        cluster.close()
+    with SubprocessCluster(n_workers=1, threads_per_worker=1) as cluster:
+        there = run(*options, "there", "--scheduler", cluster.scheduler_address)
+    assert there == run(*options, "here")
