@@ -9,7 +9,7 @@ import pytest
 
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec
-from relcore.studies.head_across import head_across
+from relcore.studies.across import head_across
 
 METHODS = ("relative", "whitened", "procrustes", "least-squares")
 STATES = range(8)

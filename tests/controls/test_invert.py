@@ -12,7 +12,7 @@ from relcore.represent.inversion import inversion_grid
 from relcore.scores.score import Z95, Score
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
-from relcore.studies.pruning import inversion_sweep
+from relcore.studies.inversion import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
 SHAPES = [(150, 20, 50), (160, 150, 53), (200, 120, 66)]

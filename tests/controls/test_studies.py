@@ -15,15 +15,13 @@ from relcore.encoders.swept_vision import SweptVision
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (
-    anchor_choice,
-    anchor_count,
-    anchor_dimension,
-    anchor_sets,
+    anchors,
     common_mean,
-    inversion_sensitivity,
+    inversion,
+    isometry,
+    lengths,
     quantisation,
     reconstruction,
-    rescaling,
     robustness,
     similarity_performance,
     trained,
@@ -70,14 +68,14 @@ def spaces(request, monkeypatch):
     spaces = unrelated(request.param)
     for module in (common_mean, quantisation):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
-    for module in (anchor_choice, anchor_sets, inversion_sensitivity, robustness):
+    for module in (anchors, anchors, inversion, robustness):
         monkeypatch.setattr(module, "word_pair", lambda *arguments: match(*spaces))
-    for module in (anchor_choice, anchor_count, trained):
+    for module in (anchors, anchors, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
-    monkeypatch.setattr(anchor_dimension, "spaces_of_pair", lambda *arguments: spaces)
-    monkeypatch.setattr(anchor_dimension, "COUNTS", (2, 8, 32, 110))
+    monkeypatch.setattr(isometry, "spaces_of_pair", lambda *arguments: spaces)
+    monkeypatch.setattr(isometry, "COUNTS", (2, 8, 32, 110))
     return spaces
 
 
@@ -126,7 +124,7 @@ def test_trainings_that_share_nothing_are_no_isometry(random_state):
 def test_unrelated_spaces_have_no_plateau(spaces):
     study, settings, table = measured("anchor-dimension", data=["words"])
     m = table["test rows"].min()
-    curve = table[[f"mrr, {count} anchors" for count in anchor_dimension.COUNTS]].to_numpy()
+    curve = table[[f"mrr, {count} anchors" for count in isometry.COUNTS]].to_numpy()
     assert np.abs(curve - H / m).max() < 4.5 * np.sqrt(Q / m / m), "4.5 for the largest of 12"
     assert study.findings(settings, table).empty
     assert study.charts(settings, table) == {}
@@ -210,7 +208,7 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
 
 @pytest.mark.parametrize("network", ["relu", "layernorm"])
 def test_random_labels_are_read_as_chance_would_at_every_length(network):
-    curve = rescaling.rescaled_rows(unrelated()[0], network)["accuracy by length"]
+    curve = lengths.rescaled_rows(unrelated()[0], network)["accuracy by length"]
     assert near_chance_of_accuracy(np.array(curve), 66)
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.studies import anchor_dimension
-from relcore.studies.anchor_dimension import COUNTS, needed
+from relcore.studies import isometry
+from relcore.studies.isometry import COUNTS, needed
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -31,7 +31,7 @@ def study(monkeypatch, rng):
         LatentSpace(Y, [f"r{i}" for i in range(900)], name=name)
         for name, Y in (("a", X), ("b", X @ rotation))
     )
-    monkeypatch.setattr(anchor_dimension, "spaces_of_pair", lambda *arguments: spaces)
+    monkeypatch.setattr(isometry, "spaces_of_pair", lambda *arguments: spaces)
     return study_of("anchor-dimension")
 
 

@@ -8,7 +8,7 @@ import pytest
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec
-from relcore.studies.head_across import _parts, head_across
+from relcore.studies.across import _parts, head_across
 
 SPEC = StitchSpec(methods=("absolute", "relative", "whitened", "procrustes"))
 

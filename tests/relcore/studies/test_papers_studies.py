@@ -13,15 +13,7 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import (
-    anchor_choice,
-    anchor_count,
-    inversion_sensitivity,
-    material,
-    quantisation,
-    robustness,
-    trained,
-)
+from relcore.studies import anchors, inversion, material, quantisation, robustness, trained
 from relcore.studies.robustness import harmed
 from relcore.studies.study import StudySpec, study_of
 
@@ -46,13 +38,13 @@ def copies(rng):
 
 @pytest.fixture
 def words(monkeypatch, copies):
-    for module in (anchor_choice, inversion_sensitivity, quantisation, robustness):
+    for module in (anchors, inversion, quantisation, robustness):
         monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
 
 
 @pytest.fixture
 def encoders(monkeypatch, copies):
-    for module in (anchor_choice, anchor_count, trained):
+    for module in (anchors, anchors, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
 

@@ -9,7 +9,7 @@ from relcore.represent.inversion import inversion_grid
 from relcore.represent.similarity import unit_rows
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
-from relcore.studies.pruning import BestCellChance, cells_of, inversion_sweep
+from relcore.studies.inversion import BestCellChance, cells_of, inversion_sweep
 
 N, D, K = 300, 8, 30
 SMALL = {"deltas": (0.0, 0.3, 0.6), "omegas": (1, 2, 4)}

@@ -12,14 +12,8 @@ from relcore.encoders.open_networks import open_network
 from relcore.encoders.small_vision import SmallVision
 from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
-from relcore.studies import rescaling
-from relcore.studies.rescaling import (
-    fit_plain_mlp,
-    injected,
-    lost_by_layer,
-    rescale_curve,
-    rescaled_rows,
-)
+from relcore.studies import lengths
+from relcore.studies.lengths import fit_plain_mlp, injected, lost_by_layer, rescale_curve, rescaled_rows
 
 
 @pytest.fixture
@@ -50,7 +44,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch):
-    monkeypatch.setattr(rescaling, "dataset_of", lambda data: DatasetSpec("digits", limit=300))
+    monkeypatch.setattr(lengths, "dataset_of", lambda data: DatasetSpec("digits", limit=300))
 
 
 def small(architecture):

@@ -1,4 +1,4 @@
-"""δ × ω: what does each pruning of the anchors recover, and what is left of it as the inverse is averaged?"""
+"""δ and ω of pruned inversion: the scores of a grid, and how much they depend on each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, general, short
+from relcore.charts.lines import Lines
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
-from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders
+from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, pruned_decoders
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import Procrustes
 from relcore.runs.progress import Report, silent
@@ -25,10 +26,10 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.heads import Head, fit_head
 from relcore.stitch.stitching import share_rows
-from relcore.studies.material import DATA, SPACES, labelled_spaces, test_ids_of, word_pair
-from relcore.studies.runs import STUDENT, average
+from relcore.studies.material import DATA, SPACES, labelled_spaces, test_ids_of, word_pair, word_specs
+from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at
 from relcore.studies.statistics import Estimate, mean
-from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
@@ -338,3 +339,122 @@ class _Judge:
         if self.head is None:
             return None
         return float((self.head.probabilities(rows).argmax(axis=1) == self.targets).mean())
+
+
+# How much does inversion depend on δ and ω? Pruned inversion over a grid, within a space and between
+# spaces.
+
+OMEGA_GRID = (1, 2, 4, 8, 16)
+_DELTAS = (0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+_ROWS = 4000
+_COLUMNS = {f"cosine, ω = {omega}": f"ω = {omega}" for omega in OMEGA_GRID}
+
+
+class InversionSensitivity(Study):
+    """Figs. 3 and 6: mean cosine of recovered rows to the true ones; with δ the pruning keeps fewer, more
+    different anchors.
+    """
+
+    kind = "inversion-sensitivity"
+    version = 2
+    title = "δ and ω of the inverse"
+    question = "How much does inversion depend on δ and ω?"
+    paper = "Maiorca et al. 2024, Figs. 3 and 6"
+    options = (
+        Option(
+            "direction",
+            "Recovered",
+            ("between", "within"),
+            "between",
+            names=("in the target", "in the source itself"),
+        ),
+        Option("n_anchors", "Anchors", (100, 300, 768), 300),
+        Option(
+            "n_states",
+            "Random states",
+            (3, 5, 10),
+            3,
+            help=f"Each draws the anchors and the {_ROWS:,} held-out rows.",
+        ),
+        SPACES,
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        shared = {name: options[name] for name in ("direction", "n_anchors")} | {
+            "spaces": list(options["spaces"])
+        }
+        return grid(options, shared, delta=_DELTAS)
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        pair, state = word_pair(settings["spaces"], store), settings["random_state"]
+        target = pair.target if settings["direction"] == "between" else pair.source
+        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
+        split = Split.held_out(pair.ids, pair.source.rows(anchors), state)
+        delta = [settings["delta"]]
+        found = inversion_grid(
+            pair.source.vectors,
+            target.vectors,
+            split,
+            delta,
+            OMEGA_GRID,
+            state,
+            n_rows=_ROWS,
+        )
+        cosines = {
+            f"cosine, ω = {row.omega}": None if np.isnan(row.cosine) else row.cosine
+            for row in found.itertuples()
+        }
+        last = found.iloc[-1]
+        condition = float(last.condition) if np.isfinite(last.condition) else None
+        return RunResult(
+            {
+                **cosines,
+                "anchors kept": float(last.kept),
+                "condition number": condition,
+                "rows": len(split.queries(_ROWS)),
+            }
+        )
+
+    def seconds(self, settings: Settings) -> float:
+        return 3.0
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        if not len(table):
+            return {}
+        told = f"{int(table['rows'].iloc[0]):,} held-out rows, {table.n_anchors.iloc[0]} anchors"
+        note = circumstances(table, told)
+        kept = lines_over(
+            table, "delta", {"anchors kept": "anchors kept", "condition number": "condition number"}
+        )
+        return {
+            "cosine": Lines(
+                tuple(lines_over(table, "delta", _COLUMNS)), "δ", "mean cosine to the true rows", note=note
+            ),
+            "anchors kept": Lines(tuple(kept), "δ", "mean over 16 prunings", note=note),
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        return findings_table(
+            findings_over(table.sort_values("delta"), "delta", _COLUMNS) if len(table) else []
+        )
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        cells = {
+            (delta, omega): found[0]
+            for delta in (sorted(set(table.delta)) if len(table) else ())
+            for omega in OMEGA_GRID
+            if (found := means_at(table, "delta", delta, [f"cosine, ω = {omega}"]))
+        }
+        if len(cells) < 2:
+            return ""
+        delta, omega = max(cells, key=lambda cell: cells[cell].value)
+        told = (
+            f"The best of {len(cells)} cells is δ = {delta:g} and ω = {omega}, with a cosine of"
+            f" {cells[delta, omega].told()}"
+        )
+        return f"{told}; without pruning it is {cells[0.0, 1].told()}." if (0.0, 1) in cells else f"{told}."
+
+    def opening(self, settings: Settings) -> Opening:
+        pair = word_pair(settings["spaces"], Store())
+        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"])
+        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors.tolist()))
