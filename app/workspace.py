@@ -19,12 +19,13 @@ from relcore.base.records import parse
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.scene import StarLook
-from relcore.compare.scene import ComparisonRecipe, MapLook
+from relcore.compare.scene import MapLook
 from relcore.invert.recovery import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
+from relcore.tasks.pair_recipe import ComparisonRecipe
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")

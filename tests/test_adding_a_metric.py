@@ -17,8 +17,8 @@ from relcore.catalog.catalog import load
 from relcore.cli import main
 from relcore.compare.all_pairs import AllPairs
 from relcore.compare.figures import Scores, exportable
-from relcore.compare.scene import ComparisonRecipe
 from relcore.maps.views import ViewSpec
+from relcore.tasks.pair_recipe import ComparisonRecipe
 from tests.app.conftest import Session, save_space
 
 METRIC = '''

@@ -30,8 +30,8 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import load_again
 
 if TYPE_CHECKING:
-    from relcore.compare.scene import ComparisonRecipe
     from relcore.scores.comparison import ProjectionSpec
+    from relcore.tasks.pair_recipe import ComparisonRecipe
 
 SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
@@ -214,9 +214,9 @@ def comparison_recipe(
     specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...], **projection: ProjectionSpec
 ) -> ComparisonRecipe:
     """What a figure of this pair needs to be drawn again."""
-    from relcore.compare.scene import ComparisonRecipe
     from relcore.maps.reduction import ReductionSpec
     from relcore.maps.views import ViewSpec
+    from relcore.tasks.pair_recipe import ComparisonRecipe
 
     digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
     looks = {"view": ViewSpec((), everything=True), "reduction": ReductionSpec(fit="first")}

@@ -11,7 +11,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.scene import Scene, StarLook
 from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
 from relcore.compare.exact import TARGET_RECALL, ExactScores, need_search
-from relcore.compare.scene import ComparisonRecipe, MapLook, comparison_scene, load_pair
+from relcore.compare.scene import MapLook, comparison_scene
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,
@@ -30,6 +30,7 @@ from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Score
 from relcore.scores.scoring import score_forms
 from relcore.spaces.space import LatentSpace, Match, distinct_names
+from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
 from relcore.tasks.recipe import Recipe, load_all, recipe_of
 
 MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of more, each has a panel

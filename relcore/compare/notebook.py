@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError, need_distinct
 from relcore.base.libraries import extra
 from relcore.charts.scene import Scene
 from relcore.compare.columns import colored, named_clusters, needs_clusters
-from relcore.compare.scene import PANES, MapLook, assemble_scene, dressed, prominent_rows
+from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
 from relcore.maps.pane_maps import map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec
@@ -22,6 +22,7 @@ from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, match
+from relcore.tasks.pair_recipe import PANES
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget

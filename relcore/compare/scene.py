@@ -7,13 +7,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_items import row_texts
 from relcore.charts.coloring import Coloring
 from relcore.charts.scene import Clusters, Pane, Scene
@@ -22,9 +20,9 @@ from relcore.maps.pane_maps import map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_color, same_rows, sample_view
 from relcore.represent.similarity import mean_of, row_blocks, unit_rows
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
-from relcore.spaces.space import LatentSpace, Match, distinct_names, match
-from relcore.tasks.recipe import load_again, need_same_content
+from relcore.spaces.space import LatentSpace, Match, distinct_names
+from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
+from relcore.tasks.recipe import load_again
 
 # MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes,
 # names, the turn.
@@ -79,55 +77,6 @@ class MapLook:
             return ()
         chosen = (2, 3) if self.second_panes == LOWER else (1, 3)
         return tuple(pane for pane in chosen if pane < n_panes)
-
-
-PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
-
-
-@dataclasses.dataclass(frozen=True)
-class ComparisonRecipe:
-    """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce.
-
-    The digests are of the matched spaces, the rows that are left once both are paired: they tell whether the
-    data has changed.
-    """
-
-    source: SpaceSpec
-    target: SpaceSpec
-    anchors: tuple[str, ...]
-    projection: ProjectionSpec = ProjectionSpec()
-    view: ViewSpec = ViewSpec()
-    reduction: ReductionSpec = ReductionSpec()
-    panes: tuple[str, ...] = PANES
-    source_digest: str = ""
-    target_digest: str = ""
-
-    def __post_init__(self) -> None:
-        need_strings("recipe: anchors", self.anchors)
-        for pane in self.panes:
-            need_one_of("recipe: panes", pane, REPRESENTATIONS)
-
-    @classmethod
-    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
-        """Another figure of the same comparison, with settings of its own."""
-        return cls(
-            **{field.name: getattr(settings, field.name) for field in dataclasses.fields(ComparisonRecipe)},
-            **own,
-        )
-
-
-def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces of a recipe.
-
-    Raises
-    ------
-    SpaceError
-        A space cannot be loaded, or is not the one that the recipe was made with.
-    """
-    matched = match(load_again(recipe.source), load_again(recipe.target))
-    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
-        need_same_content(space, digest)
-    return matched
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:

@@ -11,13 +11,13 @@ import pandas as pd
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import counted, short
 from relcore.charts.scene import Pane, Scene
-from relcore.compare.scene import ComparisonRecipe, load_pair
 from relcore.figures.export import Exportable, histogram_exportable
 from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.spaces.space import Match
+from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
 from relcore.tasks.recipe import Recipe
 
 COLORS = ("error", "pivots", "labels")

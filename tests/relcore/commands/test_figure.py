@@ -10,7 +10,7 @@ from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.compare.figures import Norms, Panes, Scores, Spectrum, exportable
-from relcore.compare.scene import ComparisonRecipe, comparison_scene, load_pair
+from relcore.compare.scene import comparison_scene
 from relcore.figures.style import DARK, Style
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
@@ -18,6 +18,7 @@ from relcore.represent.anchors import diagnose_anchors
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.scoring import score_forms
 from relcore.spaces.space import match
+from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
 
 KINDS = ("comparison", "scores", "spectrum", "norms")
 

@@ -9,11 +9,12 @@ from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.figures import Panes, exportable
-from relcore.compare.scene import ComparisonRecipe, comparison_scene, load_pair
+from relcore.compare.scene import comparison_scene
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import match
+from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
 from relcore.tasks.recipe import recipe_of
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")

@@ -15,7 +15,6 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.figures import exportable
-from relcore.compare.scene import ComparisonRecipe
 from relcore.invert.figures import (
     RecoveredRows,
     RecoveryErrors,
@@ -23,6 +22,7 @@ from relcore.invert.figures import (
 from relcore.invert.recovery import InversionSpec, invert_pair, sides
 from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
+from relcore.tasks.pair_recipe import ComparisonRecipe
 
 N, D, K = 300, 8, 30
 
