@@ -19,7 +19,7 @@ from relcore.invert.translation import (
     TranslationSpec,
     TranslationTable,
 )
-from relcore.stitch.methods import MethodSettings
+from relcore.represent.methods import MethodSettings
 
 MOST_SPACES = 6  # by default: thirty pairs can still be read
 _ABOUT = (

@@ -28,6 +28,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.encoding import EXAMPLES, Example, example_spaces
+from relcore.represent.methods import MethodSettings
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.figures import (
@@ -40,7 +41,6 @@ from relcore.stitch.figures import (
     stitch_matrices,
     summary_table,
 )
-from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import SharedRows, Stitching, StitchResult, StitchSpec, share_rows, split_rows
 
 # The Stitch page in a session without labelled spaces: what it does, on an example that comes with Relscope.

@@ -34,7 +34,7 @@ class Method(Named):
     ----------
     heads : "absolute" or the method's own name
         What heads are trained on. "absolute": on the rows of their own space; `where` is then a function
-        ``(source, target, settings, random_state)`` of two `stitch.methods.Side` → a function that carries
+        ``(source, target, settings, random_state)`` of two `represent.methods.Side` → a function that carries
         rows (m, d) of the source to rows of the target, or None where it has none. Else on what `where`, a
         function ``(side, settings)`` of one space, makes of the rows, and any space's rows so made go to any
         head.
@@ -90,37 +90,37 @@ STRATEGIES = {
 HEADS = {
     "logistic": Named(
         "Logistic",
-        "relcore.stitch.heads:fit_logistic",
+        "relcore.represent.heads:fit_logistic",
         "Logistic regression of directions: no randomness, fitted in a moment.",
     ),
     "mlp": Named(
         "MLP",
-        "relcore.stitch.heads:fit_mlp",
+        "relcore.represent.heads:fit_mlp",
         "Two hidden layers of 256 behind a LayerNorm; reads each row by itself.",
     ),
     "paper": Named(
         "Paper",
-        "relcore.stitch.heads:fit_paper",
+        "relcore.represent.heads:fit_paper",
         "The network of Moschella et al. 2023. It normalises over all rows that it reads together.",
     ),
 }
 
 METHODS = {
-    "absolute": Method("absolute", "relcore.stitch.methods:unchanged"),
-    "relative": Method("relative", "relcore.stitch.methods:relative", heads="relative"),
-    "whitened": Method("relative, whitened", "relcore.stitch.methods:whitened", heads="whitened"),
+    "absolute": Method("absolute", "relcore.represent.methods:unchanged"),
+    "relative": Method("relative", "relcore.represent.methods:relative", heads="relative"),
+    "whitened": Method("relative, whitened", "relcore.represent.methods:whitened", heads="whitened"),
     "product": Method(
-        "product of similarities, side by side", "relcore.stitch.methods:product", heads="product"
+        "product of similarities, side by side", "relcore.represent.methods:product", heads="product"
     ),
     "average": Method(
-        "product of similarities, averaged", "relcore.stitch.methods:averaged_product", heads="average"
+        "product of similarities, averaged", "relcore.represent.methods:averaged_product", heads="average"
     ),
-    "irp-pruned": Method("inverse, pruned", "relcore.stitch.methods:pruned_inverse"),
-    "irp-ridge": Method("inverse, ridge", "relcore.stitch.methods:ridge_inverse"),
-    "irp-whitened": Method("inverse, whitened", "relcore.stitch.methods:whitened_inverse"),
-    "procrustes": Method("Procrustes", "relcore.stitch.methods:procrustes", knows="both"),
-    "least-squares": Method("least squares", "relcore.stitch.methods:least_squares", knows="both"),
-    "affine": Method("affine", "relcore.stitch.methods:affine", knows="both"),
+    "irp-pruned": Method("inverse, pruned", "relcore.represent.methods:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", "relcore.represent.methods:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", "relcore.represent.methods:whitened_inverse"),
+    "procrustes": Method("Procrustes", "relcore.represent.methods:procrustes", knows="both"),
+    "least-squares": Method("least squares", "relcore.represent.methods:least_squares", knows="both"),
+    "affine": Method("affine", "relcore.represent.methods:affine", knows="both"),
 }
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 

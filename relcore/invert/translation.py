@@ -23,6 +23,8 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.represent.anchors import shared_anchors
+from relcore.represent.heads import fit_head
+from relcore.represent.methods import MethodSettings, Side, carrier
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -31,8 +33,6 @@ from relcore.scores.neighbours import Neighbours
 from relcore.scores.search import nearest
 from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
 from relcore.spaces.split import Split
-from relcore.stitch.heads import fit_head
-from relcore.stitch.methods import MethodSettings, Side, carrier
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 

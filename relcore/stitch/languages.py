@@ -17,12 +17,12 @@ from relcore.base.numbers import band, short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import Neighbours, find_neighbours
 from relcore.scores.score import Null, Score
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split
-from relcore.stitch.methods import MethodSettings, Side, carrier, representation
 from relcore.tasks.recipe import Recipe, load_all
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}

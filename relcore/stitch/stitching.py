@@ -15,13 +15,13 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.settings import setting
 from relcore.represent.anchors import select_anchors, shared_anchors
+from relcore.represent.heads import Head, fit_head
+from relcore.represent.methods import MethodSettings, Rows, Side, carrier, representation
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
 from relcore.spaces.split import TEST_FRACTION, Split
-from relcore.stitch.heads import Head, fit_head
-from relcore.stitch.methods import MethodSettings, Rows, Side, carrier, representation
 from relcore.tasks.task import Task
 
 # Seconds a row, column and class of a logistic head; a row, epoch and weight of a network: measured on two

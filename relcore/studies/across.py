@@ -26,13 +26,13 @@ from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
 from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.heads import fit_head
+from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row, rows_among
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.stitch.heads import fit_head
-from relcore.stitch.methods import MethodSettings, Side, carrier, representation
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.material import dataset_of
 from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at

@@ -16,11 +16,11 @@ from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import SmallVision
+from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.heads import fit_head
 from relcore.studies.material import dataset_of, test_ids_of
 from relcore.studies.runs import average, circumstances, findings_over, lines_over, means_at
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid

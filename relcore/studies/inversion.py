@@ -16,6 +16,7 @@ from relcore.charts.lines import Lines
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
+from relcore.represent.heads import Head, fit_head
 from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, pruned_decoders
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import Procrustes
@@ -24,7 +25,6 @@ from relcore.runs.store import Store
 from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
-from relcore.stitch.heads import Head, fit_head
 from relcore.stitch.stitching import share_rows
 from relcore.studies.material import DATA, SPACES, labelled_spaces, test_ids_of, word_pair, word_specs
 from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at

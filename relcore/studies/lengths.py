@@ -26,12 +26,12 @@ from relcore.encoders.open_networks import OpenNetwork, open_network
 from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.encoders.transformers import MiniLM
 from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.heads import fit_head, network_exponent
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.heads import fit_head, network_exponent
 from relcore.studies.material import (
     DATA,
     LABELLED,

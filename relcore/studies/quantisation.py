@@ -13,6 +13,7 @@ from relcore.base.magnitude import brought
 from relcore.base.numbers import short
 from relcore.charts.lines import Lines
 from relcore.represent.anchors import select_anchors
+from relcore.represent.heads import fit_head
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report
@@ -20,7 +21,6 @@ from relcore.runs.store import Store
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.stitch.heads import fit_head
 from relcore.studies.material import (
     LABELLED,
     SPACES,

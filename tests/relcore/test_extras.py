@@ -61,7 +61,7 @@ def test_the_extra_that_an_error_names_brings_the_library():
 
 
 def missing_head():
-    from relcore.stitch.heads import fit_head
+    from relcore.represent.heads import fit_head
 
     fit_head(np.eye(4), np.array([0, 1, 0, 1]), 2, kind="mlp")
 

@@ -7,6 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.files.reading import load_space
 from relcore.represent.inversion import InverseRelativeProjection, recovered
+from relcore.represent.methods import MethodSettings
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.similarity import unit_rows
 from relcore.scores.comparison import (
@@ -20,7 +21,6 @@ from relcore.scores.comparison import (
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, match
-from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 N, D, K = 200, 16, 30

@@ -7,8 +7,8 @@ from distributed.deploy.subprocess import SubprocessCluster
 
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
+from relcore.represent.methods import MethodSettings
 from relcore.stitch.figures import printed_summary
-from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 

@@ -6,9 +6,9 @@ from relcore.base.names import METHODS
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.represent.methods import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 

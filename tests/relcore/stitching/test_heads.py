@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
+from relcore.represent.heads import fit_head
 from relcore.represent.similarity import unit_rows
-from relcore.stitch.heads import fit_head
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.stitch.methods import SimilarityProduct
+from relcore.represent.methods import SimilarityProduct
 
 
 @pytest.fixture
