@@ -35,7 +35,7 @@ from relcore.maps.reduction import (
 from relcore.maps.views import View
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Engine, Job, JobStatus
-from relcore.runs.pace import expect
+from relcore.runs.progress import expect
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
@@ -272,7 +272,6 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
     jobs = [job for key in keys if (job := engine().job(key))]
     if all(job.status().ended for job in jobs):
         st.rerun()
-    scheduler_notice(next((lost for job in jobs if (lost := job.status().lost)), ""))
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
@@ -282,25 +281,6 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
                 st.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
     if below:
         below(jobs)
-
-
-def scheduler_notice(lost: str) -> None:
-    """Say that jobs wait for a scheduler that does not answer, and offer to continue without it."""
-    if not lost:
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        messages.warning(lost, icon=":material/cloud_off:")
-        if engine().address and not shared():  # it would decide for all sessions
-            st.button(
-                "Continue on this machine",
-                key="jobs.continue-here",
-                icon=":material/computer:",
-                help=(
-                    "Runs these jobs, and all later ones until the app is started again, in processes of this"
-                    " machine. Finished parts are kept."
-                ),
-                on_click=engine().continue_here,
-            )
 
 
 def _progress(job: Job) -> str:

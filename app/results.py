@@ -20,7 +20,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.finished import FinishedEntry
 from relcore.runs.jobs import Job
-from relcore.runs.pace import expect
+from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Task, inputs_of, task_job
 

@@ -18,7 +18,7 @@ from relcore.base.names import ENCODERS
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.encoders.encoder import Encoder
 from relcore.runs import jobs
-from relcore.runs.pace import Expected, expect
+from relcore.runs.progress import Expected, expect
 
 _KEEP = {"persist_state": "session"}
 _ROW = 5  # width of a row of widgets; a number takes 1, others 2
@@ -186,7 +186,7 @@ def in_words(duration: float | None) -> str:
 
 def learned(found: Iterable[Expected | None]) -> str:
     """A sentence for the end of a caption if one of these times comes from earlier jobs here; else ""."""
-    return " The estimate comes from the last jobs here." if any(one and one.learned for one in found) else ""
+    return " The estimate comes from the last jobs here." if any(one and one.n for one in found) else ""
 
 
 def together(durations: Sequence[float], n_processes: int) -> float:

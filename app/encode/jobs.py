@@ -18,7 +18,7 @@ from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodi
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.runs.jobs import Job
-from relcore.runs.pace import Expected
+from relcore.runs.progress import Expected
 
 _JOINED = "relscope.encodings-joined"
 

@@ -22,7 +22,7 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.figures.training import training_exportable
 from relcore.runs.jobs import Job
-from relcore.runs.pace import Expected
+from relcore.runs.progress import Expected
 
 _STYLE = Path(__file__).resolve().parents[2] / "assets" / "encode.css"
 _COMPARE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"

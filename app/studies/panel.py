@@ -13,7 +13,7 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.encode import datasets, jobs
 from app.encode.encoders import learned
-from app.jobs import engine, scheduler_notice
+from app.jobs import engine
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
@@ -142,7 +142,6 @@ def _follow(runs: StudyRuns) -> None:
     standing = runs.standing(engine())
     if not standing.under_way:
         st.rerun()
-    scheduler_notice(standing.lost)
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
     told = f" · {standing.message}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):

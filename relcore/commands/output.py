@@ -171,13 +171,6 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
         "Run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or"
     )
     option(parser, "scheduler", metavar="tcp://HOST:PORT", help=f"{text} processes of this machine)")
-    option(
-        parser,
-        "local_if_lost",
-        bool,
-        False,
-        help="If the scheduler of the cluster does not answer, continue on this machine instead of waiting.",
-    )
 
 
 class Bar:

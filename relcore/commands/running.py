@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -37,12 +35,11 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         with Bar(options) as bar:
             yield _in_place(bar)
         return
-    cluster.on_lost = partial(_lost, cluster, options)
     cluster.n_workers = min(cluster.n_workers, n_jobs or cluster.n_workers)
     try:
         with Bar(options) as bar:
             bar.show(0, 1, "starting")
-            _start(cluster, options)
+            cluster.start()
         yield cluster
     except KeyboardInterrupt:
         # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the
@@ -53,31 +50,6 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         raise
     finally:
         cluster.close()
-
-
-def _start(engine: Engine, options: argparse.Namespace) -> None:
-    from relcore.runs.jobs import EngineError
-
-    try:
-        engine.start()
-    except EngineError as error:
-        if not options.local_if_lost:
-            raise
-        _say(f"{error}; continuing on this machine")
-        engine.continue_here()
-        engine.start()
-
-
-def _lost(engine: Engine, options: argparse.Namespace, why: str) -> None:
-    """The scheduler died, or does not answer."""
-    here = engine.address and options.local_if_lost
-    _say(f"{why}{'; continuing on this machine' if here else ''}")
-    if here:
-        engine.continue_here()
-
-
-def _say(text: str) -> None:
-    print(f"relscope: {text}", file=sys.stderr, flush=True)
 
 
 def _in_place(bar: Bar) -> Engine:

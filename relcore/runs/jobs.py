@@ -1,5 +1,5 @@
-"""Jobs: long work in other processes, here or on a Dask cluster, with progress, cancel and results in the
-store.
+"""Jobs: long work in processes of this machine or of a Dask cluster, with progress, cancel and results in
+the store.
 """
 
 from __future__ import annotations
@@ -20,20 +20,14 @@ from ipaddress import ip_address
 from typing import Any, Literal
 
 from relcore.base.libraries import extra
-from relcore.runs import pace
 from relcore.runs.entries import Entry
-from relcore.runs.pace import TimeLeft
-from relcore.runs.progress import run_in_worker
+from relcore.runs.progress import Expected, TimeLeft, note_pace, run_in_worker
 from relcore.runs.store import Pins, Store
-
-__all__ = ["Engine", "EngineError", "Job"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-SECONDS_BETWEEN_LOOKS = 2.0
-# With those between two looks: less than the ten within which a page says that a scheduler died.
-SECONDS_TO_ANSWER = 5.0
-_MOST_LOSSES = 3  # of our own schedulers, by one job
+RECONNECTS = 10  # to a scheduler that died, three seconds each
+_MOST_LOSSES = 3  # of schedulers, by one job
 _log = logging.getLogger("relscope")
 
 
@@ -52,8 +46,6 @@ def in_words(seconds: float) -> str:
 class JobStatus:
     """The status of a job: counts, seconds since its start, units per second, and the time left, if known.
 
-    `lost` says that the job waits for a scheduler that does not answer, and how it continues; else it is
-    empty. `exceeded` says that it takes longer than was last estimated, so that the time left is unknown.
     `curve` holds its measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
     """
 
@@ -66,25 +58,20 @@ class JobStatus:
     seconds_left: float | None = None
     error: str = ""
     curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    lost: str = ""
-    exceeded: bool = False
 
     @property
     def time_left(self) -> str:
         """``"about 12 s left"``, ``"about 3 min left"``, ``"almost done"``; "" where nothing is known."""
-        if self.state != "running":
-            return ""
-        if self.seconds_left is not None:
+        if self.state == "running" and self.seconds_left is not None:
             return f"about {in_words(self.seconds_left)} left"
-        if self.done == self.total > 1:
-            return "almost done"
-        return "takes longer than estimated" if self.exceeded else ""
+        return "almost done" if self.state == "running" and self.done == self.total > 1 else ""
 
     @property
     def ended(self) -> bool:
         return self.state in ("done", "failed", "cancelled")
 
 
+@dataclass(eq=False)
 class Job:
     """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
 
@@ -93,48 +80,38 @@ class Job:
     come with Relscope.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        key: str,
-        title: str,
-        state: State,
-        function: Callable | None = None,
-        arguments: Any = None,
-        *,
-        priority: int = 0,
-        expected: pace.Expected | None = None,
-        here: bool = False,
-    ) -> None:
-        self.key, self.title, self.function, self.arguments = key, title, function, arguments or {}
-        self.priority, self.expected, self.here = priority, expected, here
-        self._engine, self._lock, self._ended = engine, threading.Lock(), threading.Event()
-        self._status = JobStatus(state, message="waiting for a worker" if state == "queued" else "")
+    engine: Engine = field(repr=False)
+    key: str
+    title: str
+    state: State
+    function: Callable | None = None
+    arguments: dict[str, Any] = field(default_factory=dict, repr=False)
+    priority: int = 0
+    expected: Expected | None = None
+    here: bool = False
+
+    def __post_init__(self) -> None:
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._status = JobStatus(self.state, message="waiting for a worker" * (self.state == "queued"))
         self._curve: dict[str, list[float]] = {}
         self._pins = Pins()  # its inputs and its result, until it has ended
-        self._tries, self._losses, self._sent_again = 0, 0, False
+        self._tries = self._losses = 0
         self._started = self._stopped = 0.0
         self._left = TimeLeft()
         self._future: Any = None
         self._place: tuple[str, int] | None = None  # the worker's address and process id, once it runs
-        if state == "done":
+        if self.state == "done":
             self._ended.set()
-
-    def __repr__(self) -> str:
-        return f"Job({self.title!r}, {self._status.state}, key={self.key[:8]})"
 
     def status(self) -> JobStatus:
         with self._lock:
             now = self._stopped or time.monotonic()
-            running = self._status.state == "running"
-            left = self._left.left(now) if running else None
             return replace(
                 self._status,
                 seconds=now - self._started if self._started else 0.0,
                 rate=self._left.rate(now),
-                seconds_left=left,
+                seconds_left=self._left.left(now) if self._status.state == "running" else None,
                 curve={name: tuple(values) for name, values in self._curve.items()},
-                exceeded=running and left is None and self._left.exceeded,
             )
 
     def wait(self, timeout: float | None = None) -> JobStatus:
@@ -150,43 +127,41 @@ class Job:
         EngineError
             It failed, was cancelled, has not ended in time, or its result has left the store.
         """
-        status = self.wait(timeout)
+        status, store = self.wait(timeout), self.engine.store
         if status.state != "done":
             raise EngineError(f"{self.title}: {status.error or status.state}")
-        entry = self._engine.store.get(self.key)
-        if entry is None:
-            raise EngineError(
-                f"{self.title}: the result is no longer in {self._engine.store.root}; run it again"
-            )
+        if (entry := store.get(self.key)) is None:
+            raise EngineError(f"{self.title}: the result is no longer in {store.root}; run it again")
         return entry
 
     def cancel(self) -> None:
         """Stop the job permanently: the process that runs it is killed and started again empty."""
-        self._engine._cancel(self)
+        self.engine._cancel(self)
 
     def _hear(self, event: dict[str, Any]) -> None:
         with self._lock:
+            now = time.monotonic()
             if event["event"] == "started":
                 self._place, self._tries = (event["worker"], event["pid"]), self._tries + 1
                 message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
                 state = "running" if self._status.state == "queued" else self._status.state
-                self._status = replace(self._status, state=state, lost="", message=message, done=0, total=0)
-                self._started = self._started or time.monotonic()
-                self._left = TimeLeft(self.expected.likely if self.expected else None)
-                self._left.begin(time.monotonic())
+                self._status = replace(self._status, state=state, message=message, done=0, total=0)
+                self._started = self._started or now
+                self._left = TimeLeft(self.expected.likely if self.expected else None, now)
                 self._curve = {}  # it trains from the beginning again
             elif self._status.state == "running":
                 progress = {name: event[name] for name in ("done", "total", "message")}
-                self._left.hear(event["done"], event["total"], time.monotonic())
+                self._left.hear(event["done"], event["total"], now)
                 self._status = replace(self._status, **progress)
                 for step in event["measured"]:
                     for name, value in step.items():
                         self._curve.setdefault(name, []).append(value)
 
-    def _change(self, **changes: Any) -> None:
+    def _wait_again(self, why: str) -> None:
         with self._lock:
             if not self._ended.is_set():
-                self._status = replace(self._status, **changes)
+                self._losses, self._tries = self._losses + 1, 0
+                self._status = replace(self._status, state="queued", message=why)
 
     def _end(self, state: State, error: str = "") -> bool:
         """Whether this call ended the job; only the first call does."""
@@ -194,17 +169,14 @@ class Job:
             if self._ended.is_set():
                 return False
             done = self._status.total if state == "done" else self._status.done
-            self._status = replace(self._status, state=state, error=error, lost="", done=done)
+            self._status = replace(self._status, state=state, error=error, done=done)
             self._stopped = time.monotonic()
             self._pins.close()
             self._ended.set()
             return True
 
 
-# The scheduler: connect to a cluster, or start one here.
-
-
-def connect(address: str | None, n_workers: int, seconds: float) -> tuple[Any, Any]:
+def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
     """A Dask client of the scheduler; without an address also the cluster that is started here.
 
     Raises
@@ -266,18 +238,12 @@ def disconnect(client: Any, cluster: Any) -> None:
         cluster.close()
 
 
-def answers(client: Any) -> bool:
-    """Whether the scheduler of this Dask client answers a small question in five seconds."""
-    try:
-        client.sync(client.scheduler.ncores, workers=[], callback_timeout=SECONDS_TO_ANSWER)
-    except Exception:
-        return False
-    return True
-
-
 class Engine:
     """Runs functions of importable modules in the processes of a Dask cluster; one engine serves all threads
     of an app.
+
+    A job whose worker dies is tried three times. If the scheduler dies, its jobs are sent to the next one,
+    which for processes of this machine is started; they resume from what they have put into the store.
 
     Parameters
     ----------
@@ -291,13 +257,6 @@ class Engine:
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
         Where results go. Results are only passed through the store: messages carry counts, never arrays.
-
-    Attributes
-    ----------
-    on_lost : callable, optional
-        Called with a sentence when the scheduler dies or does not answer, in a thread of the engine. Its jobs
-        wait for it and resume when it is back, or here after `continue_here`; processes of this machine are
-        started again by themselves.
     """
 
     def __init__(
@@ -306,19 +265,11 @@ class Engine:
         self.address = address or os.environ.get(ENVIRONMENT) or None
         self.n_workers = n_workers or max(2, (os.cpu_count() or 1) // 4)
         self.store = store or Store()
-        self.on_lost: Callable[[str], None] | None = None
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
         self._running: dict[str, Job] = {}  # by the key of their Dask task
-        self._lost: list[Job] = []  # those that wait for a scheduler that died
-        self._absent = ""  # why the scheduler cannot be asked
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
-        self._watching, self._look_now = False, threading.Event()
-
-    def __repr__(self) -> str:
-        where = self.address or f"{self.n_workers} local processes"
-        return f"Engine({where}, {len(self._running)} running jobs)"
 
     def submit(
         self,
@@ -327,7 +278,7 @@ class Engine:
         *,
         title: str,
         priority: int = 0,
-        expected: pace.Expected | None = None,
+        expected: Expected | None = None,
         here: bool = False,
         **kwargs: Any,
     ) -> Job:
@@ -346,89 +297,62 @@ class Engine:
             if self.store.has(key, own=here):
                 done = job is not None and job._status.state == "done"
                 return self._remember(job if done else Job(self, key, title, "done", function, kwargs))
-            if self._running and self._client is not None and self._client.status != "running":
-                self._lose_all()
-            client = None if self._lost else self._connected()
-            settings = {"priority": priority, "expected": expected, "here": here}
-            job = self._remember(Job(self, key, title, "queued", function, kwargs, **settings))
+            self._connect()
+            job = Job(self, key, title, "queued", function, kwargs, priority, expected, here)
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
-            self._lose(job) if client is None else self._dispatch(client, job)
+            self._dispatch(self._remember(job))
             return job
 
     def job(self, key: str) -> Job | None:
         """The job of this key, of whichever session, or one for what the store has; None also once a
         result has left it.
         """
-        with self._lock:
-            job = self._jobs.get(key)
+        job = self._jobs.get(key)
         if job and job._status.state != "done":  # before the store: the result is there before it is done
             return job
-        return (job or Job(self, key, "stored result", state="done")) if self.store.has(key) else None
+        return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
 
     def jobs(self) -> list[Job]:
         """All jobs of this engine, the newest first."""
-        with self._lock:
-            return list(reversed(self._jobs.values()))
+        return list(self._jobs.values())[::-1]
 
     def start(self) -> None:
         """Start the processes now (a second or two) instead of with the first job."""
         with self._lock:
-            self._connected()
+            self._connect()
 
     def close(self) -> None:
         """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
-            for job in [*self._running.values(), *self._lost]:
-                job._end("cancelled", "the engine was closed")
-            self._running.clear()
-            self._lost.clear()
+            self._end_all("cancelled", "the engine was closed")
             self._disconnect()
-
-    def continue_here(self) -> None:
-        """Leave the cluster: jobs that wait for its scheduler, and all later ones, run in processes of this
-        machine.
-
-        Their finished parts are in the store. A worker that is alive, but out of reach, may compute the same
-        until it ends.
-        """
-        with self._lock:
-            self.address = None
-            self._lose_all()
-            if not self._lost:
-                self._disconnect()
-        self._look_now.set()
 
     def _remember(self, job: Job) -> Job:
         self._jobs.pop(job.key, None)  # so that the newest is last
         self._jobs[job.key] = job
         return job
 
-    def _connected(self) -> Any:
+    def _connect(self, seconds: int = 10) -> None:
         if self._client is None or self._client.status != "running":
             self._disconnect()
-            self._take(*connect(self.address, self.n_workers, 10))
-        return self._client
-
-    def _take(self, client: Any, cluster: Any) -> None:
-        atexit.register(self.close)
-        client.subscribe_topic(self._topic, self._heard)
-        self._client, self._cluster = client, cluster
+            self._client, self._cluster = connect(self.address, self.n_workers, seconds)
+            self._client.subscribe_topic(self._topic, self._heard)
+            atexit.register(self.close)
 
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
         disconnect(client, cluster)
 
-    def _dispatch(self, client: Any, job: Job) -> None:
+    def _dispatch(self, job: Job) -> None:
         # Dask learns durations by what precedes the dash.
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
-        arguments = (job.function, job.key, place, self._topic, token, job.arguments)
+        task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments)
         self._running[token] = job  # before it is sent: an idle worker's "started" may outrun `submit`
-        job._future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=job.priority)
-        self._watch()
+        job._future = self._client.submit(*task, key=token, pure=False, priority=job.priority)
         job._future.add_done_callback(partial(self._finished, token))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
@@ -443,127 +367,56 @@ class Engine:
     def _finished(self, token: str, future: Any) -> None:
         from distributed import KilledWorker
 
-        job = self._running.get(token)
+        job = self._running.pop(token, None)
         if job is None:
             return
         error = future.exception() if future.status == "error" else None
         killed = isinstance(error, KilledWorker)
-        if killed and not job._tries and not job._sent_again:
-            # It only waited on workers that died of something else, several times over: it deserves tries of
-            # its own.
-            job._sent_again = True
-            with self._lock:
-                self._running.pop(token, None)
-                if not job._ended.is_set():
-                    self._dispatch(self._connected(), job)
-            return
-        self._running.pop(token, None)
         job._future = None  # or Dask would run it again when the worker dies that has its result
-        if killed:
+        if future.status not in ("finished", "error"):
+            self._send_again(job, "the scheduler died; the job resumes")
+        elif killed and not job._tries:  # it only waited on workers that died of something else
+            self._send_again(job, "waiting for a worker")
+        elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
         elif error is not None:
             explained = type(error).__name__ in ("SpaceError", "StoreError")
             job._end("failed", str(error) if explained else f"{type(error).__name__}: {error}")
-        elif future.status != "finished":
-            self._lose(job)
         elif self.store.has(job.key, own=True):
             job._end("done")
             if job.expected and job._tries == 1 and not job._losses:
-                pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
+                note_pace(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
         else:
             elsewhere = f"the worker's result is not in {self.store.root}"
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
-    # A scheduler that dies: its jobs wait, and are sent again as soon as there is one.
-
-    def _lose(self, job: Job) -> None:
-        """Have the job wait for a scheduler; who sends it again starts it from its last finished part."""
+    def _send_again(self, job: Job, why: str) -> None:
+        """Send a job again, which resumes from its last finished part; where no scheduler answers, no job
+        of the one that died can resume.
+        """
+        job._wait_again(why)
+        if job._losses > _MOST_LOSSES:
+            job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
+        for _ in range(RECONNECTS):  # of Dask's own tries, each would wait twice as long as the one before
+            with self._lock:
+                if job._ended.is_set():
+                    return
+                try:
+                    self._connect(3)
+                    self._dispatch(job)
+                    return
+                except EngineError as error:
+                    failed = f"{error}; finished parts are kept"
+            time.sleep(1)
+        job._end("failed", failed)
         with self._lock:
-            if not self.address and job._losses >= _MOST_LOSSES:
-                died = "the scheduler died each time this job ran; see the machine's memory, or its log"
-                job._end("failed", died)
-                return
-            here = "the scheduler of this machine's processes died; it is started again, and the job resumes"
-            there = f"{self.address}: the scheduler does not answer; the job resumes when it is back"
-            why = f"{there if self.address else here}, and finished parts are kept"
-            self._lost.append(job)
-            job._losses, job._tries = job._losses + 1, 0
-            job._change(state="queued", message="waiting for the scheduler", lost=why)
-            self._watch()
-            self._tell(why)
+            self._end_all("failed", failed)
 
-    def _lose_all(self) -> None:
+    def _end_all(self, state: State, error: str) -> None:
         running, self._running = self._running, {}
         for job in running.values():
-            self._lose(job)
-
-    def _tell(self, why: str) -> None:
-        if why != self._absent:
-            self._absent = why
-            if why and self.on_lost:
-                self.on_lost(why)
-
-    def _watch(self) -> None:
-        """Look after the scheduler in a thread while there are jobs."""
-        with self._lock:
-            if not self._watching:
-                self._watching = True
-                threading.Thread(target=self._look_after, name="scheduler-watch", daemon=True).start()
-
-    def _look_after(self) -> None:
-        while True:
-            self._look_now.wait(SECONDS_BETWEEN_LOOKS)
-            self._look_now.clear()
-            with self._lock:
-                if not (self._running or self._lost):
-                    self._watching = False
-                    return
-            try:
-                self._look()
-            except Exception:  # jobs wait for this thread, so one turn that fails must not be its last
-                _log.exception("looking after the scheduler failed; the next try is in a moment")
-
-    def _look(self) -> None:
-        with self._lock:
-            if self._running and (self._client is None or self._client.status != "running"):
-                self._lose_all()
-            for job in self._lost:
-                if self.store.has(job.key, own=True):  # its worker lived on
-                    job._end("done")
-            self._lost = [job for job in self._lost if not job._ended.is_set()]
-        if self._lost:
-            self._reconnect()
-        elif self._running:
-            absent = f"{self.address}: the scheduler does not answer; the job is followed again when it does"
-            why = "" if answers(self._client) else absent
-            for job in list(self._running.values()):
-                job._change(lost=why)
-            self._tell(why)
-
-    def _reconnect(self) -> None:
-        """Send the lost jobs again if there is a scheduler. The lock is free while this waits, for pages
-        that ask for jobs.
-        """
-        with self._lock:
-            address, before = self.address, (self._client, self._cluster)
-            self._client = self._cluster = None
-        disconnect(*before)
-        try:
-            client, cluster = connect(address, self.n_workers, 3)
-        except Exception as error:
-            for job in [] if address else list(self._lost):
-                job._end("failed", f"{job.status().lost}; this failed: {error}")
-            return
-        with self._lock:
-            if self._lost and self.address == address:
-                self._take(client, cluster)
-                self._tell("")
-                lost, self._lost = self._lost, []
-                for job in lost:
-                    self._dispatch(client, job)
-                return
-        disconnect(client, cluster)  # the engine was closed, or continues elsewhere
+            job._end(state, error)
 
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
@@ -574,8 +427,7 @@ class Engine:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
                 stop = threading.Thread(target=self._withdraw, args=(token, job, job._future), daemon=True)
                 stop.start()
-                if not self._absent:  # else nobody knows how long it takes
-                    stop.join()
+                stop.join(10)  # a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task from the scheduler, then kill its worker; otherwise the task would be tried again."""

@@ -1,12 +1,16 @@
-"""The worker's side of a job: the context its function receives, and how it reports progress."""
+"""Progress of a job: what its function reports in the worker, and the time left that follows from it."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import statistics
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -16,36 +20,30 @@ from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Report = Callable[
-    ..., None
-]  # done, total, message and, once an epoch where something is trained, {"loss": …}
+Report = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
 
 
-def silent(*told: Any, **measured: Any) -> None:
+def silent(*_: Any, **__: Any) -> None:
     """A `Report` for whoever does not listen."""
 
 
 class Context:
     """The first argument of a job's function: it reports progress and stores the result.
 
-    A context without `send` serves to call the same function in place: ``reduce_job(Context(key, store),
-    …)``.
+    Without `send` the same function can be called in place: ``reduce_job(Context(key, store), …)``.
     """
 
     def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
-        self.key = key
-        self.store = store
-        self._send = send
+        self.key, self.store, self._send = key, store, send
         self._latest: dict[str, Any] | None = None
         self._measured: list[dict[str, float]] = []
 
     def report(
         self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
     ) -> None:
-        """Report `done` of `total`.
+        """Report `done` of `total`. Cheap: only the latest report is sent, at most five times a second.
 
-        Cheap: only the latest report is sent, at most five times a second. Values `measured` at this step,
-        such as a loss, are sent for every step: `JobStatus.curve` collects them.
+        Values `measured` at this step, such as a loss, are all sent: `JobStatus.curve` collects them.
         """
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
@@ -56,7 +54,7 @@ class Context:
         self.store.put(self.key, arrays, metadata)
 
     @contextmanager
-    def sending(self):
+    def sending(self) -> Iterator[Context]:
         """Reports are sent while inside, the last one at the end."""
         ended = threading.Event()
         thread = threading.Thread(target=self._flush_until, args=(ended,), name="job-progress", daemon=True)
@@ -68,16 +66,14 @@ class Context:
             thread.join()
 
     def _flush_until(self, ended: threading.Event) -> None:
-        sent, n_measured = None, 0
-        while True:
+        sent, n_measured, last = None, 0, False
+        while not last:
             last = ended.wait(SECONDS_BETWEEN_REPORTS)
             latest = self._latest
             if latest is not sent and self._send:
                 fresh = self._measured[n_measured:]
                 self._send({**latest, "measured": fresh})
                 sent, n_measured = latest, n_measured + len(fresh)
-            if last:
-                return
 
 
 def run_in_worker(
@@ -102,11 +98,10 @@ def run_in_worker(
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     root, limit_bytes, identity, with_finished = place
     store = Store(root, limit_bytes, with_finished)
-    if identity and store.identity() not in ("", identity):  # found before hours of work, not after them
-        here = f"the worker on {socket.gethostname()} has another folder there"
+    if identity and store.identity() not in ("", identity):  # said before hours of work, not after them
         raise StoreError(
-            f"{root}: expected a folder that all workers share, but {here}; mount it there, or change"
-            f" {ENVIRONMENT}"
+            f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
+            f" another folder there; mount it there, or change {ENVIRONMENT}"
         )
     with in_use(), extra(), Context(key, store, send).sending() as context:
         store.require_writable()
@@ -117,44 +112,148 @@ def run_in_worker(
         )
 
 
-# Stages: the named parts of a long computation, whose progress counts their expected seconds.
-
 _UNITS = 100  # of progress in a second as expected
 
 
 class Stages:
-    """Reports stages one after the other: ``"compiling · stage 1 of 3"``, then ``"layout: epoch 30 of 500 ·
-    stage 3 of 3"``.
-
-    Nothing is counted in a stage that does not say how far it is; its part is done when the next one begins.
+    """Reports the stages of a computation, whose progress counts their expected seconds: ``"layout: epoch 30
+    of 500 · stage 3 of 3"``.
 
     Parameters
     ----------
     report : Report
     stages : sequence of (name, seconds)
-        In their order, with the seconds that each is expected to take. Their proportions matter: they decide
-        the time left.
+        In their order, with the seconds that each is expected to take; their proportions matter.
     """
 
     def __init__(self, report: Report, stages: Sequence[tuple[str, float]]) -> None:
-        self._report, self._stages = report, stages
+        self._report, self._names = report, [name for name, _ in stages]
         self._units = [max(1, round(_UNITS * seconds)) for _, seconds in stages]
         self._number = -1
 
     def begin(self, name: str) -> None:
         """The next stage of this name begins; those before it that never began are done."""
-        self._number = [one for one, _ in self._stages].index(name, self._number + 1)
-        self._tell(0, name)
+        self._number = self._names.index(name, self._number + 1)
+        self._say(0, name)
 
     def count(self, done: int, total: int, unit: str) -> None:
         """`done` of `total` units of the present stage are done, such as epochs."""
-        name, units = self._stages[self._number][0], self._units[self._number]
-        self._tell(units * done // max(total, 1), f"{name}: {unit} {done} of {total}")
+        units = self._units[self._number] * done // max(total, 1)
+        self._say(units, f"{self._names[self._number]}: {unit} {done} of {total}")
 
     def end(self) -> None:
         """All are done."""
         self._report(sum(self._units), sum(self._units), "done")
 
-    def _tell(self, units: int, what: str) -> None:
-        place = f" · stage {self._number + 1} of {len(self._stages)}" if len(self._stages) > 1 else ""
+    def _say(self, units: int, what: str) -> None:
+        place = f" · stage {self._number + 1} of {len(self._names)}" if len(self._names) > 1 else ""
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
+
+
+# Pace: the store's folder keeps, for each kind of work, the last few ratios of measured to estimated seconds.
+# Every estimate is multiplied by their median.
+
+PACES = "pace.json"
+LAST = 9  # ratios kept of a kind: their median follows a change of machine after five runs
+_KINDS = 200
+_LEAST_SECONDS = 1.0  # shorter work says more of the clock and of the processes' start than of its pace
+_FURTHEST = 100.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What work of a kind, such as ``"study/anchor-count"``, will take.
+
+    `seconds` is by formula, `pace` the median of measured ÷ estimated seconds of the last `n` runs here.
+    """
+
+    kind: str
+    seconds: float
+    pace: float = 1.0
+    n: int = 0
+
+    @property
+    def likely(self) -> float:
+        """Seconds, as the last runs here took."""
+        return self.seconds * self.pace
+
+
+def expect(store: Store, kind: str, seconds: float) -> Expected:
+    """The estimate, with what this store has learned of the kind."""
+    known = _paces(store).get(kind, ())
+    return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
+
+
+def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
+    """Work of this kind was estimated at `seconds` and took `measured` ones.
+
+    Two simultaneous writers may lose one ratio. A store that cannot be written to keeps its old ratios.
+    """
+    if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
+        return
+    known = _paces(store)
+    ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
+    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # popped: kinds unused for the longest time are first
+    with suppress(OSError), store.scratch() as folder:
+        (folder / PACES).write_text(json.dumps(dict(list(known.items())[-_KINDS:])), encoding="utf-8")
+        (folder / PACES).replace(store.root / PACES)
+
+
+def _paces(store: Store) -> dict[str, Sequence[float]]:
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # none yet, or damaged
+        known = json.loads((store.root / PACES).read_text(encoding="utf-8"))
+        return {kind: [one for one in map(float, ratios) if 0 < one < inf] for kind, ratios in known.items()}
+    return {}
+
+
+_EVEN = 0.1  # share done at which the progress counts as much as the expected time
+_MEMORY = 0.1  # share of the time left over which a new estimate replaces the one before
+_TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, and is withdrawn
+
+
+class TimeLeft:
+    """Seconds left: between reports they fall with the clock, and each report corrects them a little.
+
+    Progress is taken as proportional to time; see `Stages`. A count that falls, or whose total changes,
+    begins again. `expected` are the seconds from the beginning, as the last such jobs took.
+    """
+
+    def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
+        self._expected, self._began = expected, now
+        self._origin = now, 0  # when the present count began, and where
+        self._done = self._total = 0
+        self._estimate = (expected, now) if expected else None  # seconds left, and when
+
+    def hear(self, done: int, total: int, now: float) -> None:
+        """`done` of `total` is done at this time."""
+        if self._total and (total != self._total or done < self._done):
+            self._origin = now, done
+            self._estimate = self._estimate if self._expected else None
+        elif (done, total) == (self._done, self._total):
+            return
+        self._done, self._total = done, total
+        if (rate := self.rate(now)) is None:
+            return
+        left, first = (total - done) / rate, self._origin[1]
+        if self._expected is not None:
+            share, promised = (done - first) / (total - first), self._expected - (now - self._began)
+            left += (max(promised, 0.0) - left) * _EVEN * (1 - share) / (share + _EVEN)
+        if self._estimate is not None:
+            before, weight = self._falling(now), 1 - exp((self._estimate[1] - now) / max(_MEMORY * left, 0.5))
+            left = before + (left - before) * weight
+        self._estimate = left, now
+
+    def left(self, now: float) -> float | None:
+        """Seconds left; None before any progress, and where it takes longer than was estimated."""
+        if self._estimate is None or self._done == self._total > 0:
+            return None
+        left = self._falling(now)
+        return left if left > _TOO_SHORT * self._estimate[0] else None
+
+    def rate(self, now: float) -> float | None:
+        """Units per second of the present count; None before its first one."""
+        since, first = self._origin
+        return (self._done - first) / (now - since) if self._done > first and now > since else None
+
+    def _falling(self, now: float) -> float:
+        return max(self._estimate[0] - (now - self._estimate[1]), 0.0)

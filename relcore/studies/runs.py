@@ -15,12 +15,11 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.charts.lines import Line
-from relcore.runs import pace
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.finished import FinishedEntry
 from relcore.runs.jobs import Engine, Job
-from relcore.runs.progress import Context, Report
+from relcore.runs.progress import Context, Expected, Report, expect, note_pace
 from relcore.runs.store import Store
 from relcore.studies.statistics import Estimate, mean
 from relcore.studies.study import Settings, Study, StudySpec, finding
@@ -62,7 +61,7 @@ def _run(study: Study, settings: Settings, store: Store, report: Report) -> None
     }
     seconds = round(time.perf_counter() - began, 3)
     store.put(run_key(study, settings), result.arrays, {**facts, "seconds": seconds, "finished": time.time()})
-    pace.note(store, _kind(study), study.seconds(settings), seconds)
+    note_pace(store, _kind(study), study.seconds(settings), seconds)
 
 
 def _kind(study: Study) -> str:
@@ -82,7 +81,6 @@ class Standing:
     total: int
     seconds_left: float | None = None
     message: str = ""
-    lost: str = ""
 
     @property
     def under_way(self) -> bool:
@@ -130,7 +128,7 @@ class StudyRuns:
         """Roughly how long the missing runs take, `n_workers` at a time; see `expected`."""
         return self.expected(store, n_workers, own).likely
 
-    def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> pace.Expected:
+    def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
         """The same with its pace: that of the runs that are done, else of the study's last runs of other
         settings.
         """
@@ -139,9 +137,9 @@ class StudyRuns:
         known = [entry.metadata for entry in map(store.summary, self.keys) if entry]
         expected = sum(self.study.seconds(facts["settings"]) for facts in known)
         if not expected:
-            return pace.expect(store, _kind(self.study), seconds)
+            return expect(store, _kind(self.study), seconds)
         slower = sum(facts["seconds"] for facts in known) / expected
-        return pace.Expected(_kind(self.study), seconds, slower, len(known))
+        return Expected(_kind(self.study), seconds, slower, len(known))
 
     def start(self, engine: Engine, here: bool = False) -> None:
         """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with
@@ -170,8 +168,7 @@ class StudyRuns:
         here = any(job.here for job, _ in running) or any(job.here for job in waiting)
         left = self.seconds(engine.store, engine.n_workers, own=here) if running or waiting else None
         message = running[0][1].message if running else ""
-        lost = next((status.lost for _, status in known if status.lost), "")
-        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, message, lost)
+        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, message)
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
         """Wait until nothing is under way any more; `report` is called as ``report(done, total,
