@@ -7,11 +7,10 @@ not name cannot leak through them.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import wraps
 from threading import Lock
 from typing import Any, TypeVar
@@ -27,13 +26,12 @@ from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.tables_beside import more_columns
 from relcore.compare import columns, scene
-from relcore.compare.columns import agreement_rows, colored, columns_of
 from relcore.compare.neighbours import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
 from relcore.files.series import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import COLUMN, View, ViewSpec, sample_view
+from relcore.maps.views import COLUMN, View, sample_view
 from relcore.represent import anchors
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
@@ -48,43 +46,36 @@ DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as
 LEAST_HELD_OUT = 5
 _MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
 _TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
-_SECONDS = "relscope.seconds"
-
-
-@dataclass
-class _Kept:
-    """A result, and the lock for which others wait that ask for it meanwhile."""
-
-    lock: Lock = field(default_factory=Lock)
-    values: list = field(default_factory=list)  # of one
 
 
 def cached(
-    most: int, spinner: str = "", *, timed: bool = False
+    most: int, spinner: str = "", key: Callable[..., tuple] | None = None
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Keep the last `most` results of a function for all sessions, by the content of its arguments.
 
     Spaces, views, items and arrays count by their digests, a pair by those of its spaces; all else is
-    hashable. `timed` results are what `seconds_of_last_computation` tells of.
+    hashable. ``key(*arguments)`` says what the result depends on where that is more or less than the
+    arguments; what it raises, such as a refusal, comes before the cache. Who asks for a result that another
+    session is computing waits for it.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        results: OrderedDict[tuple, _Kept] = OrderedDict()
+        results: OrderedDict[tuple, tuple[Lock, list[Result]]] = OrderedDict()
         changing = Lock()
 
         @wraps(function)
-        def kept(*arguments: Any, **named: Any) -> Result:
-            key = tuple(map(_content, (*arguments, *named, *named.values())))
+        def kept(*arguments: Any) -> Result:
+            name = tuple(map(_content, key(*arguments) if key else arguments))
             with changing:
-                result = results.setdefault(key, _Kept())
-                results.move_to_end(key)
+                lock, values = results.setdefault(name, (Lock(), []))
+                results.move_to_end(name)
                 if len(results) > most:
                     results.popitem(last=False)
-            with result.lock:
-                if not result.values:
-                    with st.spinner(spinner) if spinner else nullcontext(), _timing(timed):
-                        result.values.append(function(*arguments, **named))
-            return result.values[0]
+            with lock:
+                if not values:
+                    with st.spinner(spinner) if spinner else nullcontext():
+                        values.append(function(*arguments))
+            return values[0]
 
         kept.clear = results.clear
         return kept
@@ -92,7 +83,7 @@ def cached(
     return decorate
 
 
-def _content(argument: Any) -> Any:
+def _content(argument: Any) -> Hashable:
     if isinstance(argument, Match):
         return argument.source.digest, argument.target.digest
     if isinstance(argument, np.ndarray):
@@ -100,32 +91,39 @@ def _content(argument: Any) -> Any:
     return getattr(argument, "digest", argument)
 
 
-@contextmanager
-def _timing(timed: bool = True) -> Iterator[None]:
-    started = time.perf_counter()
-    yield
-    if timed:
-        st.session_state[_SECONDS] = time.perf_counter() - started
-
-
-def seconds_of_last_computation() -> float:
-    """Seconds that this session's last real computation took; what came out of a cache does not count."""
-    return st.session_state.get(_SECONDS, 0.0)
-
-
 def pair_key(pair: Match) -> str:
     """The key of a matched pair in a cache."""
     return f"{pair.source.digest}/{pair.target.digest}"
 
 
+def file_stamps(paths: Sequence) -> Stamps:
+    """When these files, or those in these folders, were last changed, and their sizes.
+
+    Raises
+    ------
+    SpaceError
+        A path that this session may not read: sessions share the caches, so this comes first.
+    """
+    paths = [access.allowed(path) for path in paths]
+    files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
+    return tuple(
+        (about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat())
+    )
+
+
+def stamp(spec: SpaceSpec) -> Stamps:
+    """`file_stamps` of the files of a space; () for one that comes from no file."""
+    return file_stamps(catalog.files_of(spec))
+
+
+def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
+    catalog.need_access(spec)
+    return spec, stamp(spec)
+
+
+@cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec, read once; a file is read again when it has changed."""
-    catalog.need_access(spec)  # before the cache, which all sessions share
-    return _load_space(spec, stamp(spec))
-
-
-@cached(24, "Reading the space …", timed=True)
-def _load_space(spec: SpaceSpec, stamps: Stamps) -> LatentSpace:
     return catalog.load(spec)
 
 
@@ -142,65 +140,26 @@ def digest_or_blank(spec: SpaceSpec) -> str:
         return ""
 
 
-def stamp(spec: SpaceSpec) -> Stamps:
-    """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
-    paths = [access.allowed(path) for path in catalog.files_of(spec)]
-    files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
-    return tuple(
-        (about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat())
-    )
-
-
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
+# A space on disk refuses a file that was written again, be it with the same numbers: so the stamps count.
+@cached(8, key=lambda *pair: (*map(load_space, pair), *map(_readable, pair)))
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
     """Two spaces paired by id."""
-    return _match(load_space(source), load_space(target), source, target, stamp(source), stamp(target))
-
-
-@cached(8)
-def _match(source: LatentSpace, target: LatentSpace, *of_these_files: SpaceSpec | Stamps) -> Match:
-    # A space on disk refuses a file that was written again, be it with the same numbers.
-    return match(source, target)
+    return match(load_space(source), load_space(target))
 
 
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces absolute, relative, whitened, or rotated into each other."""
-    if pane == "absolute":
-        return pair.source.vectors, pair.target.vectors
+    """Both spaces relative, whitened, or rotated into each other; large matrices are not kept."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (comparison.represent if large else _represent)(pair, pane, anchors, spec)
 
 
 # Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
-_represent = cached(6, timed=True)(comparison.represent)
-
-
-def pca_coordinates(
-    pair: Match,
-    drawn: View,
-    pane: str,
-    anchors: tuple[str, ...],
-    spec: ProjectionSpec,
-    reduction: ReductionSpec,
-) -> tuple[list[np.ndarray], str]:
-    """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to
-    do at once.
-    """
-    by_pca = replace(reduction, method="pca")
-    return _pca_coordinates(pair, drawn, pane, needed_anchors(pane, anchors), spec, by_pca)
-
-
-@cached(48, timed=True)
-def _pca_coordinates(
-    pair: Match, drawn: View, *settings: str | tuple[str, ...] | ProjectionSpec | ReductionSpec
-) -> tuple[list[np.ndarray], str]:
-    return pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
-
-
+_represent = cached(6)(comparison.represent)
 _directions = cached(16)(pane_maps.Directions.of)
 
 
@@ -209,44 +168,47 @@ def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
     return () if pane == "absolute" else anchors
 
 
-@cached(64, "Choosing anchors …", timed=True)
+def _pca_key(
+    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], *specs: ProjectionSpec | ReductionSpec
+) -> tuple:
+    projection, reduction = specs
+    return pair, drawn, pane, needed_anchors(pane, anchors), projection, replace(reduction, method="pca")
+
+
+@cached(48, key=_pca_key)
+def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.ndarray], str]:
+    """PCA coordinates of the drawn rows of both spaces, fast enough to do at once, and a note on how they
+    came about; `settings` are pane, anchors, projection and reduction.
+    """
+    pair, drawn, *settings = _pca_key(pair, drawn, *settings)
+    return pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
+
+
+@cached(64, "Choosing anchors …")
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
     """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
     return tuple(anchors.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
 
 
-@cached(32, timed=True)
-def diagnose(space: LatentSpace, anchor_ids: tuple[str, ...]) -> anchors.AnchorDiagnostics:
-    """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
-    return anchors.diagnose_anchors(space, anchor_ids)
+diagnose = cached(32)(anchors.diagnose_anchors)
 
 
-@cached(16, "Comparing neighbourhoods …", timed=True)
+@cached(16, "Comparing neighbourhoods …")
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space
     keeps, least first.
     """
-    return neighbour_agreement(pair, sample_view(drawn, agreement_rows(len(pair))).rows)
+    return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
 # Live scores. The last passes over the held-out rows are kept, too: with one, the difference to the anchors
 # of the next step takes no pass of its own.
 
 
-@dataclass(frozen=True)
-class KeptScores:
-    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for
-    the lock.
-    """
-
-    found: dict[str, dict[str, Score]] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-
-
 @cached(96)
-def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> KeptScores:
-    """The scores of one anchor set."""
-    return KeptScores()
+def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[Lock, dict]:
+    """Representation → scores of one anchor set, filled by whoever holds the lock first."""
+    return Lock(), {}
 
 
 @cached(8)
@@ -300,31 +262,19 @@ def live_scores(
     k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
     spec = spec if pane in _TOGETHER else ProjectionSpec()  # all that the others depend on
     metrics = tuple(comparison.metrics_of_a_pair())
-    kept = kept_scores(pair, anchors, spec, k, convention, metrics)
-    with kept.lock:
-        if pane not in kept.found:
-            together = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
-            more = {}
+    lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
+    with lock:
+        if pane not in scores:
+            forms = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
+            settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
             if len(pair) - len(anchors) <= DIFFERENCE_ROWS:
-                more["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
-            with _timing():
-                scores = score_forms(
-                    pair,
-                    [one for one in together if one not in kept.found],
-                    anchors,
-                    spec,
-                    labels=comparison.class_labels(pair),
-                    k=k,
-                    convention=convention,
-                    n_queries=LIVE_QUERIES,
-                    metrics=metrics,
-                    **more,
-                )
-            kept.found.update(scores)
-        return kept.found[pane]
+                settings["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
+            missing, labels = [form for form in forms if form not in scores], comparison.class_labels(pair)
+            scores.update(score_forms(pair, missing, anchors, spec, labels=labels, **settings))
+        return scores[pane]
 
 
-@cached(32, timed=True)
+@cached(32)
 def score_differences(
     pair: Match,
     pane: str,
@@ -350,58 +300,50 @@ def score_differences(
 
 # How a map looks, beside where its points lie.
 
-_Tables = tuple[tuple[SpaceSpec, Stamps], ...]
+
+def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:
+    """Among all rows the anchors are drawn anyway."""
+    return workspace.anchors if workspace.view.show_anchors and not workspace.view.everything else ()
 
 
-def view(pair: Match, workspace: Workspace) -> View:
-    """Rows to draw and their colours."""
-    spec = workspace.view
-    # Among all rows the anchors are drawn anyway.
-    anchors = workspace.anchors if spec.show_anchors and not spec.everything else ()
-    return _view(pair, spec, anchors, workspace.reduction, _tables(spec.color_by, workspace))
-
-
-@cached(32)
-def _view(
-    pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec, tables: _Tables
-) -> View:
-    return colored(pair, scene.drawn_view(pair.source, spec, anchors, reduction), spec, _cells(tables))
-
-
-def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
-    """The drawn rows in the colours of the second colouring; None where there is none."""
-    second = workspace.look.second
-    look = scene.MapLook(second=second)
-    return _second_view(pair, drawn, workspace.view, look, _tables(second, workspace)) if second else None
-
-
-@cached(32)
-def _second_view(
-    pair: Match, drawn: View, spec: ViewSpec, look: scene.MapLook, tables: _Tables
-) -> View | None:
-    return scene.second_view(pair, drawn, spec, look, _cells(tables))
-
-
-def prominence(pair: Match, drawn: View) -> np.ndarray:
-    """Positions among the drawn rows, those first whose names matter most."""
-    return _prominence(pair, drawn, drawn.categories)
-
-
-@cached(32)
-def _prominence(pair: Match, drawn: View, categories: np.ndarray) -> np.ndarray:
-    return scene.prominent_rows(pair.source, drawn)
-
-
-def _tables(color_by: str, workspace: Workspace) -> _Tables:
-    """The spaces whose tables may have the column of a colour, with what tells whether the tables have
-    changed.
-    """
+def _tables(color_by: str, workspace: Workspace) -> tuple[tuple[SpaceSpec, Stamps], ...]:
+    """The spaces whose tables may have the column of a colour, with what tells whether they have changed."""
     ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
     return tuple((end, table_stamp(end)) for end in ends)
 
 
-def _cells(tables: _Tables) -> columns.Cells | None:
-    return columns.cells_of(*(end for end, _ in tables), load_space) if tables else None
+def _view_key(pair: Match, workspace: Workspace) -> tuple:
+    spec = workspace.view
+    return pair, spec, _drawn_anchors(workspace), workspace.reduction, _tables(spec.color_by, workspace)
+
+
+@cached(32, key=_view_key)
+def view(pair: Match, workspace: Workspace) -> View:
+    """Rows to draw and their colours."""
+    spec = workspace.view
+    drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
+    return columns.colored(pair, drawn, spec, _cells(workspace))
+
+
+def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
+    second = workspace.look.second
+    return pair, drawn, workspace.view, second, _tables(second, workspace)
+
+
+@cached(32, key=_second_key)
+def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
+    """The drawn rows in the colours of the second colouring; None where there is none."""
+    return scene.second_view(pair, drawn, workspace.view, workspace.look, _cells(workspace))
+
+
+def _cells(workspace: Workspace) -> columns.Cells:
+    return columns.cells_of(workspace.source, workspace.target, load_space)
+
+
+@cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
+def prominence(pair: Match, drawn: View) -> np.ndarray:
+    """Positions among the drawn rows, those first whose names matter most."""
+    return scene.prominent_rows(pair.source, drawn)
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
@@ -410,14 +352,14 @@ def table_stamp(spec: SpaceSpec) -> Stamps:
     """
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
-    path = dataset_place(spec.dataset)
-    return ((about.st_mtime_ns, about.st_size),) if path.is_file() and (about := path.stat()) else ()
+    return file_stamps([dataset_place(spec.dataset)])
 
 
 def colors_of(workspace: Workspace, pair: Match) -> list[str]:
     """What the rows of this pair can be coloured by."""
     labels = ["labels"] if pair.source.labels is not None else []
-    return ["pivots", *labels, *columns_of(pair), *(f"{COLUMN}{name}" for name in table_columns(workspace))]
+    tables = (f"{COLUMN}{name}" for name in table_columns(workspace))
+    return ["pivots", *labels, *columns.columns_of(pair), *tables]
 
 
 def table_columns(workspace: Workspace) -> list[str]:
@@ -427,12 +369,10 @@ def table_columns(workspace: Workspace) -> list[str]:
     names: list[str] = []
     for end in (workspace.source, workspace.target):
         try:
-            names += _more_columns(end, table_stamp(end))
+            names += _more_columns(end)
         except SpaceError:
             continue
     return list(dict.fromkeys(names))
 
 
-@cached(32)
-def _more_columns(spec: SpaceSpec, stamps: Stamps) -> tuple[str, ...]:
-    return more_columns(spec)
+_more_columns = cached(32, key=lambda spec: (spec, table_stamp(spec)))(more_columns)

@@ -23,7 +23,6 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_items import row_items
 from relcore.charts.scene import Clusters
 from relcore.compare import columns, scene
-from relcore.compare.columns import needs_clusters
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.images import png_thumbnail
@@ -34,166 +33,60 @@ from relcore.spaces.space import Match
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-
-# A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun does not
-# send them again.
-
-SIDE = 48  # pixels per side of larger ones, after scaling
+SIDE = 48  # pixels per side of pictures on a sheet that were larger
 MOST_PIXELS = 5000 * SIDE * SIDE
 MOST_SECONDS = 12.0  # reading photographs takes longer
-_LOOK_AT = 16
+LONGEST = 240  # characters of a sentence that three lines of a hover can hold
+TABLE_PICTURES = 500  # rows with a picture in a table
+ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row, and of its picture for screens twice as sharp
+_AT_ONCE = 16  # pictures in memory at once
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """The sheet of n pictures in their order, as `cells` say; None where it would be too large, or take
-    too long to read.
+    """Small pictures of n rows in one file, so that a hover shows one at once and a rerun does not send them
+    again; None where it would be too large, or take too long to read.
     """
-    from PIL import Image
+    from PIL import Image, ImageOps
 
-    pictures = iter(pictures)
-    started = time.perf_counter()
-    first = list(islice(pictures, min(n, _LOOK_AT)))
+    pictures, started = iter(pictures), time.perf_counter()
+    first = list(islice(pictures, min(n, _AT_ONCE)))
     side = max((max(picture.size) for picture in first), default=SIDE)
-    side = side if side <= CRISP else SIDE
+    crisp = side <= CRISP
+    side = side if crisp else SIDE
     if n * side * side > MOST_PIXELS:
         return None
     columns = int(np.ceil(np.sqrt(n)))
     lines = -(-n // columns)
     grey = all(picture.mode == "L" for picture in first)
-    sheet = Image.new("L" if grey else "RGB", (columns * side, lines * side), "white" if side == SIDE else 0)
-    for number, picture in enumerate(_opaque(chain(first, pictures))):
-        if max(picture.size) > side or (side == SIDE and max(picture.size) < side):
-            scale = side / max(picture.size)
-            shape = tuple(max(1, round(length * scale)) for length in picture.size)
-            picture = picture.resize(shape, Image.Resampling.LANCZOS)
+    sheet = Image.new("L" if grey else "RGB", (columns * side, lines * side), 0 if crisp else "white")
+    for number, picture in enumerate(map(_opaque, chain(first, pictures))):
+        if max(picture.size) > side or not crisp:
+            picture = ImageOps.contain(picture, (side, side), Image.Resampling.LANCZOS)
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
         seconds = time.perf_counter() - started
         # The first pictures of a file take longer than the others, so half a second tells nothing yet.
-        if seconds > 0.5 and number and number % _LOOK_AT == 0 and seconds * n > MOST_SECONDS * number:
+        if seconds > 0.5 and number and number % _AT_ONCE == 0 and seconds * n > MOST_SECONDS * number:
             return None
-    content = io.BytesIO()
-    if side <= CRISP:
-        sheet.save(content, "PNG", compress_level=4)
-    else:
-        sheet.save(content, "JPEG", quality=85)
-    mimetype = "image/png" if side <= CRISP else "image/jpeg"
-    return Sheet(content.getvalue(), mimetype, side, columns, lines, np.arange(n))
+    content, kind = io.BytesIO(), "PNG" if crisp else "JPEG"
+    sheet.save(content, kind, **({"compress_level": 4} if crisp else {"quality": 85}))
+    return Sheet(content.getvalue(), f"image/{kind.lower()}", side, columns, lines, np.arange(n))
 
 
-def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:
+def _opaque(picture: Image) -> Image:
     """In grey or colours, on white."""
     from PIL import Image
 
-    for picture in pictures:
-        if picture.mode not in ("L", "RGB"):
-            with Image.open(io.BytesIO(png_thumbnail(picture, max(picture.size)))) as shown:
-                colored = shown.convert("RGBA")
-            picture = Image.new("RGB", colored.size, "white")
-            picture.paste(colored, mask=colored)
-        yield picture
+    if picture.mode in ("L", "RGB"):
+        return picture
+    with Image.open(io.BytesIO(png_thumbnail(picture, max(picture.size)))) as shown:
+        colored = shown.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", colored.size, "white"), colored).convert("RGB")
 
 
 def digest_of_bytes(content: bytes) -> str:
     """Names a file by all of its bytes; Streamlit names large files by samples."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-LONGEST = 240  # characters of a sentence that three lines of a hover can hold
-TABLE_PICTURES = 500  # rows with a picture in a table
-ROW_HEIGHT, PICTURE = (
-    40,
-    64,
-)  # pixels of a table's row and of its picture: twice as sharp as seen, for screens that are
-_AT_ONCE = 16  # pictures in memory at once
-
-
-class Items:
-    """Texts and pictures by id, decoded on demand and cached.
-
-    Parameters
-    ----------
-    datasets : of texts and images
-        Mostly one; two where the spaces were made of two columns of one table, whose rows have the same ids.
-    digest : str
-        Names the content in a cache.
-    problem : str
-        Why items are missing, in the words of the error.
-    """
-
-    def __init__(self, datasets: Sequence[Dataset], digest: str, problem: str = "") -> None:
-        self.digest, self.problem = digest, problem
-        self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
-        self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
-        self.picture = lru_cache(maxsize=4096)(
-            self._picture
-        )  # an anchor more is one picture more, not hundreds
-
-    @property
-    def has_texts(self) -> bool:
-        return bool(self._texts)
-
-    @property
-    def has_pictures(self) -> bool:
-        return self._pictures is not None
-
-    def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line, "" where there is none; the texts of two columns on two lines."""
-        columns = [column.texts(ids) for column in self._texts]
-        return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)] or [
-            ""
-        ] * len(ids)
-
-    def text(self, identifier: str) -> str:
-        return self.texts([identifier])[0]
-
-    def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be
-        read.
-        """
-        row = self._pictures.row(identifier) if self._pictures else -1
-        if row < 0:
-            return ""
-        try:
-            content = png_thumbnail(self._pictures.dataset.item(row), size)
-        except SpaceError:  # one damaged picture must not take the page with it
-            return ""
-        return f"data:image/png;base64,{base64.b64encode(content).decode()}"
-
-    def pictures(self, ids: Sequence[str], size: int) -> list[str]:
-        """`picture` of each id, read in the order of the dataset, which is the cheap one."""
-        order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
-        found = {ids[i]: self.picture(ids[i], size) for i in order}
-        return [found[identifier] for identifier in ids]
-
-    def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it,
-        ignoring case.
-        """
-        wanted = " ".join(query.casefold().split())
-        if not wanted:
-            return ()
-        labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
-        rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True)
-        return tuple(
-            identifier
-            for identifier, label, text in rows
-            if wanted in (identifier.casefold(), label.casefold()) or wanted in text.casefold()
-        )
-
-    def sheet(self, ids: Sequence[str]) -> Sheet | None:
-        """The pictures of these ids on one sheet, see `make_sheet`; None where some have none."""
-        rows = self._pictures.rows(ids)
-        if not len(rows) or rows.min() < 0:
-            return None
-        order = np.argsort(rows)
-        try:
-            made = make_sheet(_read(self._pictures.dataset, rows[order]), len(rows))
-        except SpaceError:
-            return None
-        cells = np.empty(len(rows), dtype=np.int64)
-        cells[order] = np.arange(len(rows))
-        return replace(made, cells=cells) if made else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,37 +103,104 @@ class _Column:
         """Row numbers (m,), -1 for ids that are not there."""
         return self.index.get_indexer(pd.Index(list(ids), dtype=object))
 
-    def row(self, identifier: str) -> int:
-        return int(self.rows([identifier])[0])
+    def items(self, rows: np.ndarray) -> Iterator:
+        """The items of ascending rows; consecutive rows are read together."""
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+            for start in range(0, len(run), _AT_ONCE):
+                part = run[start : start + _AT_ONCE]
+                yield from self.dataset.items(int(part[0]), int(part[-1]) + 1)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
+        """The text of each id on one line, "" where there is none."""
         rows = self.rows(ids)
         known = np.unique(rows[rows >= 0])
         try:
-            found = dict(zip(known.tolist(), _read(self.dataset, known), strict=True))
+            texts = dict(zip(known.tolist(), self.items(known), strict=True))
         except SpaceError:
-            return [""] * len(rows)
-        return [" ".join(found.get(row, "").split()) for row in rows.tolist()]
+            texts = {}
+        return [" ".join(texts.get(row, "").split()) for row in rows.tolist()]
 
 
-def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
-    """The items of ascending rows; consecutive rows are read together."""
-    for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
-        for start in range(0, len(run), _AT_ONCE):
-            part = run[start : start + _AT_ONCE]
-            yield from dataset.items(int(part[0]), int(part[-1]) + 1)
+class Items:
+    """Texts and pictures by id, decoded on demand and cached.
+
+    Parameters
+    ----------
+    datasets : of texts and images
+        Mostly one; two where the spaces were made of two columns of one table, whose rows have the same ids.
+    problem : str
+        Why items are missing, in the words of the error.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset], problem: str = "") -> None:
+        self.problem = problem
+        self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
+        self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
+        self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
+        # one more anchor is one more picture, not hundreds
+        self.picture = lru_cache(maxsize=4096)(self._picture)
+
+    def texts(self, ids: Sequence[str]) -> list[str]:
+        """The text of each id on one line, "" where there is none; the texts of two columns on two lines."""
+        columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
+        return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
+
+    def text(self, identifier: str) -> str:
+        return self.texts([identifier])[0]
+
+    def _picture(self, identifier: str, size: int) -> str:
+        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be
+        read.
+        """
+        row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
+        if row < 0:
+            return ""
+        try:
+            content = png_thumbnail(self._pictures.dataset.item(row), size)
+        except SpaceError:  # one damaged picture must not take the page with it
+            return ""
+        return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+    def pictures(self, ids: Sequence[str], size: int) -> list[str]:
+        """`picture` of each id, read in the order of the dataset, which is the cheap one."""
+        order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
+        pictures = {ids[i]: self.picture(ids[i], size) for i in order}
+        return [pictures[identifier] for identifier in ids]
+
+    def find(self, pair: Match, query: str) -> tuple[str, ...]:
+        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it,
+        ignoring case.
+        """
+        wanted = " ".join(query.casefold().split())
+        labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
+        rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True) if wanted else ()
+        return tuple(
+            identifier
+            for identifier, label, text in rows
+            if wanted in (identifier.casefold(), label.casefold()) or wanted in text.casefold()
+        )
+
+    def sheet(self, ids: Sequence[str]) -> Sheet | None:
+        """The pictures of these ids on one sheet, see `make_sheet`; None where some have none."""
+        rows = self._pictures.rows(ids)
+        if not len(rows) or rows.min() < 0:
+            return None
+        order = np.argsort(rows)
+        try:
+            sheet = make_sheet(self._pictures.items(rows[order]), len(rows))
+        except SpaceError:
+            return None
+        return sheet and replace(sheet, cells=np.argsort(order))
 
 
 def items_of(workspace: Workspace) -> Items | None:
     """The texts and pictures behind the compared spaces: the dataset that they encode, or columns of their
-    files.
-
-    None where there are none, as for words and graphs.
+    files; None where there are none, as for words and graphs.
     """
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
-    return _items(specs, tuple(map(_stamp, specs))) if specs else None
+    return _items(specs) if specs else None
 
 
 def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
@@ -254,19 +214,16 @@ def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
     return path.stat().st_mtime_ns if path and path.exists() else None
 
 
-@compute.cached(8, "Reading the dataset …")
-def _items(specs: tuple[DatasetSpec | SpaceSpec, ...], stamps: tuple[Hashable, ...]) -> Items | None:
+@compute.cached(8, "Reading the dataset …", key=lambda specs: (specs, tuple(map(_stamp, specs))))
+def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
     datasets, problem = [], ""
     for spec in specs:
         try:
-            datasets += (
-                row_items(spec, compute.load_space(spec))
-                if isinstance(spec, SpaceSpec)
-                else [load_dataset(spec)]
-            )
+            of_rows = isinstance(spec, SpaceSpec)
+            datasets += row_items(spec, compute.load_space(spec)) if of_rows else [load_dataset(spec)]
         except SpaceError as error:  # the vectors are there and can be looked at without
             problem = str(error)
-    return Items(datasets, repr((specs, stamps)), problem) if datasets or problem else None
+    return Items(datasets, problem) if datasets or problem else None
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -293,19 +250,24 @@ def hover_columns(
     """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it,
     and its count.
     """
-    space, rows, texts, notes, parts = pair.source, drawn.rows, None, None, []
+    space, rows, texts, parts = pair.source, drawn.rows, None, []
     if items is not None and items.has_texts:
-        texts = np.array([cut(text) for text in items.texts(space.ids[rows])], dtype=object)
+        texts = [cut(text) for text in items.texts(space.ids[rows])]
     if label and space.labels is not None:
         parts.append([" ".join(label.split()) for label in space.labels[rows]])
     if space.counts is not None:
         parts.append([f"{count:,} times" for count in space.counts[rows].tolist()])
-    if parts:
-        notes = np.array([" · ".join(filter(None, part)) for part in zip(*parts, strict=True)], dtype=object)
-    for column in (texts, notes):
-        if column is not None:
-            column.flags.writeable = False  # so that the panes join it once
-    return texts, notes
+    notes = [" · ".join(filter(None, part)) for part in zip(*parts, strict=True)] if parts else None
+    return _fixed(texts), _fixed(notes)
+
+
+def _fixed(texts: list[str] | None) -> np.ndarray | None:
+    """Read-only, so that the panes join it once."""
+    if texts is None:
+        return None
+    column = np.array(texts, dtype=object)
+    column.flags.writeable = False
+    return column
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -341,7 +303,7 @@ def clusters_of(
     """Named groups of the rows that the colours leave without a name; None where there are none, or names
     are off.
     """
-    if not look.named or not needs_clusters(drawn, other):
+    if not look.named or not columns.needs_clusters(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
 

@@ -4,11 +4,10 @@ which is written after each step and restored when a page opens.
 Which saved session a page opens on is decided by the address, which names the tab:
 
 - An address with the tab of a saved session restores that session: this is F5, also after the server was
-killed.
+  killed.
 - An address without a tab restores the browser's latest session that is not open in another tab.
 - An address with other settings than those of the session it would restore is a link, and wins. So do files
-that the command
-  `relscope app` names. The saved session is then offered.
+  that the command `relscope app` names. The saved session is then offered.
 
 A tab that was duplicated restores the session, too. The tab it was copied from notices with its next step,
 and continues under a name of its own. So two tabs never overwrite each other.
@@ -16,10 +15,8 @@ and continues under a name of its own. So two tabs never overwrite each other.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -30,7 +27,6 @@ from typing import Any, get_type_hints
 import streamlit as st
 
 from app import compute, messages, page_settings, session, sharing
-from app.session import fit_to_pair
 from app.sharing import browser_key, session_folder
 from app.spaces import unpaired
 from app.widgets import space_name
@@ -44,16 +40,18 @@ from app.workspace import (
     from_session_file,
     session_json,
     to_query,
+    with_selection,
 )
 from relcore import __version__
 from relcore.base import records
 from relcore.base.access import OPENED
-from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.recovery import InversionSpec
 from relcore.runs.digest import StoreError
+from relcore.spaces import selections
 
 DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
@@ -67,25 +65,21 @@ _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings tha
 
 @dataclass(frozen=True)
 class TabState:
-    """What the file of a tab holds beside a session file: steps to undo and redo, and what it may open.
+    """What the file of a tab holds beside a session file.
 
     Attributes
     ----------
     past, future : tuple
-        The steps, the nearest first, each with the settings that differ from those of the step before it in
-        this list.
+        Steps to undo and redo, the nearest first, each with the settings that differ from those of the step
+        before it in this list.
     address : dict
         The query of the address bar when it was saved, which may be one step behind.
     opened : str
         The files that `relscope app` was given, as JSON.
-    made, found : tuple of str
-        Keys of the jobs and encodings that the session may open.
-    awaited : tuple of str
-        Keys of the encodings that are to join it.
-    tabs : dict
-        Which tab of a page was open.
-    settings : dict
-        Those of pages, see `app.page_settings`: JSON texts by the key of their widget.
+    made, found, awaited : tuple of str
+        Keys of the jobs and encodings that the session may open, and of those that are to join it.
+    tabs, settings : dict
+        Which tab of a page was open, and the settings of pages, see `app.page_settings`.
     """
 
     past: tuple[_Change, ...] = ()
@@ -114,12 +108,8 @@ def to_bytes(
 ) -> bytes:
     """The JSON text; without the selection where that would make it too large to be read again."""
     past, future = (_changes(history.present, steps) for steps in history.steps)
-    content = session_json(history.present, digests) | {
-        "panes": {"selection": selection},
-        "tab": records.to_json(replace(state, past=past, future=future)),
-    }
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return text if len(text) <= MOST_BYTES or not selection else to_bytes(history, (), state, digests)
+    tab = records.to_json(replace(state, past=past, future=future))
+    return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
 
 
 def from_bytes(content: bytes) -> SavedSession:
@@ -130,19 +120,17 @@ def from_bytes(content: bytes) -> SavedSession:
     SpaceError
         Damaged, or of another version.
     """
-    written = parse(content, "saved session")
-    if not isinstance(written, dict) or not written.keys() >= {"relscope", "tab", "panes"}:
-        raise SpaceError(f"saved session: expected one of version {__version__}, got something else")
-    if written["relscope"] != __version__:
-        version = f"{written['relscope']!s:.20}"
-        raise SpaceError(
-            f"saved session: made by version {version}, this is {__version__}; open it with that version"
-        )
-    state = records.from_json(TabState, written["tab"], "saved session")
-    selection = records.from_json(dict[str, tuple[str, ...]], written["panes"], "selection")
     present, digests = from_session_file(content)
+    written = parse(content, "saved session")
+    if (version := written.get("relscope")) != __version__:
+        raise SpaceError(
+            f"saved session: made by version {version!s:.20}, this is {__version__}; open it with that"
+            " version"
+        )
+    state = records.from_json(TabState, written.get("tab"), "saved session")
     past, future = (_steps(present, changes) for changes in (state.past, state.future))
-    return SavedSession(History(present, past, future), selection.get("selection", ()), state, digests)
+    selection = selections.from_session_file(content) or ()
+    return SavedSession(History(present, past, future), selection, state, digests)
 
 
 def _changes(present: Workspace, steps: Sequence[Step]) -> tuple[_Change, ...]:
@@ -165,66 +153,28 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
     return steps[::-1]
 
 
-# How a session begins where nothing is restored: with the bundled words, a link, or the files given to
-# `relscope app`.
-
-
 def first_workspace() -> Workspace:
-    """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
-    sharing.sweep()
-    query = st.query_params.to_dict()
+    """The workspace of a session that nothing is restored for: that of the link, or a new one; the run that
+    follows chooses the anchors.
+    """
     # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it
     # always did.
-    inversion = InversionSpec() if query else OPENING_INVERSION
-    default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=inversion))
-    try:
-        return _with_chosen_anchors(from_query(query, default))
-    except SpaceError as error:  # a mangled link must not keep the app from opening
-        session.notify(f"The link has invalid settings, so the session starts with the defaults. {error}")
-        return _with_chosen_anchors(default)
+    query = st.query_params.to_dict()
+    usual = new_workspace()
+    return from_query(query, replace(usual, inversion=InversionSpec()) if query else usual)
 
 
-def plain_workspace() -> Workspace:
-    """The workspace of a new session without a link; the run that follows chooses the anchors."""
-    opened, _ = _opened()
-    ends = opened if len(opened) >= 2 else BUNDLED
-    return Workspace(
-        tuple(dict.fromkeys((*opened, *BUNDLED))), ends[0], ends[1], anchors_from=DEFAULT_ANCHORS
-    )
-
-
-def _opened() -> tuple[list[SpaceSpec], bool]:
-    """The spaces that `relscope app` was given, and whether the first two are paired by row order."""
-    opened = [records.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
-    paired = unpaired.likely_by_rows(*opened[:2]) if len(opened) > 1 else None
-    opened[:2] = paired or opened[:2]
-    return opened, bool(paired)
-
-
-def _with_chosen_anchors(workspace: Workspace) -> Workspace:
-    with suppress(NoCommonId):  # the page offers to pair them
-        return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
-    return workspace
-
-
-def _with_opened_spaces(workspace: Workspace) -> Workspace:
-    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared.
-
-    They pair by row order where just one of them has ids, and equally many rows.
+def new_workspace() -> Workspace:
+    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared, by row
+    order where just one of them has ids, and equally many rows.
     """
-    opened, by_rows = _opened()
-    if by_rows:
+    opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
+    if len(opened) > 1 and (paired := unpaired.likely_by_rows(*opened[:2])):
+        opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
-    workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
-    if len(opened) < 2:
-        if opened:
-            session.announce(f"Loaded {space_name(opened[0])}. Choose it as source or target in the sidebar.")
-        return workspace
-    try:
-        return _with_chosen_anchors(replace(workspace, source=opened[0], target=opened[1]))
-    except SpaceError as error:
-        session.notify(f"The first two spaces cannot be compared; choose others in the sidebar. {error}")
-        return workspace
+    ends = opened[:2] if len(opened) > 1 else BUNDLED
+    spaces = tuple(dict.fromkeys((*opened, *BUNDLED)))
+    return Workspace(spaces, *ends, anchors_from=DEFAULT_ANCHORS, inversion=OPENING_INVERSION)
 
 
 # The files of a browser: one for each tab, in a folder that is named by a hash of the browser's key.
@@ -278,42 +228,37 @@ class _Tab:
     """What one session knows about its file."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / f"{secrets.token_hex(4)}~{session.member().owner}.json"
+        self.folder = folder
+        self.rename()
         self.snapshot: tuple | None = None  # what was saved last
-        self.failed = False
+        self.restored = self.failed = False
         self.offered: Path | None = None  # of a session that could be restored
-        self.at = 0.0  # when that one, or the one that was restored, was saved; 0 for no notice
-        self.noticed: Workspace | None = None
+        self.noticed: Workspace | None = None  # where a notice is shown until the next step
 
-    @property
-    def name(self) -> str:
-        return self.path.name.partition("~")[0]
-
-    def rename(self, tab: str) -> None:
-        self.path = self.path.with_name(f"{tab}~{session.member().owner}.json")
-
-
-def _own() -> _Tab | None:
-    return st.session_state.get(_STATE)
+    def rename(self, name: str = "") -> None:
+        self.name = name or secrets.token_hex(4)
+        self.path = self.folder / f"{self.name}~{session.member().owner}.json"
 
 
 def begin() -> None:
     """Restore what this browser's tab left, if the session is new; to be called first in a run."""
-    if _STATE in st.session_state or session.begun() or not (key := browser_key()):
+    if session.begun():
         return
-    try:
-        _sweep_once()
-        folder = session_folder(key)
-    except StoreError:  # the page says so itself
-        return
+    _sweep_once()
+    key = browser_key()
+    with suppress(StoreError):  # the page says so itself
+        if key:
+            _find(session_folder(key))
+
+
+def _find(folder: Path) -> None:
     own = st.session_state[_STATE] = _Tab(folder)
     query = st.query_params.to_dict()
     tab, files = query.pop(TAB, ""), saved_files(folder)
     same = [path for path in files if path.name.startswith(f"{tab}~")]
     free = [path for path in files if not sharing.is_open(path.stem.partition("~")[2])]
     path = next(iter(same or free or files), None)
-    own.at = path.stat().st_mtime if path else 0.0
-    if path is None or (saved := _read(own, path)) is None:
+    if path is None or (saved := _read(path)) is None:
         return
     opened = os.environ.get(OPENED, "[]")
     linked = query and query not in (to_query(saved.history.present), saved.state.address, _UNCHANGED)
@@ -321,19 +266,19 @@ def begin() -> None:
         own.offered = path
         return
     own.rename(path.name.partition("~")[0])
-    with suppress(OSError):  # somebody else was faster
+    try:
         path.rename(own.path)
+    except OSError:  # somebody else was faster
+        own.rename()
+    else:
         _restore(saved)
-        return
-    own.at = 0.0
-    own.rename(secrets.token_hex(4))
 
 
 def save() -> None:
     """Save the session where it has changed since it was last saved; where the disk refuses, one message
     says so.
     """
-    own = _own()
+    own: _Tab | None = st.session_state.get(_STATE)
     if own is None:
         return
     member, history, selection = session.member(), session.history(), session.selection()
@@ -347,14 +292,13 @@ def save() -> None:
     )
     snapshot = history.steps, history.present, selection, state
     done = *history.steps, selection, state.made, state.found, state.awaited, state.settings
-    untouched = own.snapshot is None and not (own.at and not own.offered) and not any(done)
-    if untouched or snapshot == own.snapshot:
+    if snapshot == own.snapshot or not (own.snapshot or own.restored or any(done)):
         return
     address = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
     digests = {spec: _digest(spec) for spec in (history.present.source, history.present.target)}
     try:
-        if own.snapshot is not None and not own.path.exists():
-            own.rename(secrets.token_hex(4))  # another tab took the file over
+        if own.snapshot and not own.path.exists():
+            own.rename()  # another tab took the file over
         write_file(own.path, to_bytes(history, selection, replace(state, address=address), digests))
         member.keep_uploads()
         own.failed = False
@@ -370,24 +314,24 @@ def save() -> None:
 
 def address() -> dict[str, str]:
     """The tab's name, for the address bar; nothing where nothing is saved."""
-    own = _own()
+    own: _Tab | None = st.session_state.get(_STATE)
     return {TAB: own.name} if own and own.snapshot and not own.failed else {}
 
 
 def draw_notice() -> None:
     """One line about what was restored or could be, with a button, until the first step after it."""
-    own, present = _own(), session.workspace()
-    if own is None or not own.at:
+    own, present = st.session_state.get(_STATE), session.workspace()
+    n_steps = len(session.history().steps[0])
+    if own is None or not (own.offered or (own.restored and n_steps)):
         return
     own.noticed = own.noticed or present
     if own.noticed != present:
         _dismiss()
         return
-    n_steps = counted(len(session.history().steps[0]), "step")
-    text = f"Your session was restored, with {n_steps} to undo. It was saved {_ago(own.at)}."
+    text = f"Your session was restored, with {counted(n_steps, 'step')} to undo."
     button = "Start a new one", "autosave.new", ":material/add:", _start_new
     if own.offered:
-        text = f"This browser has a saved session of {_ago(own.at)}."
+        text = "This browser has a saved session."
         button = "Open it", "autosave.open", ":material/history:", _open_offered
     dismiss = "", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
@@ -397,39 +341,28 @@ def draw_notice() -> None:
             st.button(label, key=key, type="tertiary", icon=icon, help=help_, on_click=act)
 
 
-def _ago(at: float) -> str:
-    """When something was saved, in words that hold in every time zone."""
-    minutes = max(0, int((time.time() - at) / 60))
-    for size, unit in ((1440, "day"), (60, "hour"), (1, "minute")):
-        if minutes >= size:
-            return f"{counted(minutes // size, unit)} ago"
-    return "a moment ago"
-
-
 def _start_new() -> None:
-    session.become("start a new session", plain_workspace())
+    session.become("start a new session", new_workspace())
     session.select(())
     _dismiss()
 
 
 def _open_offered() -> None:
-    own = _own()
-    if saved := _read(own, own.offered):
+    if saved := _read(st.session_state[_STATE].offered):
         _restore(saved)
     _dismiss()
 
 
 def _dismiss() -> None:
-    own = _own()
-    own.at, own.offered = 0.0, None
+    own = st.session_state[_STATE]
+    own.restored, own.offered = False, None
 
 
-def _read(own: _Tab, path: Path) -> SavedSession | None:
+def _read(path: Path) -> SavedSession | None:
     """The saved session; of one that cannot be read the page says so, and it is not offered again."""
     try:
         return read_file(path)
     except SpaceError as error:
-        own.at = 0.0
         with suppress(OSError):
             path.rename(path.with_suffix(".damaged"))
         session.notify(f"The saved session cannot be restored, so this is a new one. {error}")
@@ -438,6 +371,7 @@ def _read(own: _Tab, path: Path) -> SavedSession | None:
 
 def _restore(saved: SavedSession) -> None:
     member, state = session.member(), saved.state
+    st.session_state[_STATE].restored = True
     member.made.update(state.made)
     member.found.update(state.found)
     session.resume(saved.history)
@@ -446,24 +380,21 @@ def _restore(saved: SavedSession) -> None:
     page_settings.restore(state.settings)
     for name in state.tabs.keys() & set(_TABS):
         st.session_state.setdefault(name, state.tabs[name])
-    changed = [
-        space_name(spec)
-        for spec, digest in saved.digests.items()
-        if digest and (now := _digest(spec)) and now != digest
-    ]
-    if changed:
+    then = {spec: digest for spec, digest in saved.digests.items() if digest}
+    if changed := [space_name(spec) for spec in then if _digest(spec) not in ("", then[spec])]:
         session.notify(
             f"The session was restored, but this file has changed since it was saved: {', '.join(changed)}"
         )
 
 
 def _digest(spec: SpaceSpec) -> str:
-    try:
+    with suppress(StoreError):  # the page says so itself
         return compute.digest_or_blank(spec)
-    except StoreError:  # the page says so itself
-        return ""
+    return ""
 
 
 @cache
 def _sweep_once() -> None:
-    sharing.sweep_saved()
+    with suppress(StoreError):
+        sharing.sweep()
+        sharing.sweep_saved()

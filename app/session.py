@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,37 +14,36 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages
-from app.compute import colors_of
 from app.sharing import Member
-from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace
+from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import Asker, set_asker
 from relcore.base.errors import SpaceError
-from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.scene import MapLook
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import EngineError
 from relcore.spaces.space import Match
 
-# The one function through which every change of the workspace goes: what follows from a change is settled
-# here.
-#
-# It looks at the settings alone. What depends on the rows of the chosen spaces, such as whether they have an
-# anchor, is settled by `app.session` in the run that follows.
+_HISTORY = "relscope.history"
+_SELECTION = "relscope.selection"
+_MEMBER = "relscope.member"
+_NOTICE = "relscope.notice"
+_NEWS = "relscope.news"
+_AWAITED = "relscope.encodings-awaited"
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
-    """The changed workspace with the rest of its settings made consistent.
+    """The changed workspace with the rest of its settings made consistent: every change goes through here.
 
     - The spaces are distinct, and at least one. A source or target that was chosen joins them. One that was
-    removed from
-      them is replaced by another space, if possible not the one at the other end.
+      removed from them is replaced by another space, if possible not the one at the other end.
     - Anchors, pivots, named sets and their ids are distinct, in the order they were given in.
     - Only anchors are pinned: a pin goes when its anchor goes.
     - Hidden classes are those of the present colours: other colours or other spaces show all rows.
     - Nothing else changes: a reduction keeps its settings while another method is chosen.
+
+    What depends on the rows of the chosen spaces is settled by `settle` in the run that follows.
 
     Raises
     ------
@@ -60,29 +58,24 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         )
     ends, old = (changed.source, changed.target), (before.source, before.target)
     chosen = [end for end, earlier in zip(ends, old, strict=True) if end != earlier]
-    spaces, present = _distinct((*changed.spaces, *chosen)) or BUNDLED, set(anchors)
+    spaces, present, look = _distinct((*changed.spaces, *chosen)) or BUNDLED, set(anchors), changed.look
     source = _among(spaces, *ends)
+    if ends != old or before.view.color_by != changed.view.color_by:
+        look = replace(look, hidden=())
+    if ends != old or before.look.second != look.second:
+        look = replace(look, second_hidden=())
     settled = replace(
         changed,
         spaces=spaces,
         source=source,
         target=_among(spaces, changed.target, source),
         anchors=anchors,
-        pinned=tuple(one for one in _distinct(changed.pinned) if one in present),
+        pinned=tuple(identifier for identifier in _distinct(changed.pinned) if identifier in present),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
-        look=_fitting_look(before, changed),
+        look=look,
     )
     return changed if settled == changed else settled
-
-
-def _fitting_look(before: Workspace, changed: Workspace) -> MapLook:
-    look, same = changed.look, (before.source, before.target) == (changed.source, changed.target)
-    if not (same and before.view.color_by == changed.view.color_by):
-        look = replace(look, hidden=())
-    if not (same and before.look.second == look.second):
-        look = replace(look, second_hidden=())
-    return look
 
 
 def _distinct(values: tuple) -> tuple:
@@ -90,20 +83,10 @@ def _distinct(values: tuple) -> tuple:
 
 
 def _among(spaces: tuple[SpaceSpec, ...], end: SpaceSpec, other: SpaceSpec) -> SpaceSpec:
-    """This end of the pair, or the first space that is not the other end; the other end itself where it is
-    alone.
-    """
+    """This end of the pair, or the first space that is not the other end, which stays where it is alone."""
     if end in spaces:
         return end
     return next((space for space in spaces if space != other), spaces[0])
-
-
-_HISTORY = "relscope.history"
-_SELECTION = "relscope.selection"
-_MEMBER = "relscope.member"
-_NOTICE = "relscope.notice"
-_NEWS = "relscope.news"
-_AWAITED = "relscope.encodings-awaited"
 
 
 def history(first: Callable[[], Workspace] = Workspace) -> History:
@@ -130,38 +113,33 @@ def workspace() -> Workspace:
 
 
 def become(step: str, changed: Workspace) -> None:
-    """Make this the workspace as one undoable step; the one place where steps are made.
-
-    Raises
-    ------
-    SpaceError
-        As `app.session.reduce`.
-    """
+    """Make this the workspace as one undoable step. Errors as in `reduce`."""
     history().edit(step, reduce(workspace(), changed))
 
 
 def amend(changed: Workspace) -> None:
-    """Make this the workspace within the step that led to it."""
-    history().amend(reduce(workspace(), changed))
+    """Make this the workspace within the step that led to it; undone steps stay."""
+    history().present = reduce(workspace(), changed)
 
 
 def edit(step: str, **changes: Any) -> None:
     """Change fields of the workspace as one undoable step."""
-    become(step, dataclasses.replace(workspace(), **changes))
+    become(step, replace(workspace(), **changes))
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
     """Change settings inside `projection`, `view`, `reduction`, `look` or `inversion`."""
-    edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
+    edit(step, **{field: replace(getattr(workspace(), field), **changes)})
 
 
 def turn(to: tuple[float, ...]) -> None:
     """Turn the maps of three dimensions; turns that follow one another are one step."""
-    step, look = "turn the maps", dataclasses.replace(workspace().look, turn=to)
+    step, present = "turn the maps", workspace()
+    turned = replace(present, look=replace(present.look, turn=to))
     if history().undo_step == step:
-        amend(dataclasses.replace(workspace(), look=look))
+        amend(turned)
     else:
-        edit(step, look=look)
+        become(step, turned)
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
@@ -179,16 +157,18 @@ def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None
 
 def add_anchors(ids: tuple[str, ...]) -> None:
     """Add anchors after the current ones."""
-    present = set(workspace().anchors)
-    if new := tuple(dict.fromkeys(identifier for identifier in ids if identifier not in present)):
-        set_anchors(f"add {_count(new)}", workspace().anchors + new)
+    anchors = workspace().anchors
+    present = set(anchors)
+    if new := tuple(identifier for identifier in dict.fromkeys(ids) if identifier not in present):
+        set_anchors(f"add {_count(new)}", anchors + new)
 
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
     """Remove anchors, except pinned ones."""
     free, anchors = set(ids) - set(workspace().pinned), workspace().anchors
     if gone := tuple(identifier for identifier in anchors if identifier in free):
-        set_anchors(f"remove {_count(gone)}", tuple(one for one in anchors if one not in free))
+        left = tuple(identifier for identifier in anchors if identifier not in free)
+        set_anchors(f"remove {_count(gone)}", left)
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:
@@ -198,7 +178,8 @@ def pin_anchors(ids: tuple[str, ...]) -> None:
 
 def unpin_anchors(ids: tuple[str, ...]) -> None:
     """Unpin these anchors."""
-    pinned = tuple(one for one in workspace().pinned if one not in set(ids))
+    free = set(ids)
+    pinned = tuple(identifier for identifier in workspace().pinned if identifier not in free)
     edit(f"unpin {_count(ids)}", pinned=pinned)
 
 
@@ -217,9 +198,7 @@ def select(ids: tuple[str, ...]) -> None:
 
 
 def uploads_folder() -> Path:
-    """A folder of this session's own for uploaded files; that of a browser without a key is removed when
-    the session ends.
-    """
+    """A folder of this session's own for uploaded files."""
     return member().uploads_folder()
 
 
@@ -230,12 +209,8 @@ def member() -> Member:
     return st.session_state[_MEMBER]
 
 
-def _asker() -> Asker:
-    """What the session may open whose script runs in this thread; nothing of its own where none does."""
-    return member().asker if get_script_run_ctx(suppress_warning=True) else Asker()
-
-
-set_asker(_asker)
+# What the session may open whose script runs in this thread; nothing of its own where none does.
+set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) else Asker())
 
 
 def notify(text: str) -> None:
@@ -278,31 +253,14 @@ def settle() -> None:
     """
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
-        pair = compute.matched(present.source, present.target)
-        if fits(present, pair):
+        fitted = fit_to_pair(present, compute.matched(present.source, present.target))
+        if fitted == present:
             return
-        fitted = fit_to_pair(present, pair)
         amend(fitted)
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
             messages.toast(
                 f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
             )
-
-
-def fits(workspace: Workspace, pair: Match) -> bool:
-    """Whether the pair has all anchors and pivots of the workspace, and the labels and columns that it
-    uses.
-    """
-    index, view = pair.source.index, workspace.view
-    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
-    colored = {view.color_by, workspace.look.second} <= {"", *colors_of(workspace, pair)}
-    chosen = workspace.anchors or not workspace.by_strategy
-    return (
-        bool(chosen)
-        and colored
-        and not unlabelled
-        and all(one in index for one in (*workspace.anchors, *view.pivots))
-    )
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
@@ -316,36 +274,33 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     SpaceError
         The pair has no rows that anchors could be chosen from.
     """
-    second = workspace.look.second if workspace.look.second in colors_of(workspace, pair) else ""
-    fitted = replace(
-        workspace, view=_fitting_view(workspace, pair), look=replace(workspace.look, second=second)
-    )
+    index, labelled = pair.source.index, pair.source.labels is not None
+    colors = compute.colors_of(workspace, pair)
+    second = workspace.look.second if workspace.look.second in colors else ""
+    view, look = _fitting_view(workspace.view, pair, colors), replace(workspace.look, second=second)
+    fitted = replace(workspace, view=view, look=look)
     if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
         return fitted
-    kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
-    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.by_strategy):
+    kept = tuple(identifier for identifier in workspace.anchors if identifier in index)
+    usable = labelled or not workspace.anchors_from.startswith("class-balanced")
+    if kept and usable and (len(kept) == len(workspace.anchors) or not workspace.by_strategy):
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
-    strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
-    n_anchors = min(
-        n_anchors, max(1, len(pair) // 2), MOST_ANCHORS
-    )  # the other half is held out to be scored
-    pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
+    strategy = "random" if strategy == "class-balanced" and not labelled else strategy
+    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out
+    pinned = tuple(identifier for identifier in workspace.pinned if identifier in index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
 
 
-def _fitting_view(workspace: Workspace, pair: Match) -> ViewSpec:
-    view = workspace.view
-    by_labels = view.color_by == "labels"
-    column = view.color_by if view.color_by in colors_of(workspace, pair) else "pivots"
-    if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
-        return replace(view, pivots=pivots, color_by=column)
+def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
+    pivots = tuple(pivot for pivot in view.pivots if pivot in pair.source.index)
+    if pivots or (not view.pivots and view.color_by in colors):
+        color_by = view.color_by if view.color_by in colors else "pivots"
+        return replace(view, pivots=pivots, color_by=color_by)
     usual = default_view(pair.source)
-    everything = usual.everything or (
-        view.everything and not by_labels
-    )  # of classes all was shown for their colours' sake
+    # of classes all was shown for their colours' sake
+    everything = usual.everything or (view.everything and view.color_by != "labels")
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 
 
@@ -360,11 +315,4 @@ def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
     """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new
     strategy.
     """
-    parts = workspace.anchors_from.split(" ")
-    if (
-        len(parts) == 3
-        and parts[0] in STRATEGIES
-        and all(part.isascii() and part.isdecimal() for part in parts[1:])
-    ):
-        return parts[0], max(1, int(parts[1])), int(parts[2])
-    return "random", max(1, len(workspace.anchors)), 0
+    return strategy_of(workspace.anchors_from) or ("random", max(1, len(workspace.anchors)), 0)

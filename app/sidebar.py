@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,7 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute, messages, saving, session
 from app.plain_text import plain_name
 from app.session import anchors_origin
-from app.spaces import own_files
+from app.spaces.own_files import rejoined
 from app.widgets import (
     choose_anchors,
     projection_choosers,
@@ -25,10 +24,10 @@ from app.widgets import (
     space_choosers,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file, to_query
+from app.workspace import Workspace, from_session_file, session_json, to_query, with_selection
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
-from relcore.base.portable import last_part
+from relcore.base.portable import last_part, without_paths
 from relcore.spaces import selections
 from relcore.spaces.space import Match
 
@@ -38,21 +37,8 @@ PANES_FIRST = ("Compare", "Anchors")
 _DRAWN = "relscope.drawn-page"
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
-
-@dataclass(frozen=True)
-class _Awaited:
-    """A sidebar that this run has still to draw: for which page, where, and whether the browser shows one
-    already.
-    """
-
-    page: str
-    place: DeltaGenerator
-    shown: bool
-
-
-_awaited: ContextVar[_Awaited | None] = ContextVar(
-    "the sidebar that this run has still to draw", default=None
-)
+# The sidebar that this run has still to draw: its page, its place, and whether the browser shows one already.
+_awaited: ContextVar[tuple[str, DeltaGenerator, bool] | None] = ContextVar("awaited sidebar", default=None)
 
 
 @contextmanager
@@ -64,9 +50,7 @@ def around(page: str) -> Iterator[None]:
     `panes_first` or at the end.
     """
     drawn = st.session_state.get(_DRAWN)
-    _awaited.set(
-        _Awaited(page, st.sidebar.container(), shown=drawn == page)
-    )  # the container gives an empty sidebar its width
+    _awaited.set((page, st.sidebar.container(), drawn == page))  # the container gives an empty one its width
     if page not in PANES_FIRST or drawn not in (page, None):
         _draw()
     st.session_state[_DRAWN] = page
@@ -81,45 +65,39 @@ def around(page: str) -> Iterator[None]:
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
     """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that
-    waits.
+    waits; also where the panes fail.
 
-    Where the panes fail both are drawn, too: there the user mends it. While the browser shows nothing yet,
-    they wait only if the block is `scored_quickly` after its panes, which the browser draws meanwhile: had it
-    got all together, it would draw the panes last.
+    While the browser shows nothing yet, both wait only if the block is `scored_quickly` after its panes,
+    which the browser draws meanwhile: had it got all together, it would draw the panes last.
     """
     awaited = _awaited.get()
-    if awaited and not (awaited.shown or scored_quickly):
+    if awaited is None or not (awaited[2] or scored_quickly):
         _draw()
-    waits = _awaited.get() is not None
-
-    def rest() -> None:
-        if waits:
-            _draw()
-            above()
-
-    if not waits:
         above()
+        yield
+        return
     try:
         yield
     except Exception:
-        rest()
+        _draw()
+        above()
         raise
-    rest()
+    _draw()
+    above()
 
 
 def _draw() -> None:
-    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other
-    pages.
-    """
+    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of others."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
+    page, place, _ = awaited
     run = get_script_run_ctx()
     # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
-    with run.run_with_active_hash(run.pages_manager.main_script_hash), awaited.place:
+    with run.run_with_active_hash(run.pages_manager.main_script_hash), place:
         _undo_and_redo()
         workspace = session.workspace()
-        if awaited.page not in ON_THEIR_OWN:
+        if page not in ON_THEIR_OWN:
             _choosers(workspace)
         _session_file(workspace)
     st.query_params.from_dict(to_query(session.workspace()) | saving.address())
@@ -127,8 +105,7 @@ def _draw() -> None:
 
 def _choosers(workspace: Workspace) -> None:
     space_choosers(workspace)
-    pair = _matched(workspace)
-    if pair is not None:
+    if pair := _matched(workspace):
         _anchors(workspace, pair)
     with st.expander("Projection", icon=":material/straighten:"):
         projection_choosers(workspace)
@@ -137,14 +114,12 @@ def _choosers(workspace: Workspace) -> None:
 
 
 def draw_status(page: str) -> None:
-    """The status line: the device, the rows of the pair, and how long the last computation took."""
-    parts, seconds = [_device()], compute.seconds_of_last_computation()
+    """The status line: the device, and the rows of the pair."""
+    parts = [_device()]
     if page not in ON_THEIR_OWN:
         workspace = session.workspace()
         with suppress(SpaceError):  # the page says what is wrong
             parts.append(counted(len(compute.matched(workspace.source, workspace.target)), "row"))
-    if seconds:
-        parts.append(f"last step {seconds:.1f} s" if seconds >= 0.05 else "last step under 0.1 s")
     with st.sidebar, st.container(key="status"):
         st.caption(" · ".join(parts))
 
@@ -159,22 +134,19 @@ def _device() -> str:
 
 def _undo_and_redo() -> None:
     history = session.history()
-    steps = (
-        ("undo", ":material/undo:", history.undo_step, history.undo, "Ctrl+Z"),
-        ("redo", ":material/redo:", history.redo_step, history.redo, "Ctrl+Y"),
-    )
+    undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
+    redo = "Redo", history.redo_step, history.redo, "Ctrl+Y"
     with st.container(key="history"):
-        for column, (verb, icon, step, move, shortcut) in zip(st.columns(2, gap="small"), steps, strict=True):
+        for column, (verb, step, move, keys) in zip(st.columns(2, gap="small"), (undo, redo), strict=True):
+            name = verb.lower()
             column.button(
-                verb.capitalize(),
-                key=f"history.{verb}",
-                icon=icon,
-                help=(
-                    f"{verb.capitalize()}: {plain_name(step)} ({shortcut})" if step else f"Nothing to {verb}"
-                ),
+                verb,
+                key=f"history.{name}",
+                icon=f":material/{name}:",
+                help=f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}",
                 disabled=step is None,
                 on_click=move,
-                shortcut=shortcut,
+                shortcut=keys,
                 type="tertiary",
                 width="stretch",
             )
@@ -194,8 +166,6 @@ def _matched(workspace: Workspace) -> Match | None:
     facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
-    if pair.n_zero:
-        facts.append(counted(pair.n_zero, "zero vector"))
     st.caption(" · ".join(facts))
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
@@ -217,8 +187,8 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
             width="stretch",
         )
         if not workspace.by_strategy:
-            found = "Found by bootstrapping" if workspace.anchors_from else "Chosen by hand"
-            st.caption(f"{found}, {len(workspace.pinned)} pinned.")
+            origin = "Found by bootstrapping" if workspace.anchors_from else "Chosen by hand"
+            st.caption(f"{origin}, {len(workspace.pinned)} pinned.")
 
 
 def _session_file(workspace: Workspace) -> None:
@@ -227,7 +197,7 @@ def _session_file(workspace: Workspace) -> None:
     with st.expander("Session", icon=":material/save:"):
         st.download_button(
             "Save session",
-            data=lambda: own_files.session_file(workspace, digests, chosen),
+            data=lambda: session_file(workspace, digests, chosen),
             file_name="relscope-session.json",
             mime="application/json",
             icon=":material/download:",
@@ -246,16 +216,21 @@ def _session_file(workspace: Workspace) -> None:
         )
 
 
+def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:
+    """What users download: files are named without their folders."""
+    return with_selection(without_paths(session_json(workspace, digests)), selection)
+
+
 def _open_session(content: bytes) -> None:
     try:
-        workspace, digests = from_session_file(content, own_files.rejoined)
+        workspace, digests = from_session_file(content, rejoined)
         chosen = selections.from_session_file(content)
         for spec, digest in digests.items():
-            found = compute.load_space(spec).digest
-            if digest and found != digest:
+            now = compute.load_space(spec).digest
+            if digest and now != digest:
                 raise SpaceError(
                     f"session file: {last_part(spec.name)!r} has changed since it was saved (expected content"
-                    f" {digest[:8]}…, got {found[:8]}…); restore the original, or choose the spaces again"
+                    f" {digest[:8]}…, got {now[:8]}…); restore the original, or choose the spaces again"
                 )
     except SpaceError as error:
         session.notify(str(error))

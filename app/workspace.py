@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,8 @@ from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import STRATEGIES
-from relcore.base.records import parse
+from relcore.base.records import MOST_BYTES, parse
+from relcore.base.settings import settings_of
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.scene import StarLook
@@ -41,9 +42,8 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `anchors_from` tells how the anchors came about as "strategy n random_state", `BOOTSTRAPPED` for those
-    that Bootstrap found, "" once they were changed by hand; pinned anchors stay when a new strategy is
-    chosen.
+    `anchors_from` is "strategy n random_state", `BOOTSTRAPPED` for anchors that Bootstrap found, "" once they
+    were changed by hand. Pinned anchors stay when a new strategy is chosen.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -91,17 +91,15 @@ class Workspace:
 
     def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
         """What a script needs to draw the present picture."""
-        return ComparisonRecipe(
-            self.source,
-            self.target,
-            self.anchors,
-            self.projection,
-            self.view,
-            self.reduction,
-            self.panes,
-            source_digest,
-            target_digest,
-        )
+        settings = self.anchors, self.projection, self.view, self.reduction, self.panes
+        return ComparisonRecipe(self.source, self.target, *settings, source_digest, target_digest)
+
+
+def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
+    """Strategy, number and random state; None of anchors that no strategy chose."""
+    strategy, *numbers = anchors_from.split(" ")
+    whole = len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) < 10 for one in numbers)
+    return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
 
 
 # Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier
@@ -110,8 +108,8 @@ _NEWER = ("stars", "oriented", "look")
 
 
 class History:
-    """The present workspace between its past and its undone future, each step with a name that a button
-    can show.
+    """The present workspace between its past and its undone future: steps, each with a name that a button
+    shows, the nearest last.
     """
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
@@ -120,19 +118,14 @@ class History:
 
     def edit(self, step: str, changed: Workspace) -> None:
         """Make `changed` the present and forget undone steps. An unchanged workspace is not a step."""
-        if changed == self.present:
-            return
-        self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
-        self._future = []
-        self.present = changed
-
-    def amend(self, changed: Workspace) -> None:
-        """Make `changed` the present within the step that led to it; undone steps stay."""
-        self.present = changed
+        if changed != self.present:
+            self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
+            self._future = []
+            self.present = changed
 
     @property
     def steps(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        """Past and undone future steps, each with its name; the last of either is the nearest."""
+        """Past and undone future steps."""
         return tuple(self._past), tuple(self._future)
 
     def undo(self) -> None:
@@ -183,6 +176,16 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
     return json.dumps(session_json(workspace, digests), indent=1, ensure_ascii=False)
 
 
+def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
+    """The text of `session_json` with the selected ids; where they would make it too large to be read again
+    the file says that they are left out.
+    """
+    content = content | {"panes": {"selection": selection}}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    too_large = selection is not None and len(text.encode()) > MOST_BYTES
+    return with_selection(content, None) if too_large else text
+
+
 @dataclasses.dataclass(frozen=True)
 class _Saved:
     """What a session file writes in another form than the workspace's."""
@@ -193,15 +196,14 @@ class _Saved:
     named_sets: dict[str, tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        if not all(isinstance(one.get("digest", ""), str) for one in self.spaces):
+        n = len(self.spaces)
+        if not all(isinstance(space.get("digest", ""), str) for space in self.spaces):
             raise SpaceError("digest: expected a string for each space")
-
-
-def _numbered(saved: _Saved, end: str) -> dict[str, Any]:
-    number, n = getattr(saved, end), len(saved.spaces)
-    if not 0 <= number < n:
-        raise SpaceError(f"{end}: expected the number of one of the {n} spaces, counted from 0, got {number}")
-    return saved.spaces[number]
+        for end, number in (("source", self.source), ("target", self.target)):
+            if not 0 <= number < n:
+                raise SpaceError(
+                    f"{end}: expected the number of one of the {n} spaces, counted from 0, got {number}"
+                )
 
 
 _SAVED = tuple(field.name for field in dataclasses.fields(_Saved))
@@ -226,31 +228,28 @@ def from_session_file(
         raise SpaceError(
             f"session file: expected the JSON that 'Save session' writes, got something else{reason}"
         ) from error
-    made_by = (
-        f"session file: made by version {visible(content.get('relscope', '?'), 20)}, this is {__version__}"
-    )
     try:
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
-        saved = dataclasses.replace(saved, spaces=tuple(rejoined(saved.spaces)))
-        digests = [one.pop("digest", "") for one in saved.spaces]
-        records.from_json(
-            tuple[SpaceSpec, ...], list(saved.spaces), "spaces"
-        )  # first: the others stand on them
-        ends = {end: _numbered(saved, end) for end in ("source", "target")}
-        body |= {"spaces": saved.spaces, "named_sets": list(saved.named_sets.items())} | ends
+        spaces = rejoined(saved.spaces)
+        digests = [space.pop("digest", "") for space in spaces]
+        # first: the others stand on them
+        specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
+        ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
+        body |= {"spaces": spaces, "named_sets": list(saved.named_sets.items())} | ends
         workspace = records.from_json(Workspace, body, "session")
         if len(workspace.anchors) > MOST_ANCHORS:
             raise SpaceError(
                 f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}"
             )
     except SpaceError as error:
-        raise SpaceError(f"{made_by}; {error}") from error
-    return workspace, dict(zip(workspace.spaces, digests, strict=True))
+        version = visible(content.get("relscope", "?"), 20)
+        raise SpaceError(
+            f"session file: made by version {version}, this is {__version__}; {error}"
+        ) from error
+    return workspace, dict(zip(specs, digests, strict=True))
 
 
 # The link: the small settings of a workspace in the address bar.
-
-_MOST_LETTERS = 200  # of a column's name
 
 
 def _number(text: str, most: int) -> int:
@@ -260,40 +259,24 @@ def _number(text: str, most: int) -> int:
     return int(text)
 
 
-def _flag(text: str) -> bool:
-    return {"0": False, "1": True}[text]
-
-
 def _pivots(text: str) -> tuple[str, ...]:
-    pivots = tuple(parse(text, "pivots"))
-    if not all(isinstance(pivot, str) and pivot for pivot in pivots):
-        raise ValueError(text)
-    return pivots[:MOST_PIVOTS]
+    return records.from_json(tuple[str, ...], parse(text, "pivots"))[:MOST_PIVOTS]
 
 
 def _origin(text: str) -> str:
-    strategy, n_anchors, random_state = text.split(",")
-    if strategy not in STRATEGIES:
+    origin = text.replace(",", " ")
+    if not strategy_of(origin):
         raise ValueError(text)
-    _number(n_anchors, 10**9)
-    _number(random_state + "1", 10**9)
-    return f"{strategy} {n_anchors} {random_state}"
-
-
-def _column(text: str) -> str:
-    if len(text) > _MOST_LETTERS:
-        raise ValueError(text)
-    return text
+    return origin
 
 
 def _inversion(text: str) -> InversionSpec:
     if text == "auto":
         return OPENING_INVERSION
-    given = text.split(",")
-    tuned = given[-1] == "auto"
-    names = [field for field in dataclasses.fields(InversionSpec) if field.name != "tuned"]
-    values = zip(names, given[:-1] if tuned else given, strict=True)
-    return InversionSpec(*(type(field.default)(value) for field, value in values), tuned=tuned)
+    settings, given = settings_of(InversionSpec), text.removesuffix(",auto").split(",")
+    named = zip((name for name in settings if name != "tuned"), given, strict=True)
+    values = {name: settings[name].read(value) for name, value in named}
+    return InversionSpec(**values, tuned=text.endswith(",auto"))
 
 
 def _inversion_text(spec: InversionSpec) -> str:
@@ -303,14 +286,15 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
+_FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
 # By the name in the link: the setting, how it is written, and how it is read. What the settings' own classes
 # refuse need not be refused here.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
-    "center": ("projection.center", lambda on: str(int(on)), _flag),
+    "center": ("projection.center", *_FLAG),
     "pivots": ("view.pivots", lambda pivots: json.dumps(pivots, ensure_ascii=False), _pivots),
     "nearest": ("view.n_nearest", str, lambda text: _number(text, 2000)),
-    "all": ("view.everything", lambda on: str(int(on)), _flag),
+    "all": ("view.everything", *_FLAG),
     "method": ("reduction.method", str, str),
     "fit": ("reduction.fit", str, str),
     "panes": ("panes", ",".join, lambda text: tuple(text.split(","))),
@@ -318,15 +302,15 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "convention": ("convention", str, str),
     "anchors": (
         "anchors_from",
-        lambda origin: "" if origin in ("", BOOTSTRAPPED) else origin.replace(" ", ","),
+        lambda origin: origin.replace(" ", ",") if strategy_of(origin) else "",
         _origin,
     ),
     # Old links have neither pivots nor labels.
-    "color": ("view.color_by", lambda name: "" if name in ("pivots", "labels") else name, _column),
+    "color": ("view.color_by", lambda name: "" if name in ("pivots", "labels") else name, str),
     "second": (
         "look",
         lambda look: f"{look.second_panes},{look.second}" if look.second else "",
-        lambda text: MapLook(second=_column(text.partition(",")[2]), second_panes=text.partition(",")[0]),
+        lambda text: MapLook(second=text.partition(",")[2], second_panes=text.partition(",")[0]),
     ),
     "inverse": ("inversion", _inversion_text, _inversion),
 }
@@ -348,7 +332,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     """The workspace with the settings of a link; invalid settings are ignored, because links get mangled."""
     for name, (place, _, read) in _LINKED.items():
         field, _, inner = place.partition(".")
-        with suppress(ValueError, KeyError, TypeError):  # a SpaceError is a ValueError
+        with suppress(ValueError, KeyError):  # a SpaceError is a ValueError
             value = read(query[name])
             if inner:
                 value = dataclasses.replace(getattr(workspace, field), **{inner: value})

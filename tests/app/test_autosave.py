@@ -237,6 +237,6 @@ def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
 
 def test_a_selection_too_large_to_be_read_again_costs_itself_only(monkeypatch):
     history, selection = History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000))
-    monkeypatch.setattr(saving, "MOST_BYTES", 8000)
+    monkeypatch.setattr("app.workspace.MOST_BYTES", 8000)
     back = saving.from_bytes(saving.to_bytes(history, selection, TabState(), {}))
     assert (back.selection, back.history.present) == ((), history.present)

@@ -70,8 +70,7 @@ def payload(session):
 
 def test_texts_and_pictures_are_those_of_their_ids_in_any_order():
     items = Items(
-        [picture_dataset(pictures(5)), text_dataset(["one", " two\n words ", "three"], ["p0", "p1", "p2"])],
-        "",
+        [picture_dataset(pictures(5)), text_dataset(["one", " two\n words ", "three"], ["p0", "p1", "p2"])]
     )
     assert items.texts(["p2", "p9", "p1", "p4"]) == ["three", "", "two words", ""]
     assert [opened(uri).getpixel((3, 3)) for uri in items.pictures(["p3", "p0", "p3"], 16)] == [3, 0, 3]
@@ -89,7 +88,7 @@ def test_only_what_is_asked_for_is_decoded_and_only_once():
         kind="images",
         content=lambda: [b""],
     )
-    items = Items([dataset], "")
+    items = Items([dataset])
     for _ in range(3):
         items.pictures(["p30", "p7"], 16)
     assert read == [7, 30]
@@ -101,7 +100,7 @@ def test_a_damaged_picture_is_left_out():
     def read(start, stop):
         raise SpaceError("row 1: expected an image")
 
-    items = Items([Dataset(read, ["p0"], name="damaged", kind="images", content=lambda: [b""])], "")
+    items = Items([Dataset(read, ["p0"], name="damaged", kind="images", content=lambda: [b""])])
     assert items.picture("p0", 16) == ""
     assert items.sheet(["p0"]) is None
 
@@ -109,7 +108,7 @@ def test_a_damaged_picture_is_left_out():
 def test_find_looks_into_texts_and_knows_labels_and_ids():
     ids = ["x/1", "x/2", "y/1"]
     space = LatentSpace(np.eye(3), ids, labels=["Rivers", "rivers", "seas"])
-    items = Items([text_dataset(["The Nile flows north.", "So does\nthe Rhine.", "Salt."], ids)], "")
+    items = Items([text_dataset(["The Nile flows north.", "So does\nthe Rhine.", "Salt."], ids)])
     pair = match(space, space)
     assert items.find(pair, " THE  ") == ("x/1", "x/2")
     assert items.find(pair, "does the") == ("x/2",)
@@ -122,7 +121,7 @@ def test_find_looks_into_texts_and_knows_labels_and_ids():
 
 
 def test_every_picture_is_in_its_cell():
-    items = Items([picture_dataset(pictures(50))], "")
+    items = Items([picture_dataset(pictures(50))])
     ids = [f"p{row}" for row in np.random.default_rng(0).permutation(50)[:30]]
     sheet = items.sheet(ids)
     shown = np.asarray(Image.open(io.BytesIO(sheet.content)))
@@ -139,9 +138,6 @@ def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
     clock = iter(range(100))
     monkeypatch.setattr(items, "time", SimpleNamespace(perf_counter=lambda: 10 * next(clock)))
     assert make_sheet(iter(pictures(40)), 40) is None
-
-
-# The app on pictures
 
 
 # The app on sentences
@@ -176,5 +172,5 @@ def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(make_s
     session.select("7", "8")
     found = items_of(session.workspace)
     before = load_dataset(DIGITS)
-    assert found.pictures(["7", "8"], 8) == Items([before], "").pictures(before.ids[[7, 8]].tolist(), 8)
+    assert found.pictures(["7", "8"], 8) == Items([before]).pictures(before.ids[[7, 8]].tolist(), 8)
     assert session.click("history.undo").workspace.spaces == (first, stranger)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.spaces import own_files
+from app.sidebar import session_file
 from app.workspace import Workspace
 from relcore import read_selection
 from relcore.base.portable import without_paths
@@ -29,9 +29,7 @@ def elsewhere(monkeypatch, tmp_path):
 
 
 def saved(workspace: Workspace, selection: tuple[str, ...] = ()) -> bytes:
-    return own_files.session_file(
-        workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection
-    ).encode()
+    return session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection).encode()
 
 
 def test_a_session_file_brings_the_selection_back(make_workspace, make_session, tmp_path):

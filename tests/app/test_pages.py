@@ -92,7 +92,7 @@ def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
     first = make_workspace(anchors=())
     monkeypatch.setattr("app.saving.BUNDLED", first.spaces)
-    monkeypatch.setattr("app.saving.Workspace", lambda **given: dataclasses.replace(first, **given))
+    monkeypatch.setattr("app.saving.Workspace", lambda *ends, **given: dataclasses.replace(first, **given))
     return lambda **query: Session(query)
 
 
