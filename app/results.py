@@ -17,8 +17,7 @@ from app.plain_text import plain
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
-from relcore.runs.entries import Entry
-from relcore.runs.finished import FinishedEntry
+from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Job
 from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
@@ -111,7 +110,7 @@ def _came_along(key: str, _task: Task[Result], _entry: Entry | None) -> Result |
     return _entry and _task.read(_entry)
 
 
-def _offer_here(made: FinishedEntry, key: str, cost: str) -> None:
+def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"This result comes with Relscope. {made.in_words}", width="content")
         st.button(

@@ -27,7 +27,7 @@ from relcore.encoders.words import BUNDLED, load_words
 from relcore.migrate import migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.papers.runs import commit_of
-from relcore.runs.finished import FOLDER, finished
+from relcore.runs.entries import FOLDER, finished
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match

@@ -64,7 +64,7 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
         store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
     else:
         blocks = (space.vectors[start : start + BLOCK_ROWS] for start in range(0, len(space), BLOCK_ROWS))
-        store.put_matrix(key, blocks, shape, facts, **arrays)
+        store.put(key, arrays, facts, (blocks, shape))
 
 
 def put_space(store: Store, space: LatentSpace) -> str:

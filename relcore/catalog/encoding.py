@@ -27,7 +27,7 @@ from relcore.encoders.small_vision import SmallVision
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.wikipedia import TASK
 from relcore.runs.digest import StoreError
-from relcore.runs.finished import Finished, FinishedEntry
+from relcore.runs.entries import Finished, FinishedGroup
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store, in_use
 from relcore.spaces.space import LatentSpace
@@ -298,7 +298,7 @@ EXAMPLES = {
 }
 
 
-def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedEntry | None]:
+def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedGroup | None]:
     """The specs of an example's encodings in the order of its encoders, and when they were computed; none
     if missing.
     """

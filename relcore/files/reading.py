@@ -244,9 +244,8 @@ def _decoded(path: Path, regions: Regions, request: dict[str, Any], on_disk: OnD
         return None
     with suppress(StoreError):
         if (entry := on_disk.store.mapped(key)) is None:
-            on_disk.store.put_matrix(
-                key, _blocks(path, request | {"max_bytes": 1 << 62}), (n, d), {"rows of": path.name}
-            )
+            blocks = _blocks(path, request | {"max_bytes": 1 << 62})
+            on_disk.store.put(key, {}, {"rows of": path.name}, (blocks, (n, d)))
             on_disk.need_unchanged()
             entry = on_disk.store.mapped(key)
         if entry is not None and entry.arrays["vectors"].shape == (n, d):

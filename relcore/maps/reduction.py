@@ -251,7 +251,7 @@ def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tupl
     one block.
     """
     if not store.has(key):
-        store.put_matrix(key, blocks, shape, {})
+        store.put(key, {}, matrix=(blocks, shape))
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ from relcore.migrate.evaluate import (
     richer,
 )
 from relcore.represent.similarity import unit_rows
-from relcore.runs.finished import Finished
+from relcore.runs.entries import Finished
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups

@@ -1,19 +1,22 @@
-"""The file of one entry: arrays and metadata as safetensors, with checksums that reveal a damaged byte.
+"""The file of one entry: arrays and metadata as safetensors, with checksums that reveal a damaged byte; and
+the results that come with Relscope.
 
-CRC-32 reveals what disks, cables and memory do to a file. It is no defence against a person who changes the
-file on purpose and writes a new checksum. Of zlib, hashlib and xxhash it is the one that costs less than
-reading and needs no dependency.
+CRC-32 reveals what disks, cables and memory do to a file, and costs less than reading; it is no defence
+against a person who writes a new checksum.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,9 +26,13 @@ _WITHOUT, CHECKED = "relscope", "relscope-crc32"  # one key alone: safetensors w
 _ALIGNED = 64
 _LAST = "vectors"  # by its name, so that the checksum of the other arrays is known before it is written
 _MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
-_CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
-_DTYPES = {"BOOL": "?", **{f"{code[0].upper()}{8 * int(code[1])}": f"<{code}" for code in _CODES}}
-_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
+_TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
+_DTYPES = dict(zip(_TYPES, map(np.dtype, _CODES), strict=True))
+_NAMES = dict(zip(_DTYPES.values(), _TYPES, strict=True))
+_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type and shape of an array, its first and last byte
+FOLDER = Path(str(files("relcore") / "data" / "finished"))
+_log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
@@ -93,11 +100,12 @@ def write(
 
 
 def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], text: str, check: int) -> bytes:
-    vectors = {_LAST: ("F32", list(shape))} if shape else {}
-    layout, end = vectors | layout_of(arrays), 0
-    header: dict = {"__metadata__": {CHECKED: f"{header_check(text, layout)} {check:08x} {text}"}}
+    layout = {_LAST: ("F32", list(shape))} if shape else {}
+    layout |= {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
+    header: dict = {"__metadata__": {CHECKED: f"{_header_check(text, layout)} {check:08x} {text}"}}
+    end = 0
     for name, (kind, sides) in layout.items():
-        begin, end = end, end + math.prod(sides) * np.dtype(_DTYPES[kind]).itemsize
+        begin, end = end, end + math.prod(sides) * _DTYPES[kind].itemsize
         header[name] = {"dtype": kind, "shape": sides, "data_offsets": [begin, end]}
     content = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     content += b" " * (-(8 + len(content)) % _ALIGNED)
@@ -117,18 +125,43 @@ def read(path: Path) -> Entry:
     # Not by safetensors' own reader: it maps the file into memory, and a disk that vanishes would then kill
     # the process.
     with _opened(path) as file:
-        header = _read_header(file)
-        data = np.empty(header.n_bytes, np.uint8)
-        if file.readinto(data) != header.n_bytes:
+        metadata, parts, n_bytes, check = _read_header(file)
+        data = np.empty(n_bytes, np.uint8)
+        if file.readinto(data) != n_bytes:
             raise Damaged("the file is cut short")
     data.flags.writeable = False
     arrays = {
         name: data[start:stop].view(dtype).reshape(shape)
-        for name, (dtype, shape, start, stop) in header.parts.items()
+        for name, (dtype, shape, start, stop) in parts.items()
     }
-    if header.data_check is not None and data_check(arrays) != header.data_check:
+    if check is not None and data_check(arrays) != check:
         raise Damaged("the arrays do not match their checksum")
-    return Entry(arrays, header.metadata)
+    return Entry(arrays, metadata)
+
+
+def map_entry(path: Path) -> Entry:
+    """As `read`, with arrays that are read-only maps, of which nothing is read or compared with its
+    checksum.
+    """
+    with _opened(path) as file:
+        (metadata, parts, _, _), begin = _read_header(file), file.tell()
+        arrays = {
+            name: np.memmap(file, dtype, "r", begin + start, shape)
+            if stop > start
+            else np.empty(shape, dtype)
+            for name, (dtype, shape, start, stop) in parts.items()
+        }
+    return Entry(arrays, metadata)
+
+
+def summary(key: str, path: Path) -> Summary | None:
+    """What the header of an entry's file says; None where it cannot be read."""
+    try:
+        with _opened(path) as file:
+            metadata, parts, _, _ = _read_header(file)
+        return Summary(key, {name: part[1] for name, part in parts.items()}, metadata, path.stat().st_size)
+    except (Damaged, OSError):
+        return None
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -137,89 +170,36 @@ def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_header(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
-    """Shapes by name, and the metadata; raises as `read` does."""
-    with _opened(path) as file:
-        header = _read_header(file)
-    return {name: shape for name, (_, shape, _, _) in header.parts.items()}, header.metadata
-
-
-def summary(key: str, path: Path) -> Summary | None:
-    """What the header of an entry's file tells; None where it cannot be read."""
-    try:
-        return Summary(key, *read_header(path), path.stat().st_size)
-    except (Damaged, OSError):
-        return None
-
-
-def map_entry(path: Path) -> Entry:
-    """The file with its arrays as read-only maps, of which nothing is read: only the header is compared with
-    its checksum.
-
-    Raises as `read` does.
-    """
-    with _opened(path) as file:
-        header, begin = _read_header(file), file.tell()
-        arrays = {
-            name: (
-                np.memmap(file, dtype, "r", begin + start, shape) if stop > start else np.empty(shape, dtype)
-            )
-            for name, (dtype, shape, start, stop) in header.parts.items()
-        }
-    return Entry(arrays, header.metadata)
-
-
-def layout_of(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[str, list[int]]]:
-    """Type, by the name that safetensors has for it, and shape of each array."""
-    return {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
-
-
-@dataclass(frozen=True)
-class _Header:
-    """`parts` holds dtype, shape, first and last byte by name; `data_check` is None in files of versions
-    without checksums.
-    """
-
-    metadata: dict[str, Any]
-    parts: dict[str, tuple[np.dtype, tuple[int, ...], int, int]]
-    n_bytes: int
-    data_check: str | None
-
-
-def _read_header(file: BinaryIO) -> _Header:
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str | None]:
+    """Metadata, arrays, bytes of the arrays, and their checksum, which files of early versions lack."""
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
         raise Damaged("the file is cut short, or its header is")
     try:
-        told = json.loads(file.read(length))
-        stored = told.pop("__metadata__", {})
+        header = json.loads(file.read(length))
+        stored = header.pop("__metadata__", {})
         check, text = None, stored.get(_WITHOUT)
         if text is None:
-            told_check, check, text = stored[CHECKED].split(" ", 2)
-            if told_check != header_check(
-                text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}
-            ):
+            expected, check, text = stored[CHECKED].split(" ", 2)
+            layout = {name: (part["dtype"], part["shape"]) for name, part in header.items()}
+            if expected != _header_check(text, layout):
                 raise Damaged("the header does not match its checksum")
-        parts = {name: _part(part, n_left - length) for name, part in told.items()}
-        metadata = json.loads(text)
+        parts = {name: _part(part, n_left - length) for name, part in header.items()}
+        return json.loads(text), parts, n_left - length, check
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Damaged(f"the header cannot be read, {type(error).__name__}: {error}") from error
-    return _Header(metadata, parts, n_left - length, check)
 
 
-def _part(part: Mapping[str, Any], n_bytes: int) -> tuple[np.dtype, tuple[int, ...], int, int]:
-    dtype, shape, (start, stop) = np.dtype(_DTYPES[part["dtype"]]), tuple(part["shape"]), part["data_offsets"]
-    if (
-        not 0 <= start <= stop <= n_bytes
-        or min(shape, default=0) < 0
-        or math.prod(shape) * dtype.itemsize != stop - start
-    ):
+def _part(part: Mapping[str, Any], n_bytes: int) -> _Part:
+    dtype, shape, (start, stop) = _DTYPES[part["dtype"]], tuple(part["shape"]), part["data_offsets"]
+    size = math.prod(shape) * dtype.itemsize
+    if not 0 <= start <= stop <= n_bytes or min(shape, default=0) < 0 or size != stop - start:
         raise ValueError(f"expected shape {shape} of {dtype} in {n_bytes} bytes, got bytes {start} to {stop}")
     return dtype, shape, start, stop
 
 
-def header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
+def _header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
     """The checksum of the metadata's JSON and the layout of the arrays."""
     return f"{zlib.crc32(json.dumps([text, sorted(layout.items())]).encode()):08x}"
 
@@ -230,3 +210,83 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         check = zlib.crc32(arrays[name].reshape(-1).view(np.uint8), check)
     return f"{check:08x}"
+
+
+# Results that come with Relscope, so that a page opens with a picture: read by key, never written.
+
+
+@dataclass(frozen=True)
+class FinishedGroup:
+    """Results that were computed together: a JSON file that `assets/finished/make_finished.py` writes.
+
+    Attributes
+    ----------
+    date, commit : str
+        When they were computed, ``"2026-11-22"``, and with the code of which commit.
+    files : tuple of str
+        Keys of large entries, each a file beside the JSON.
+    entries : mapping
+        The key of each small one → its metadata.
+    """
+
+    name: str
+    date: str
+    commit: str
+    files: tuple[str, ...]
+    entries: Mapping[str, Any]
+
+    @property
+    def in_words(self) -> str:
+        """``"Computed on 2026-11-22 with commit 3266a07."``"""
+        return f"Computed on {self.date} with commit {self.commit}."
+
+
+class Finished:
+    """The groups of a folder; an empty or missing one holds nothing."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder = folder
+
+    @cached_property
+    def groups(self) -> dict[str, FinishedGroup]:
+        groups = {}
+        for path in sorted(self.folder.glob("*.json")):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            record["files"] = tuple(record["files"])
+            groups[path.stem] = FinishedGroup(
+                path.stem, *map(record.get, ("date", "commit", "files", "entries"))
+            )
+        return groups
+
+    @cached_property
+    def _group_of(self) -> dict[str, FinishedGroup]:
+        return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
+
+    def made(self, key: str) -> FinishedGroup | None:
+        """The group of this key; None where its result does not come with Relscope."""
+        return self._group_of.get(key)
+
+    def get(self, key: str) -> Entry | None:
+        if (group := self.made(key)) is None:
+            return None
+        if key in group.entries:
+            return Entry({}, group.entries[key])
+        path = self.folder / f"{key}.safetensors"
+        try:
+            return read(path)
+        except (Damaged, OSError) as error:
+            _log.warning("%s: this result that comes with Relscope counts as missing: %s", path, error)
+            return None
+
+    def summary(self, key: str) -> Summary | None:
+        if (group := self.made(key)) is None:
+            return None
+        if key in group.entries:
+            return Summary(key, {}, group.entries[key], 0)
+        return summary(key, self.folder / f"{key}.safetensors")
+
+
+@cache
+def finished() -> Finished:
+    """Those of this installation, read once."""
+    return Finished()

@@ -12,8 +12,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,17 +25,20 @@ from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.runs import entries
 from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cache_folder, default_limit
-from relcore.runs.entries import Damaged, Entry, Summary
-from relcore.runs.finished import Finished, FinishedEntry, finished
-
-# Files that are being written: whose they are, and whether that process was killed.
+from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
 
 STALE_SECONDS = 24 * 3600
 STALE_TEMPORARY_SECONDS = 600
+HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
+FOLDER, _LOCK = "pins", "lock"
+_KEY = re.compile(r"[0-9a-f]{16,128}")
+_ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
+_ELSEWHERE = f"free some space, or {_ANOTHER}"
+_log = logging.getLogger("relscope")
 
 
 def own_name() -> str:
-    """A new name that says which process of which machine it belongs to."""
+    """A new name that says which process of which machine a file belongs to."""
     return f"{os.getpid()}~{uuid.uuid4().hex}~{socket.gethostname()}"
 
 
@@ -45,22 +48,11 @@ def orphaned(path: Path, name: str = "") -> bool:
     `name` is what `own_name` gave, where the file is called otherwise.
     """
     seconds = time.time() - path.stat().st_mtime
-    if path.name.startswith(
-        ".tmp"
-    ):  # the library's, which earlier versions left beside ours: one write takes seconds
+    if path.name.startswith(".tmp"):  # the library's, which earlier versions left: one write takes seconds
         return seconds > STALE_TEMPORARY_SECONDS
     pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
-    return (
-        host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
-    ) or seconds > STALE_SECONDS
-
-
-def bytes_in(path: Path) -> int:
-    files = path.iterdir() if path.is_dir() else [path]
-    try:
-        return sum(file.stat().st_size for file in files)
-    except OSError:  # it was finished meanwhile
-        return 0
+    dead = host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
+    return dead or seconds > STALE_SECONDS
 
 
 def alive(pid: int) -> bool:
@@ -71,9 +63,7 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         pass
-    with suppress(
-        OSError
-    ):  # a dead process that nobody has waited for, as in a container without init, still has its number
+    with suppress(OSError):  # where nobody waits for the dead, as in a container, they keep their numbers
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return True
 
@@ -85,50 +75,37 @@ def alive(pid: int) -> bool:
 # even with one that is killed, and an unlocked list counts for nothing. A lock of the whole folder, held for
 # milliseconds, orders listing and evicting.
 
-FOLDER, _LOCK = "pins", "lock"
 
-
-@dataclass
-class _List:
-    """The keys that one use of one store's folder has listed, and the locked file that holds them."""
-
-    path: Path
-    file: IO[str]
-    keys: set[str] = field(default_factory=set)
-
-
+@dataclass(eq=False)
 class Pins:
     """The entries that one command, job or page uses, of any store's folder, until `close`."""
 
-    def __init__(self) -> None:
-        self._lists: dict[Path, _List] = {}
-        self._guard = threading.Lock()
+    _lists: dict[Path, tuple[IO[str], set[str]]] = field(default_factory=dict)
+    _guard: Any = field(default_factory=threading.Lock)
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Keep these entries; those that do not exist yet, too. Nothing happens where the folder cannot be
-        written to.
-        """
+        """Keep these entries, also before they exist; a folder that cannot be written to keeps none."""
         with self._guard, suppress(OSError):
-            kept = self._lists.get(root)
-            missing = set(keys) - (kept.keys if kept else set())
+            file, kept = self._lists.get(root, (None, set()))
+            missing = set(keys) - kept
             if not missing:
                 return
             with locked(root, fcntl.LOCK_SH):
-                if kept is None or not kept.path.exists():  # the folder was deleted, and made again
-                    missing |= kept.keys if kept else set()
-                    kept = self._lists[root] = _begin(root)
-                kept.file.writelines(f"{key}\n" for key in missing)
-                kept.file.flush()
-            kept.keys |= missing
+                if file is None or not os.path.exists(file.name):  # the folder was deleted, and made again
+                    missing |= kept
+                    (root / FOLDER).mkdir(exist_ok=True)  # not its parents: a disk that is gone stays gone
+                    file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.writelines(f"{key}\n" for key in missing)
+                file.flush()
+            self._lists[root] = file, kept | missing
 
     def close(self) -> None:
         """Let go of all entries."""
         with self._guard:
-            for kept in self._lists.values():
-                with suppress(OSError):
-                    kept.path.unlink(missing_ok=True)
-                with suppress(OSError):
-                    kept.file.close()
+            for file, _ in self._lists.values():
+                with suppress(OSError), file:
+                    os.unlink(file.name)
             self._lists.clear()
 
 
@@ -141,19 +118,12 @@ def in_use() -> Iterator[None]:
     if _current.get() is not None:
         yield
         return
-    pins = Pins()
-    token = _current.set(pins)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-        pins.close()
-
-
-def note(root: Path, key: str) -> None:
-    """This thread uses the entry: keep it until the `in_use` around it ends; without one nothing is kept."""
-    if (pins := _current.get()) is not None:
-        pins.add(root, [key])
+    with closing(Pins()) as pins:
+        token = _current.set(pins)
+        try:
+            yield
+        finally:
+            _current.reset(token)
 
 
 def pinned(root: Path) -> set[str]:
@@ -183,19 +153,13 @@ def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
         yield
 
 
-def _begin(root: Path) -> _List:
-    (root / FOLDER).mkdir(
-        exist_ok=True
-    )  # not its parents: a store whose disk is gone is not made again to note a use
-    path = root / FOLDER / own_name()
-    file = open(path, "a", encoding="ascii")  # noqa: SIM115, its lock lasts as long as it is open
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return _List(path, file)
-
-
-HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
-_KEY = re.compile(r"[0-9a-f]{16,128}")
-_log = logging.getLogger("relscope")
+@contextmanager
+def _failures(of: str, remedy: str) -> Iterator[None]:
+    """An error of the disk becomes a StoreError with its reason and a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{of}, {error.strerror or error}; {remedy}") from error
 
 
 class Store:
@@ -224,38 +188,32 @@ class Store:
         limit_bytes: int | None = None,
         finished: Finished | bool | None = None,
     ) -> None:
-        self.finished = _finished(root is None if finished is None else finished)
+        given = root is None if finished is None else finished
+        self.finished = given if isinstance(given, Finished) else entries.finished() if given else None
         try:
             self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache_folder()).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
         self.limit_bytes = default_limit() if limit_bytes is None else limit_bytes
-        self._entries = self.root / "entries"
-        self._partial = self.root / "partial"
+        self._entries, self._partial = self.root / "entries", self.root / "partial"
         self._above_limit = False
-        try:
-            self._make_folders()
-        except OSError as error:
-            if not os.path.isdir(self._entries):  # one that can only be read serves what it has
-                raise StoreError(
-                    f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}"
-                ) from error
+        with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
+            try:
+                self._make_folders()
+            except OSError:
+                if not os.path.isdir(self._entries):  # one that can only be read serves what it has
+                    raise
         self._sweep()
-
-    def __repr__(self) -> str:
-        return f"Store({str(self.root)!r}, limit_bytes={self.limit_bytes})"
 
     def has(self, key: str, own: bool = False) -> bool:
         """Whether there is an entry; with `own`, whether it is in the folder and did not come with
         Relscope.
         """
-        path = self._path(key)
-        note(self.root, key)
-        return os.path.isfile(path) or (
+        return os.path.isfile(self._path(key)) or (
             not own and self.finished is not None and self.finished.made(key) is not None
         )
 
-    def made(self, key: str) -> FinishedEntry | None:
+    def made(self, key: str) -> FinishedGroup | None:
         """When the entry was computed that comes with Relscope; None where the folder has its own, or
         nothing has one.
         """
@@ -271,39 +229,52 @@ class Store:
             The disk fails, or permission to read is missing.
         """
         path = self._path(key)
-        note(self.root, key)
         try:
-            entry = entries.read(path)
-        except FileNotFoundError:
-            return self.finished.get(key) if self.finished else None
+            with _failures(f"{path}: cannot be read", f"check the disk, or {_ANOTHER}"):
+                try:
+                    entry = entries.read(path)
+                except FileNotFoundError:
+                    return self.finished.get(key) if self.finished else None
         except Damaged as error:
             _log.warning("%s: this entry of the store is damaged and counts as missing: %s", path, error)
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             return self.finished.get(key) if self.finished else None
-        except OSError as error:
-            raise StoreError(
-                f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}"
-            ) from error
         with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
             os.utime(path)
         return entry
 
-    def summary(self, key: str) -> Summary | None:
-        """The contents of the file's header, or None if there is none; this does not count as a use of the
-        entry.
+    def mapped(self, key: str) -> Entry | None:
+        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its
+        checksum.
         """
-        own = entries.summary(key, self._path(key))
+        path = self._path(key)
+        with suppress(OSError):
+            os.utime(path)
+        with suppress(Damaged, OSError, ValueError):
+            return entries.map_entry(path)
+        return None
+
+    def summary(self, key: str) -> Summary | None:
+        """What the file's header says, or None without one; this does not count as a use of the entry."""
+        own = entries.summary(key, self._path(key, use=False))
         return own or (self.finished.summary(key) if self.finished else None)
 
     def summaries(self) -> list[Summary]:
         """All entries that can be read, the most recently used first."""
-        return [found for key in self.entries() if (found := self.summary(key))]
+        return list(filter(None, map(self.summary, self.entries())))
 
     def put(
-        self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None
+        self,
+        key: str,
+        arrays: Mapping[str, np.ndarray],
+        metadata: Mapping[str, Any] | None = None,
+        matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
     ) -> None:
         """Save the arrays and the metadata under the key, replacing an earlier entry.
+
+        Of a `matrix`, its float32 blocks (m, d) and its shape (n, d), the blocks become the array `vectors`
+        with the memory of one block; a ValueError where they have another shape.
 
         Raises
         ------
@@ -317,36 +288,15 @@ class Store:
         except (TypeError, ValueError) as error:
             raise StoreError(f"metadata: expected JSON values, got {error}") from error
         n_bytes = sum(array.nbytes for array in arrays.values()) + len(text)
-        self._save(key, n_bytes, lambda path: entries.write(path, arrays, text))
-
-    def put_matrix(
-        self,
-        key: str,
-        blocks: Iterable[np.ndarray],
-        shape: tuple[int, int],
-        metadata: Mapping[str, Any],
-        **others: np.ndarray,
-    ) -> None:
-        """`put` float32 blocks (m, d) as the array `vectors` (n, d), with the memory of one block, and
-        `others` beside it.
-
-        A ValueError where the blocks have another shape; then nothing is saved.
-        """
-        others = {name: _writable_form(name, array) for name, array in others.items()}
-        n_bytes, text = 4 * shape[0] * shape[1], json.dumps(dict(metadata))
-        self._save(key, n_bytes, lambda path: entries.write(path, others, text, (blocks, shape)))
-
-    def mapped(self, key: str) -> Entry | None:
-        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its
-        checksum.
-        """
-        path = self._path(key)
-        note(self.root, key)
-        with suppress(OSError):
-            os.utime(path)
-        with suppress(Damaged, OSError, ValueError):
-            return entries.map_entry(path)
-        return None
+        n_bytes += 4 * matrix[1][0] * matrix[1][1] if matrix else 0
+        with _failures(f"{self.root}: the entry could not be written", _ELSEWHERE):
+            self._require_room(n_bytes)
+            path = self._path(key)
+            with self.scratch() as folder:
+                entries.write(folder / path.name, arrays, text, matrix)
+                path.parent.mkdir(exist_ok=True)
+                os.replace(folder / path.name, path)
+        self._evict(keep=path)
 
     def identity(self) -> str:
         """A random name that the folder keeps, by which a worker knows whether it has this folder; ""
@@ -367,14 +317,10 @@ class Store:
         StoreError
             The disk is full or gone, or permission is missing.
         """
-        try:
+        with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
             self._require_room(0)
             with self.scratch():
                 return
-        except OSError as error:
-            raise StoreError(
-                f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}"
-            ) from error
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -390,11 +336,12 @@ class Store:
 
     def size(self) -> int:
         """Bytes of all entries, and of files that are being written or were left by killed writers."""
-        return sum(size for _, size, _ in self._files()) + sum(map(bytes_in, self._unfinished()))
+        files = self._files(self._entries, ".safetensors") + self._files(self._partial)
+        return sum(size for _, size, _ in files)
 
     def entries(self) -> list[str]:
         """All keys, the most recently used first."""
-        return [path.stem for _, _, path in sorted(self._files(), reverse=True)]
+        return [path.stem for *_, path in reversed(self._files(self._entries, ".safetensors"))]
 
     def remove(self, key: str) -> None:
         """Remove the key if it exists.
@@ -404,50 +351,35 @@ class Store:
         StoreError
             Permission is missing, or the disk fails.
         """
-        path = self._path(key)
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            if not os.path.lexists(path):  # a read-only disk refuses this, too
-                return
-            raise StoreError(
-                f"{path}: cannot be removed, {_reason(error)}; check the folder's permissions"
-            ) from error
+        path = self._path(key, use=False)
+        if os.path.lexists(path):  # a read-only disk refuses to remove also what is not there
+            with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
+                path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         for key in self.entries():
             self.remove(key)
 
-    def _save(self, key: str, n_bytes: int, write: Callable[[Path], None]) -> None:
-        path = self._path(key)
-        try:
-            self._require_room(n_bytes)
-            note(self.root, key)
-            with self.scratch() as folder:
-                write(folder / path.name)
-                path.parent.mkdir(exist_ok=True)
-                os.replace(folder / path.name, path)
-        except OSError as error:
-            raise StoreError(
-                f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}"
-            ) from error
-        self._evict(keep=path)
-
-    def _path(self, key: str) -> Path:
+    def _path(self, key: str, use: bool = True) -> Path:
+        """The key's file; with `use` it is kept until the `in_use` around this thread ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"
             )
+        if use and (pins := _current.get()) is not None:
+            pins.add(self.root, [key])
         return self._entries / key[:2] / f"{key}.safetensors"
 
-    def _files(self) -> list[tuple[float, int, Path]]:
-        """Time of last use, bytes and path of each entry; files that vanish meanwhile are ignored."""
+    def _files(self, folder: Path, suffix: str = "") -> list[tuple[float, int, Path]]:
+        """Time of last use, bytes and path of each file; files that vanish meanwhile are ignored."""
         files = []
-        for path in self._entries.glob("*/*.safetensors"):
-            with suppress(OSError):
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
-        return files
+        for place, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    status = os.stat(os.path.join(place, name))
+                    if name.endswith(suffix):
+                        files.append((status.st_mtime, status.st_size, Path(place, name)))
+        return sorted(files)
 
     def _evict(self, keep: Path) -> None:
         """Remove the least recently used entries above the limit, except `keep` and what running work
@@ -458,10 +390,8 @@ class Store:
         with locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal
             used = pinned(self.root) | {keep.stem}
             excess = self.size() - self.limit_bytes
-            for _, size, path in sorted(self._files()):
-                if excess <= 0:
-                    return
-                if path.stem not in used:
+            for _, size, path in self._files(self._entries, ".safetensors"):
+                if excess > 0 and path.stem not in used:
                     with suppress(OSError):
                         path.unlink(missing_ok=True)
                         excess -= size
@@ -480,11 +410,11 @@ class Store:
 
     def _require_room(self, n_bytes: int) -> None:
         self._make_folders()  # again, if somebody deleted the store
-        if shutil.disk_usage(self.root).free >= n_bytes + HEADROOM:
+        needed = n_bytes + HEADROOM
+        if shutil.disk_usage(self.root).free >= needed:
             return
         self._sweep()
-        needed, free = n_bytes + HEADROOM, shutil.disk_usage(self.root).free
-        if free < needed:
+        if (free := shutil.disk_usage(self.root).free) < needed:
             raise StoreError(
                 f"{self.root}: expected {needed / 1e6:.0f} MB free for the entry, got {free / 1e6:.0f} MB;"
                 f" {_ELSEWHERE}"
@@ -492,26 +422,13 @@ class Store:
 
     def _sweep(self) -> None:
         """Remove what killed writers left."""
-        for path in self._unfinished():
-            with suppress(OSError):
-                if orphaned(path):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with suppress(OSError):
+            for path in list(self._partial.iterdir()):
+                with suppress(OSError):
+                    if orphaned(path):
+                        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with locked(self.root):
             pinned(self.root)  # which removes the lists of dead processes
-
-    def _unfinished(self) -> list[Path]:
-        try:
-            return list(self._partial.iterdir())
-        except OSError:
-            return []
-
-
-_ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
-_ELSEWHERE = f"free some space, or {_ANOTHER}"
-
-
-def _finished(given: Finished | bool) -> Finished | None:
-    return (finished() if given else None) if isinstance(given, bool) else given
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
@@ -522,7 +439,3 @@ def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
             " metadata"
         )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

@@ -16,8 +16,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.charts.lines import Line
 from relcore.runs.digest import digest_of
-from relcore.runs.entries import Entry
-from relcore.runs.finished import FinishedEntry
+from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Engine, Job
 from relcore.runs.progress import Context, Expected, Report, expect, note_pace
 from relcore.runs.store import Store
@@ -118,7 +117,7 @@ class StudyRuns:
             if not store.has(key, own)
         ]
 
-    def made(self, store: Store) -> FinishedEntry | None:
+    def made(self, store: Store) -> FinishedGroup | None:
         """When the runs were computed that came with Relscope; None where there are none, or where all are
         the store's own.
         """

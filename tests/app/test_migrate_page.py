@@ -15,7 +15,7 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.cli import main
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
-from relcore.runs.finished import finished
+from relcore.runs.entries import finished
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
 

@@ -14,7 +14,7 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import load
 from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
 from relcore.runs.digest import digest_of
-from relcore.runs.finished import Finished
+from relcore.runs.entries import Finished
 from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
@@ -53,7 +53,7 @@ def test_a_finished_result_is_found_where_the_store_has_none(store):
     for key in (WITH_ARRAY, WITHOUT):
         assert store.has(key)
         assert not store.has(key, own=True)
-        assert (store.made(key).date, store.made(key).commit, store.made(key).group) == (
+        assert (store.made(key).date, store.made(key).commit, store.made(key).name) == (
             "2026-11-22",
             "3266a07",
             "group",
@@ -91,7 +91,7 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     spec = StudySpec.of(study)
     runs = StudyRuns(study, spec)
     assert runs.missing(store) == []
-    assert store.made(runs.keys[0]).group == kind
+    assert store.made(runs.keys[0]).name == kind
     assert len(runs.table(store)) == len(runs)
     assert study.charts(spec.settings, runs.table(store))
     assert study.conclusion(spec.settings, runs.table(store))

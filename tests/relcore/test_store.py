@@ -50,9 +50,8 @@ def test_a_matrix_is_written_in_blocks_and_read_as_a_map(store):
         "ids": np.frombuffer(b"abc", np.uint8),
         "labels": np.zeros(0, np.uint8),
     }
-    store.put_matrix(
-        KEY, (rows[start : start + 4] for start in (0, 4, 8)), (10, 3), {"file": "Größe"}, **others
-    )
+    blocks = (rows[start : start + 4] for start in (0, 4, 8))
+    store.put(KEY, others, {"file": "Größe"}, (blocks, (10, 3)))
     for entry in (store.mapped(KEY), store.get(KEY)):  # the latter compares the checksums
         assert entry.metadata == {"file": "Größe"}
         assert entry.arrays.keys() == {"vectors", *others}
