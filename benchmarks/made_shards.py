@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from relcore.runs.digest import digest_of
-from relcore.sharded.shard import Shard, ShardBlock
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 _BLOCK = 8192  # rows that one generator makes: what a row is does not depend on how it is read
 

@@ -21,8 +21,7 @@ from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.files.series import is_one_space
 from relcore.runs.jobs import Job
 from relcore.sharded.sample import SAMPLE, sample_job, sample_spec
-from relcore.sharded.shard import filesystem
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import ShardedSpace, filesystem
 
 _COMPARE = Path(__file__).parents[2] / "pages" / "compare.py"
 _ASKED = "relscope.samples-asked"  # places and rows of the samples that are to be loaded

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     import pandas as pd
 
-    from relcore.sharded.invert import invert_shards
+    from relcore.sharded.project import invert_shards
     from relcore.sharded.space import ShardedSpace
 
     need_loadable(options)

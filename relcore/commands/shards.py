@@ -71,9 +71,9 @@ def by_shard(options: argparse.Namespace, *places: str) -> bool:
         return True
     if any(map(isfile, places)):
         return False
+    from relcore.catalog.catalog import is_address
     from relcore.files.places import parse_place
     from relcore.files.series import is_one_space
-    from relcore.sharded.shard import is_address
     from relcore.sharded.space import is_sharded
 
     if any((index := parse_place(place)) is not None and index.where != place for place in places):
@@ -163,11 +163,11 @@ def sampled_in_app(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
         A shard that cannot be read; a sample of a folder whose shards change meanwhile.
     """
     from relcore.base.access import expanded
+    from relcore.catalog.catalog import is_address
     from relcore.files.places import parse_place
     from relcore.runs.progress import Context
     from relcore.runs.store import Store
     from relcore.sharded.sample import sample_job, sample_spec, too_large
-    from relcore.sharded.shard import is_address
     from relcore.sharded.space import ShardedSpace
 
     index, asked = parse_place(name), options.shards or is_address(name)

@@ -250,21 +250,35 @@ def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[s
     return f"{told} this score; CKA of the other rows is {short(without)}."
 
 
-@dataclass(frozen=True)
-class CosineSums:
-    """What the mean cosine needs of n pairs of unit rows aᵢ, bᵢ: mean aᵢ·bᵢ, ā·b̄, and ⟨A, B⟩ of A = Σ (aᵢ −
-    ā)(aᵢ − ā)ᵀ and B alike."""
+def cosine_score(n: int, mean: float, of_means: float, of_products: float) -> Score:
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from mean aᵢ·bᵢ, ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ −
+    ā)ᵀ and B alike. The chance level is exact (Hoeffding 1951, theorem 2)."""
+    null = Null.from_moments(of_means, of_products / ((n - 1) * n**2)) if n > 1 else None
+    return Score(mean, metric="cosine", n=n, null=null)
 
-    n: int
-    mean: float
-    of_means: float
-    of_products: float
+
+class CosineSums:
+    """What the mean cosine needs of pairs of unit rows (n, d), block by block; its attributes are arrays that
+    add up.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.n, self.paired, self.sums = np.zeros(1), np.zeros(1), np.zeros((2, width))
+        self.products = np.zeros((2, width, width))
+
+    def add(self, a: np.ndarray, b: np.ndarray) -> None:
+        self.n += len(a)
+        self.paired += np.vecdot(a, b).sum(dtype=np.float64)
+        for side, rows in enumerate((a, b)):
+            self.sums[side] += rows.sum(axis=0, dtype=np.float64)
+            self.products[side] += rows.T @ rows
 
     def score(self) -> Score:
-        """The chance level is exact (Hoeffding 1951, theorem 2)."""
-        n = self.n
-        null = Null.from_moments(self.of_means, self.of_products / ((n - 1) * n**2)) if n > 1 else None
-        return Score(self.mean, metric="cosine", n=n, null=null)
+        n, means = int(self.n[0]), self.sums / self.n
+        a, b = (
+            product - n * np.outer(mean, mean) for product, mean in zip(self.products, means, strict=True)
+        )
+        return cosine_score(n, float(self.paired[0]) / n, means[0] @ means[1], np.vdot(a, b))
 
 
 _NEAR_ZERO = 64  # times the spread of the rows
@@ -432,13 +446,9 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     """
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
-    n = len(source)
-    a, b = (source, target) if of_unit_length else (unit_rows(source), unit_rows(target))
-    mean_a, mean_b = a.mean(axis=0, dtype=np.float64), b.mean(axis=0, dtype=np.float64)
-    gram_a = (a.T @ a).astype(np.float64) - n * np.outer(mean_a, mean_a)
-    gram_b = (b.T @ b).astype(np.float64) - n * np.outer(mean_b, mean_b)
-    paired = np.einsum("ij,ij->i", a, b).mean(dtype=np.float64)
-    return CosineSums(n, paired, mean_a @ mean_b, np.vdot(gram_a, gram_b)).score()
+    sums = CosineSums(source.shape[1])
+    sums.add(*((source, target) if of_unit_length else (unit_rows(source), unit_rows(target))))
+    return sums.score()
 
 
 class LinearCKA(Metric):

@@ -310,16 +310,8 @@ _ROWS = 2048  # a block that stays in cache for both of its readings
 
 
 class ColumnSums:
-    """Sums of the columns of one space, in float64, and its largest |x|.
-
-    `add` blocks of rows (m, d) in any order, `merge` the sums of other rows; `to_arrays` and `from_arrays`
-    carry them to another process.
-
-    Attributes
-    ----------
-    n : int
-    total : array (d,) float64
-    largest : float
+    """Sums of the columns of one space (d,) in float64, its number of rows, and its largest |x|; `packed` as
+    one array (d + 2,).
     """
 
     def __init__(self, width: int) -> None:
@@ -332,14 +324,10 @@ class ColumnSums:
             self.largest = max(self.largest, float(rows.max()), -float(rows.min()))
         self.n += len(X)
 
-    def merge(self, other: ColumnSums) -> None:
+    def merge(self, other: ColumnSums) -> ColumnSums:
         self.n, self.total = self.n + other.n, self.total + other.total
         self.largest = max(self.largest, other.largest)
-
-    @property
-    def mean(self) -> np.ndarray:
-        """(d,) float64."""
-        return self.total / self.n
+        return self
 
     @property
     def exponent(self) -> int:
@@ -349,14 +337,14 @@ class ColumnSums:
         exponent = int(np.frexp(self.largest if np.isfinite(self.largest) else 0)[1])
         return 0 if abs(exponent) <= 12 else exponent
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {"n": np.array(self.n), "total": self.total, "largest": np.array(self.largest)}
+    def packed(self) -> np.ndarray:
+        return np.array([*self.total, self.largest, self.n])
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ColumnSums:
-        found = cls(len(arrays["total"]))
-        found.n, found.total, found.largest = int(arrays["n"]), arrays["total"], float(arrays["largest"])
-        return found
+    def unpacked(cls, array: np.ndarray) -> ColumnSums:
+        sums = cls(len(array) - 2)
+        sums.total, sums.largest, sums.n = array[:-2], float(array[-2]), int(array[-1])
+        return sums
 
 
 # The coordinates of both spaces of a pair, and the representations in them.
@@ -372,7 +360,7 @@ def frames_of(
 ) -> Frames:
     """The coordinates of one space that the representations need."""
     forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
-    mean, exponent = rounded_mean(sums.mean, sample), sums.exponent
+    mean, exponent = rounded_mean(sums.total / sums.n, sample), sums.exponent
     centre = mean
     if len(roles.left_out):  # one of these may be so long that the mean is far from all others
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
@@ -428,7 +416,7 @@ def _procrustes(
     """
     fitted = Procrustes().fit(*gathered["anchors"])
     source, target = (one["raw"] for one in frames)
-    mean = rounded_mean(sums[1].mean, gathered["centre"][1])
+    mean = rounded_mean(sums[1].total / sums[1].n, gathered["centre"][1])
     centre = np.ldexp(source.centre.astype(np.float64), source.exponent)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
     matrix = scaled(fitted.matrix_, target.exponent - source.exponent).astype(np.float32)

@@ -142,7 +142,7 @@ class PassedPair(AlignedPair):
 
     def mean_cosine(self) -> Score:
         """As `scores.cka.mean_cosine`."""
-        return self.seen.mean_cosine(self.form).score()
+        return self.seen.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         plan, numbers = self.seen.plan, self.split.test[places]

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from relcore.scores.cka import CkaSums, CosineSums, RowSums, SpaceSums
+from relcore.scores.cka import CkaSums, RowSums, SpaceSums, cosine_score
 from relcore.scores.device import Array, NumpyDevice, TorchDevice
 from relcore.scores.plan import BlockRows, Form, Plan, Search, placed
-from relcore.scores.score import most_decisive, standing_apart
+from relcore.scores.score import Score, most_decisive, standing_apart
 
 # The rows nearest to some queries, kept up to date from block to block.
 
@@ -314,8 +314,8 @@ class Sums:
         cross = forms[0].mapped_products(cross, forms[1])
         return CkaSums(n, float(np.vdot(cross, cross)), *(self._space_sums(form, side) for side in (0, 1)))
 
-    def mean_cosine(self, form: str) -> CosineSums:
-        """The sums of the mean cosine of one representation."""
+    def mean_cosine(self, form: str) -> Score:
+        """Of one representation."""
         n, between = self.n, self.plan.between(form)
         means = [self.total(f"{form}/unit sum/{side}") / n for side in (0, 1)]
         products = [
@@ -328,9 +328,9 @@ class Sums:
             paired = self.total(f"{form}/paired")
             paired = float(paired if between is None else np.vdot(paired, between))
         if between is None:
-            return CosineSums(n, paired / n, means[0] @ means[1], float(np.vdot(*products)))
+            return cosine_score(n, paired / n, means[0] @ means[1], float(np.vdot(*products)))
         of_products = np.vdot(products[0] @ between, between @ products[1])
-        return CosineSums(n, paired / n, means[0] @ between @ means[1], of_products)
+        return cosine_score(n, paired / n, means[0] @ between @ means[1], of_products)
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """As `scores.score.decisive_rows`, by their row numbers."""

@@ -1,4 +1,6 @@
-"""compare by shard: every score of a pair of sharded spaces, from passes over the shards."""
+"""compare by shard: every score of a pair of sharded spaces, by the passes of `relcore.scores` over the
+shards.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.represent.similarity import row_blocks
-from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -35,53 +34,49 @@ from relcore.scores.plan import (
 from relcore.scores.score import Score
 from relcore.scores.scoring import PassedPair, Passes, groups_of
 from relcore.scores.sums import Sums
-from relcore.sharded.passes import Arrays, PassResult, Runner, Shards, ShardWork, made_once
-from relcore.sharded.project import alone
-from relcore.sharded.shard import aligned
-from relcore.sharded.space import (
-    ShardedPair,
-    ShardedSpace,
+from relcore.sharded.passes import (
+    Arrays,
+    Partial,
+    PassResult,
+    Runner,
+    Shards,
+    ShardWork,
+    Survey,
     chosen_anchors,
-    global_rows,
-    lengths_above_zero,
-    put_rows,
+    column_sums,
+    gather,
+    keep,
+    live_rows,
+    need_distinct_ids,
+    read,
     wanted_ids,
 )
-from relcore.sharded.survey import Survey, column_sums, need_distinct_ids
-
-# The pass of a comparison: the same `Sums` over blocks of rows as in memory, shard by shard.
+from relcore.sharded.space import ShardedSpace, paired
 
 _ROWS = 8192  # that are summed up at once: relative rows are wider than the rows that they come from
-_plans: dict[str, Plans] = {}
+MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
+_MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """What a pass sums up.
-
-    Attributes
-    ----------
-    each : plans
-        Whose rows are counted without those `dropped` (m,), ascending.
-    labels_of : int
-        The space whose labels say which rows have a class, 0 or 1; −1 where no classes are wanted.
+    """What a pass sums up: by plans, whose rows are counted without those `dropped` (m,), ascending;
+    `labels_of` is the space whose labels say which rows have a class, −1 where no classes are wanted.
     """
 
     each: tuple[Plan, ...]
     dropped: np.ndarray
     labels_of: int = -1
 
-    @classmethod
-    def stored(cls, store: Store, key: str) -> Plans:
-        """Made once for the shards that a process works on one after the other."""
-
-        def unpacked(entry: Entry) -> Plans:
-            return records.unpack(cls, entry.arrays, entry.metadata)
-
-        return made_once(_plans, store, key, unpacked, "the plan of the comparison")
+    def arrays(self, several: Sequence[Sums]) -> Arrays:
+        return {
+            f"{number}/{name}": array
+            for number, sums in enumerate(several)
+            for name, array in sums.to_arrays().items()
+        }
 
     def sums(self, arrays: Arrays) -> list[Sums]:
-        """Back from what `BlockWork` keeps."""
+        """Back from `arrays`."""
         own: list[Arrays] = [{} for _ in self.each]
         for name, array in arrays.items():
             number, _, rest = name.partition("/")
@@ -94,49 +89,27 @@ class BlockWork(ShardWork):
     """The `Sums` of a shard by the `Plans` under a key, as arrays."""
 
     kind: ClassVar[str] = "compare"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     plans: str
 
-    def of_shard(
-        self, shards: Shards, store: Store, report: Report = silent
-    ) -> tuple[Arrays, dict[str, Any]]:
-        plans, labelled = Plans.stored(store, self.plans), None
-        device = NumpyDevice()
-        several = [Sums(plan, device) for plan in plans.each]
-        for blocks in aligned(shards, labels=plans.labels_of >= 0):
-            for part in row_blocks(len(blocks[0].vectors), _ROWS):
-                vectors = tuple(block.vectors[part] for block in blocks)
-                alive = np.flatnonzero(lengths_above_zero(vectors))
-                if len(alive) < len(vectors[0]):
-                    vectors = tuple(one[alive] for one in vectors)
-                if plans.labels_of >= 0:
-                    labels = blocks[plans.labels_of].labels[part]
-                    labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
-                rows = places_beside(global_rows(shards[0], blocks[0], part.start + alive), plans.dropped)
-                for sums in several:
-                    sums.add(*vectors, rows, labelled)
-                report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
-        return _arrays(several), {}
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+        plans, labelled, device = read(store, self.plans, Plans), None, NumpyDevice()
+        several, classes_of = [Sums(plan, device) for plan in plans.each], plans.labels_of
+        for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
+            if classes_of >= 0:
+                labels = blocks[classes_of].labels
+                labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
+            for sums in several:
+                sums.add(*vectors, places_beside(rows, plans.dropped), labelled)
+        return plans.arrays(several), {}
 
-    def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
-        plans = Plans.stored(store, self.plans)
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        plans = read(store, self.plans, Plans)
         several = plans.sums(first.arrays)
         for sums, more in zip(several, plans.sums(second.arrays), strict=True):
             sums.merge(more)
-        return _arrays(several), {}
-
-
-def _arrays(several: Sequence[Sums]) -> Arrays:
-    return {
-        f"{number}/{name}": array
-        for number, sums in enumerate(several)
-        for name, array in sums.to_arrays().items()
-    }
-
-
-MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
-_MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
+        return plans.arrays(several), {}
 
 
 @dataclass(frozen=True)
@@ -192,31 +165,23 @@ def compare_shards(
         raise SpaceError(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
-    pair = ShardedPair(source, target)
-    n_anchors = anchors if isinstance(anchors, int) else len(anchors)
+    spaces, parts = (source, target), paired(source, target)
     # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
-    labelled = (side for side in (0, 1) if all(shard.labels for shard in (source, target)[side].shards))
-    survey = runner.run(
-        Survey(
-            n_queries + n_anchors,
-            wanted=wanted_ids(source, anchors),
-            classes_of=next(labelled, -1),
-        ),
-        pair.parts,
-        "survey",
-    )
-    need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
+    classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
+    n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
+    work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
+    survey = runner.run(work, parts, "survey")
+    need_distinct_ids(source, survey)
     chosen = NO_ROWS if anchors == 0 else chosen_anchors(source, survey, anchors, random_state)
-    passes = ShardedPasses(pair, survey, runner)
-    parts = []
+    passes = ShardedPasses(spaces, parts, survey, classes_of, runner)
+    asked = []
     for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
         rows = NO_ROWS if group[0] == "absolute" else places_beside(chosen, passes.dropped)
-        queries = passes.queries(n_queries, rows)
-        roles = RowRoles(passes.n, rows, queries, np.sort(rows), passes.labelled)
-        n = len(roles)
-        need_k(k, n, n - (convention == "mutual"), f" of {source.name!r} and {target.name!r}")
-        parts.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
-    pairs = [PairByShard(seen, form, passes) for seen in passes.seen(parts) for form in seen.plan.forms]
+        roles = RowRoles(passes.n, rows, passes.queries(n_queries, rows), np.sort(rows), passes.labelled)
+        of = f" of {source.name!r} and {target.name!r}"
+        need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
+        asked.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
+    pairs = [PairByShard(seen, form, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
     passes.gather_listed(pairs)
     scores = {pair.form: scores_of(pair) for pair in pairs}
     return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
@@ -232,22 +197,24 @@ class ShardedPasses(Passes):
         None where most rows have no label, as for `comparison.class_labels`, or where there are too many.
     """
 
-    def __init__(self, pair: ShardedPair, survey: PassResult, runner: Runner) -> None:
-        self.pair, self.survey, self.runner = pair, survey, runner
-        self.n, self.dropped = survey.facts["n"], survey.arrays["dropped"]
-        self._spaces = pair.source, pair.target
-        self._rows = NO_ROWS
-        self._vectors = [np.empty((0, one.width), np.float32) for one in self._spaces]
+    def __init__(
+        self,
+        spaces: Sequence[ShardedSpace],
+        parts: Sequence[Shards],
+        survey: PassResult,
+        classes_of: int,
+        runner: Runner,
+    ) -> None:
+        self.spaces, self.parts, self.survey, self.runner = spaces, parts, survey, runner
+        self.n, self.dropped, self._classes_of = survey.facts["n"], survey.arrays["dropped"], classes_of
+        self._rows, self._vectors = NO_ROWS, [np.empty((0, one.width), np.float32) for one in spaces]
         labelled = sum((survey.facts["classes"] or {}).values())
         self.classes = Counter(survey.facts["classes"]) if 2 * labelled > self.n else None
         self.labelled = "" if self.classes is None else "all" if labelled == self.n else "some"
-        self._side = -1
-        if self.classes is not None:
-            self._side = 0 if all(shard.labels for shard in pair.source.shards) else 1
 
     @cached_property
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
-        return tuple(column_sums(self.survey.arrays, self.n, side) for side in (0, 1))
+        return column_sums(self.survey, 0), column_sums(self.survey, 1)
 
     def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
         """The queries that `Split.queries` draws among the rows beside the anchors, ascending."""
@@ -263,12 +230,11 @@ class ShardedPasses(Passes):
         missing = np.setdiff1d(rows, self._rows)
         if not len(missing):
             return
-        work = put_rows(self.runner.store, rows_beside(missing, self.dropped))
-        found = self.runner.run(work, self.pair.parts, "gather rows").arrays
+        arrays = gather(self.runner, self.parts, rows_beside(missing, self.dropped)).arrays
         order = np.argsort(together := np.concatenate([self._rows, missing]))
         self._rows = together[order]
         for side in (0, 1):
-            self._vectors[side] = np.concatenate([self._vectors[side], found[f"vectors_{side}"]])[order]
+            self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
     def gather_listed(self, pairs: Sequence[PairByShard]) -> None:
         """Of the rows that were listed the last neighbours, for notes, and the labels."""
@@ -277,14 +243,12 @@ class ShardedPasses(Passes):
         if self.classes is None:
             return
         roles = [pair.seen.plan.roles for pair in pairs]
-        more = [one for role in roles for one in (role.queries, role.anchors)]
+        more = [rows for role in roles for rows in (role.queries, role.anchors)]
         rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
-        self._labelled_rows = rows[rows >= 0]
-        work = put_rows(
-            self.runner.store, rows_beside(self._labelled_rows, self.dropped), texts=True, vectors=False
-        )
-        found = self.runner.run(work, alone(self._spaces[self._side]), "gather labels").facts
-        self._labels = np.array(found["labels"], dtype=object)
+        self._labelled_rows, of = rows[rows >= 0], self.spaces[self._classes_of].alone
+        numbers = rows_beside(self._labelled_rows, self.dropped)
+        texts = gather(self.runner, of, numbers, texts=True, vectors=False).facts
+        self._labels = np.array(texts["labels"], dtype=object)
 
     def labels_of(self, rows: np.ndarray) -> np.ndarray:
         """The labels of rows that were listed, in their shape."""
@@ -295,12 +259,9 @@ class ShardedPasses(Passes):
         return super().plan(question, roles)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
-        together = Plans(tuple(plans), self.dropped, self._side if self.labelled == "some" else -1)
-        arrays, record = records.pack(together)
-        key = digest_of("plans", arrays, record)
-        if not self.runner.store.has(key):
-            self.runner.store.put(key, arrays, record)
-        return together.sums(self.runner.run(BlockWork(key), self.pair.parts, "compare").arrays)
+        together = Plans(tuple(plans), self.dropped, self._classes_of if self.labelled == "some" else -1)
+        key = keep(self.runner.store, together)
+        return together.sums(self.runner.run(BlockWork(key), self.parts, "compare").arrays)
 
 
 class PairByShard(PassedPair):
@@ -329,12 +290,11 @@ class PairByShard(PassedPair):
             return None
         lists = tuple(self.voters(asked, min(self.k, n - 1) + 1))
         numbers = {label: number for number, label in enumerate(counts)}
-        queries = roles.queries[asked]
         own, *classes = (
-            np.array([numbers[label] for label in passes.labels_of(rows).ravel()]).reshape(rows.shape)
-            for rows in (queries, *lists)
+            np.vectorize(numbers.__getitem__, [np.int64])(passes.labels_of(rows))
+            for rows in (roles.queries[asked], *lists)
         )
-        return LabelledNeighbours(n, queries, own, lists, tuple(classes))
+        return LabelledNeighbours(n, roles.queries[asked], own, lists, tuple(classes))
 
 
 class _Ids:
@@ -347,4 +307,4 @@ class _Ids:
         if isinstance(places, RowRoles):
             return self
         rows = rows_beside(self._roles.at(places), self._passes.dropped)
-        return np.array(self._passes.pair.source.ids_of(rows), dtype=object)
+        return np.array(self._passes.spaces[0].ids_of(rows), dtype=object)

@@ -1,8 +1,8 @@
-"""A pass over all shards: one job for each, small partial results in the store, merged in a tree.
+"""Passes over shards: one job for each, whose small result the store keeps until it is added to the others'.
 
 A worker that dies costs the shard that it had in work. A command that is stopped, or whose machine restarts,
-continues with the shards that have no result yet: a result is found by the digest of the shard's stamp and of
-the settings.
+resumes with the shards that have no result: a result is found by the digest of the shard's stamp and of the
+settings.
 """
 
 from __future__ import annotations
@@ -12,35 +12,39 @@ import resource
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError
+from relcore.base import records
+from relcore.base.errors import SpaceError, quote
+from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store, in_use
-from relcore.sharded.shard import Shard
+from relcore.scores.plan import ColumnSums, rows_beside
+from relcore.sharded.space import Shard, ShardBlock, ShardedSpace, aligned, finite, need_same_ids
+from relcore.spaces.split import row_keys
 
 if TYPE_CHECKING:
-    from relcore.runs.jobs import Engine, Job
+    from relcore.runs.jobs import Engine
 
-
-FAN = 16  # partial results that are merged at once
+FAN = 16  # shards after which their sum is kept instead of their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
 Shards = tuple[Shard, ...]  # the shards that one job reads side by side: one of each space
+Partial = tuple[Arrays, dict[str, Any]]  # arrays whose size does not depend on the number of rows, and JSON
 
 
 class ShardWork(ABC):
     """What is done with one shard, and how two partial results become one. Subclasses are frozen dataclasses
-    of small settings.
-
-    Arrays that all jobs need, such as anchors, are put into the store once, and a field holds their key.
+    of small settings; what is large is `keep`t in the store, and a field holds its key.
 
     Attributes
     ----------
@@ -49,8 +53,8 @@ class ShardWork(ABC):
     version : int
         Raise it when a partial result would come out differently.
     writes : bool
-        Whether it writes files. Then the small result of each shard is kept after they were merged, so that a
-        file that is missing later costs its own shard only.
+        Whether it writes files. Then the result of each shard is kept, so that a file that is missing later
+        costs its own shard only.
     """
 
     kind: ClassVar[str]
@@ -58,13 +62,11 @@ class ShardWork(ABC):
     writes: ClassVar[bool] = False
 
     @abstractmethod
-    def of_shard(
-        self, shards: Shards, store: Store, report: Report = silent
-    ) -> tuple[Arrays, dict[str, Any]]:
-        """A partial result: arrays whose size does not depend on the number of rows, and JSON values."""
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+        """A partial result."""
 
     @abstractmethod
-    def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
         """The partial result of the shards of both, those of `first` before those of `second`."""
 
     def holds(self, facts: dict[str, Any]) -> bool:
@@ -72,14 +74,15 @@ class ShardWork(ABC):
         return True
 
     def key(self, parts: Sequence[Shards]) -> str:
-        """Of the result of these shards; one shard's if there is one."""
-        stamps = [[(one.url, one.n, one.width, one.start, one.stamp) for one in part] for part in parts]
+        """Of the result of these shards."""
+        stamps = [
+            [(shard.url, shard.n, shard.width, shard.start, shard.stamp) for shard in part] for part in parts
+        ]
         return digest_of("shards", self.kind, self.version, self, stamps)
 
 
-@dataclass(frozen=True)
-class Ran:
-    """One shard that was computed: by which process, seconds of the processor and of the clock, rows, and the
+class ShardRun(NamedTuple):
+    """One shard that was computed: by which process, rows, seconds of the processor and of the clock, and the
     peak of memory that the process had reached by its end, in MB (``ru_maxrss``)."""
 
     worker: str
@@ -90,34 +93,20 @@ class Ran:
     peak_mb: float
 
 
-@dataclass(frozen=True)
-class PassResult:
-    """What a pass found.
-
-    Attributes
-    ----------
-    arrays, facts : dict
-        The merged result.
-    ran : tuple of Ran
-        Every shard of the space, with its measurements, also of those that an earlier run computed.
-    computed : int
-        Shards that this run computed; the others were found in the store.
-    seconds : float
-        Of the clock, for this run.
-    """
+class PassResult(NamedTuple):
+    """The merged result of a pass; `ran` has every shard, also those that an earlier run computed, `computed`
+    counts those of this run, and `seconds` are its own, of the clock."""
 
     arrays: Arrays
     facts: dict[str, Any]
-    ran: tuple[Ran, ...]
+    ran: tuple[ShardRun, ...]
     computed: int
     seconds: float
 
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     """One shard as a job of the engine."""
-    if context.store.has(
-        context.key, own=True
-    ):  # by a worker that died after it had kept the result, before it said so
+    if context.store.has(context.key, own=True):  # by a worker that died before it said so
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
@@ -125,162 +114,6 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     worker = f"{socket.gethostname()}:{os.getpid()}"
     ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
     context.put(arrays, {"facts": facts, "ran": [ran]})
-
-
-@dataclass
-class ShardPass:
-    """One work on all shards, on an engine's workers; without an engine, one shard after the other in this
-    process.
-
-    Parameters
-    ----------
-    work : ShardWork
-    parts : sequence of tuple of Shard
-        What each job reads.
-    store : Store
-        That of the engine, where there is one.
-    """
-
-    work: ShardWork
-    parts: Sequence[Shards]
-    store: Store
-    engine: Engine | None = None
-    report: Report = silent
-    title: str = ""
-    computed: int = field(default=0, init=False)
-
-    def run(self) -> PassResult:
-        """Do what is missing, and merge.
-
-        Raises
-        ------
-        SpaceError
-            A shard failed, named in the message; what the others found is kept, and the same call continues.
-        """
-        started = time.monotonic()
-        with in_use():
-            parts = list(self.parts)
-            if not self._kept(parts):
-                self._compute(self._missing(parts))
-            found = self._tree(parts)
-        return PassResult(
-            dict(found.arrays),
-            found.metadata["facts"],
-            tuple(Ran(*one) for one in found.metadata["ran"]),
-            self.computed,
-            time.monotonic() - started,
-        )
-
-    def _kept(self, parts: Sequence[Shards]) -> bool:
-        """Whether the store has the result of these shards, with the files that it tells of."""
-        key = self.work.key(parts)
-        found = self.store.summary(key) if self.store.has(key) else None
-        return found is not None and self.work.holds(found.metadata["facts"])
-
-    def _missing(self, parts: list[Shards]) -> list[Shards]:
-        """The shards without a result, neither their own nor in one of a group."""
-        if self._kept(parts):
-            return []
-        self.store.remove(self.work.key(parts))  # a damaged one, or one whose files are gone
-        return parts if len(parts) == 1 else [one for group in _groups(parts) for one in self._missing(group)]
-
-    def _compute(self, missing: list[Shards]) -> None:
-        done = len(self.parts) - len(missing)
-        self._tell(done, "")
-        if self.engine is None:
-            for number, part in enumerate(missing, start=done):
-                with Context(
-                    self.work.key([part]), self.store, partial(self._hear, number, part[0].name)
-                ).sending() as context:
-                    shard_job(context, work=self.work, shards=part)
-                self.computed += 1
-                self._tell(number + 1, part[0].name)
-            return
-        jobs = {self.work.key([part]): self._submitted(part) for part in missing}
-        try:
-            self._follow(jobs)
-        except BaseException:
-            for job in reversed(jobs.values()):
-                if not job.status().ended:
-                    job.cancel()
-            raise
-
-    def _submitted(self, part: Shards) -> Job:
-        title = f"{self.title or self.work.kind}: {part[0].name}"
-        return self.engine.submit(self.work.key([part]), shard_job, title=title, work=self.work, shards=part)
-
-    def _follow(self, jobs: dict[str, Job]) -> None:
-        """Wait for the jobs; groups that are whole are merged meanwhile, so that few results wait in the
-        store.
-        """
-        waiting = dict(jobs)
-        groups = (
-            [list(self.parts[at : at + FAN]) for at in range(0, len(self.parts), FAN)]
-            if len(self.parts) > FAN
-            else []
-        )
-        needed = {number: {self.work.key([part]) for part in group} for number, group in enumerate(groups)}
-        while waiting:
-            statuses = {key: job.status() for key, job in waiting.items()}
-            for status in statuses.values():
-                if status.state in ("failed", "cancelled"):
-                    raise SpaceError(
-                        status.error or "a shard was cancelled; run the same command again to resume"
-                    )
-            waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
-            self.computed = len(jobs) - len(waiting)
-            for number in [number for number, keys in needed.items() if keys.isdisjoint(waiting)]:
-                self._tree(groups[number])
-                del needed[number]
-            running = [status for status in statuses.values() if status.state == "running" and status.total]
-            part = sum(status.done / status.total for status in running)
-            done = len(self.parts) - len(waiting)
-            self._tell(done + part, f"{done:,} of {len(self.parts):,} shards")
-            if waiting:
-                time.sleep(_PAUSE)
-
-    def _tell(self, done: float, text: str) -> None:
-        self.report(
-            done, len(self.parts), f"{self.title}: {text}" if self.title and text else self.title or text
-        )
-
-    def _hear(self, done: int, name: str, event: dict[str, Any]) -> None:
-        self._tell(done + event["done"] / max(1, event["total"]), name)
-
-    def _tree(self, parts: list[Shards]) -> Entry:
-        """The merged result of these shards, which is kept; the results that it was made of are removed.
-
-        The groups depend on the order of the shards alone, and not on which one was ready first: so the sums
-        come out the same to the last bit each time.
-        """
-        key = self.work.key(parts)
-        if (kept := self.store.get(key)) is not None:
-            return kept
-        if len(parts) == 1:
-            raise SpaceError(
-                f"{parts[0][0].name}: expected its result in the store, got none; run the same command again"
-            )
-        groups = _groups(parts)
-        found = self._tree(groups[0])
-        for group in groups[1:]:
-            other = self._tree(group)
-            arrays, facts = self.work.merged(found, other, self.store)
-            found = Entry(arrays, {"facts": facts, "ran": [*found.metadata["ran"], *other.metadata["ran"]]})
-        self.store.put(key, found.arrays, found.metadata)
-        for group in groups if not self.work.writes else ():
-            self.store.remove(self.work.key(group))
-        return found
-
-
-def _groups(parts: Sequence[Shards]) -> list[list[Shards]]:
-    """At most `FAN` groups of consecutive shards, each a power of `FAN` but for the last."""
-    size = 1
-    while size * FAN < len(parts):
-        size *= FAN
-    return [list(parts[start : start + size]) for start in range(0, len(parts), size)]
-
-
-# Runner: where the passes of an operation run, and what they took.
 
 
 @dataclass
@@ -299,59 +132,458 @@ class Runner:
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
-        """One pass; errors as `ShardPass.run`."""
-        found = ShardPass(work, parts, self.store, self.engine, self.report, title).run()
-        self.done.append((title, found))
-        return found
+        """Do what is missing, and merge.
+
+        Raises
+        ------
+        SpaceError
+            A shard failed, named in the message; what the others gave is kept, and the same call resumes.
+        """
+        started = time.monotonic()
+        with in_use():
+            total = _Total(work, list(parts), self.store)
+            missing = total.missing()
+
+            def tell(left: float, text: str) -> None:
+                self.report(len(parts) - left, len(parts), f"{title}: {text}" if text else title)
+
+            tell(len(missing), "")
+            (self._run_here if self.engine is None else self._run_on_workers)(
+                work, missing, title, total, tell
+            )
+            total.add(set())
+        facts = total.entry.metadata
+        ran = tuple(ShardRun(*row) for row in facts["ran"])
+        seconds = time.monotonic() - started
+        result = PassResult(dict(total.entry.arrays), facts["facts"], ran, len(missing), seconds)
+        self.done.append((title, result))
+        return result
+
+    def _run_here(
+        self,
+        work: ShardWork,
+        missing: list[Shards],
+        title: str,
+        total: _Total,
+        tell: Callable[[float, str], None],
+    ) -> None:
+        def hear(left: int, name: str, event: dict[str, Any]) -> None:
+            tell(left - event["done"] / max(1, event["total"]), name)
+
+        for number, part in enumerate(missing):
+            left, name = len(missing) - number, part[0].name
+            with Context(work.key([part]), self.store, partial(hear, left, name)).sending() as context:
+                shard_job(context, work=work, shards=part)
+            tell(left - 1, name)
+
+    def _run_on_workers(
+        self,
+        work: ShardWork,
+        missing: list[Shards],
+        title: str,
+        total: _Total,
+        tell: Callable[[float, str], None],
+    ) -> None:
+        jobs = {}
+        for part in missing:
+            key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
+            jobs[key] = self.engine.submit(key, shard_job, title=name, work=work, shards=part)
+        try:
+            waiting = dict(jobs)
+            while waiting:
+                statuses = {key: job.status() for key, job in waiting.items()}
+                for status in statuses.values():
+                    if status.state in ("failed", "cancelled"):
+                        again = "a shard was cancelled; run the same command again to resume"
+                        raise SpaceError(status.error or again)
+                waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
+                total.add(waiting.keys())
+                running = [
+                    status for status in statuses.values() if status.state == "running" and status.total
+                ]
+                n_done = len(total.parts) - len(waiting)
+                left = len(waiting) - sum(status.done / status.total for status in running)
+                tell(left, f"{n_done:,} of {len(total.parts):,} shards")
+                if waiting:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            for job in reversed(jobs.values()):
+                if not job.status().ended:
+                    job.cancel()
+            raise
 
     @property
     def peaks(self) -> dict[str, float]:
         """Worker → the most memory that it ever had, in MB, over all passes, by ``ru_maxrss``."""
-        found: dict[str, float] = {}
-        for ran in (ran for _, one in self.done for ran in one.ran):
-            found[ran.worker] = max(found.get(ran.worker, 0.0), ran.peak_mb)
-        return found
+        peaks: dict[str, float] = {}
+        for shard in (shard for _, result in self.done for shard in result.ran):
+            peaks[shard.worker] = max(peaks.get(shard.worker, 0.0), shard.peak_mb)
+        return peaks
 
     def told(self) -> list[str]:
         """A line for each pass, and one for the memory."""
         lines = []
-        for title, one in self.done:
-            rows, seconds = sum(ran.rows for ran in one.ran), sum(ran.seconds for ran in one.ran)
-            resumed = (
-                f", {len(one.ran) - one.computed:,} of them found in the store"
-                if one.computed < len(one.ran)
-                else ""
+        for title, result in self.done:
+            rows, seconds = (
+                sum(shard.rows for shard in result.ran),
+                sum(shard.seconds for shard in result.ran),
             )
-            pace = f"{rows / max(seconds, 1e-9):,.0f} rows a second and worker"
-            lines.append(f"{title}: {len(one.ran):,} shards{resumed}, {one.seconds:.1f} s, {pace}")
-        if self.peaks:
+            kept = len(result.ran) - result.computed
             lines.append(
-                f"Most memory of a worker: {max(self.peaks.values()):,.0f} MB, of {len(self.peaks):,}"
-                " processes"
+                f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
+                f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows a second and worker"
             )
+        if peaks := self.peaks:
+            most = f"{max(peaks.values()):,.0f} MB"
+            lines.append(f"Most memory of a worker: {most}, of {len(peaks):,} processes")
         return lines
 
 
-# What a process makes of an entry of the store once, for all shards that it works on one after the other.
+class _Total:
+    """The sum of the first shards, which grows in their order, so that it comes out the same to the last bit
+    each time. Every 16 shards it is kept, and the results that it was made of are removed."""
+
+    def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
+        self.work, self.parts, self.store = work, parts, store
+        self.n, self.entry, self._added = 0, None, []
+        ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
+        kept = ((n, work.key(parts[:n])) for n in ends)
+        if known := next((found for found in kept if self._is_good(found[1])), None):
+            self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
+
+    def missing(self) -> list[Shards]:
+        """The shards without a result."""
+        keys = {self.work.key([part]): part for part in self.parts[self.n :]}
+        missing = {key: part for key, part in keys.items() if not self._is_good(key)}
+        for key in missing:  # a damaged one, or one whose files are gone
+            self.store.remove(key)
+        return list(missing.values())
+
+    def add(self, waiting: Sequence[str]) -> None:
+        """The results of further shards, up to the first one that is `waiting`."""
+        while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
+            entry = self.store.get(key)
+            if entry is None:
+                name = self.parts[self.n][0].name
+                raise SpaceError(
+                    f"{name}: expected its result in the store, got none; run the same command again"
+                )
+            if self.entry is not None:
+                ran = [*self.entry.metadata["ran"], *entry.metadata["ran"]]
+                arrays, facts = self.work.merged(self.entry, entry, self.store)
+                entry = Entry(arrays, {"facts": facts, "ran": ran})
+            self.n, self.entry = self.n + 1, entry
+            self._added.append(key)
+            if self.n > 1 and (self.n % FAN == 0 or self.n == len(self.parts)):
+                whole = self.work.key(self.parts[: self.n])
+                self.store.put(whole, entry.arrays, entry.metadata)
+                for part in () if self.work.writes else self._added:
+                    self.store.remove(part)
+                self._added = [whole]
+
+    def _is_good(self, key: str) -> bool:
+        summary = self.store.summary(key) if self.store.has(key) else None
+        return summary is not None and self.work.holds(summary.metadata["facts"])
+
+
+# What all jobs of a pass need and is too large for a setting, such as anchors: in the store, by its content.
 
 T = TypeVar("T")
+_read: dict[type, tuple[str, Any]] = {}
 
 
-def made_once(kept: dict[str, T], store: Store, key: str, make: Callable[[Entry], T], what: str) -> T:
-    """``make(entry)`` of the entry under a key, from `kept` where it is there; `kept` holds the last one
-    only.
+def keep(store: Store, value: Any) -> str:
+    """The key under which workers `read` a dataclass of arrays and settings."""
+    arrays, record = records.pack(value)
+    key = digest_of("for workers", type(value).__name__, arrays, record)
+    if not store.has(key):
+        store.put(key, arrays, record)
+    return key
+
+
+def read(store: Store, key: str, kind: type[T]) -> T:
+    """What was kept; the same object for the shards that a process works on one after the other."""
+    known = _read.get(kind)
+    if known is None or known[0] != key:
+        entry = store.get(key)
+        if entry is None:
+            raise SpaceError(f"expected {kind.__name__} in the store, got none; run the same command again")
+        known = _read[kind] = key, records.unpack(kind, entry.arrays, entry.metadata)
+    return known[1]
+
+
+def live_rows(
+    shards: Shards, report: Report, size: int = 0, labels: bool = False
+) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
+    """Blocks, cut to at most `size` rows: which rows of the block have a direction in every space, their
+    numbers in the whole space, and their vectors in each. The others are left out of a comparison, as by
+    `match`.
+    """
+    for blocks in aligned(shards, labels):
+        for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
+            vectors = [block.vectors[part] for block in blocks]
+            alive = np.flatnonzero(np.logical_and.reduce([rows.any(axis=1) for rows in vectors]))
+            if len(alive) < part.stop - part.start:
+                vectors = [rows[alive] for rows in vectors]
+            alive += part.start
+            yield blocks, alive, shards[0].start + blocks[0].first + alive, vectors
+            report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
+
+
+# The first pass: means, rows without direction, and which rows are anchors or queries.
+
+_MOST_DROPPED = 1_000_000  # their numbers are kept: 8 MB
+_MOST_CLASSES = 100_000
+
+
+@dataclass(frozen=True)
+class Survey(ShardWork):
+    """Sums of the rows that have a direction in every space, and candidates for queries.
+
+    Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), rows that are zero in a space; keys and rows
+    (n_candidates,), those with the smallest `row_keys`, ascending by key; wanted (2, m), place among `wanted`
+    and row. Facts: n, rows kept.
+
+    Attributes
+    ----------
+    n_candidates : int
+        As many queries as will be drawn, and as many more as there will be anchors, which are no queries.
+    stream, random_state : str, int
+        Of the queries' `row_keys`, as `Split` draws them.
+    wanted : tuple of str
+        Ids whose rows are looked for.
+    classes_of : int
+        The space whose labels are counted, −1 for none. Facts then: classes, label → rows that have a
+        direction and this label; None where there are more than 100,000.
+    """
+
+    kind: ClassVar[str] = "survey"
+    version: ClassVar[int] = 3
+
+    n_candidates: int = 0
+    stream: str = "queries"
+    random_state: int = 0
+    wanted: tuple[str, ...] = ()
+    classes_of: int = -1
+
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+        sums, dropped, classes = [ColumnSums(shard.width) for shard in shards], [], Counter()
+        wanted, places = pd.Index(self.wanted, dtype=object), []
+        smallest = np.empty(0), np.empty(0, np.int64)
+        for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
+            need_same_ids(shards, blocks)
+            for shard, block, side, X in zip(shards, blocks, sums, vectors, strict=True):
+                finite(shard, block)
+                side.add(X)
+            first = shards[0].start + blocks[0].first
+            every = np.arange(first, first + len(blocks[0].vectors))
+            dropped.append(np.setdiff1d(every, rows, assume_unique=True))
+            ids = shards[0].ids_of(blocks[0]) if self.n_candidates or len(wanted) else None
+            if ids is not None and shards[0].ids:
+                _need_distinct(shards[0].name, ids)
+                where = wanted.get_indexer(ids) if len(wanted) else np.full(len(ids), -1)
+                places.append(np.stack([where, every])[:, where >= 0])
+            if self.n_candidates:
+                keys = row_keys(ids[alive], self.stream, self.random_state)
+                smallest = self._smallest(smallest, (keys, rows))
+            if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
+                labels = blocks[self.classes_of].labels
+                classes.update(labels[row] for row in alive if labels[row])
+        arrays = {f"sums_{side}": one.packed() for side, one in enumerate(sums)}
+        arrays |= {"keys": smallest[0], "rows": smallest[1]}
+        arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
+        arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
+        return arrays, {"n": sums[0].n, "classes": _few_classes(classes)}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        pairs = {name: (array, second.arrays[name]) for name, array in first.arrays.items()}
+        keys, rows = self._smallest(*zip(pairs.pop("keys"), pairs.pop("rows"), strict=True))
+        arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
+        arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
+        for name, (one, other) in pairs.items():
+            arrays[name] = ColumnSums.unpacked(one).merge(ColumnSums.unpacked(other)).packed()
+        one, other = first.metadata["facts"], second.metadata["facts"]
+        classes = None
+        if None not in (one["classes"], other["classes"]):
+            classes = _few_classes(Counter(one["classes"]) + Counter(other["classes"]))
+        return arrays, {"n": one["n"] + other["n"], "classes": classes}
+
+    def _smallest(
+        self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest keys of both, ascending, and their rows."""
+        keys, rows = more
+        if 0 < len(held[0]) == self.n_candidates:
+            near = keys < held[0][-1]
+            keys, rows = keys[near], rows[near]
+        keys, rows = np.concatenate([held[0], keys]), np.concatenate([held[1], rows])
+        order = np.argsort(keys, kind="stable")[: self.n_candidates]
+        return keys[order], rows[order]
+
+
+def column_sums(survey: PassResult, side: int) -> ColumnSums:
+    """Of one of the spaces."""
+    return ColumnSums.unpacked(survey.arrays[f"sums_{side}"])
+
+
+def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
+    """Raise a SpaceError where two of the candidates for queries have the same id.
+
+    All rows of one id have one key, so they are all among the smallest keys or, but for the last, none of
+    them. If a share p of the ids repeats, it is found with probability 1 − (1 − p)^m of m candidates; ids of
+    other rows are not compared.
+    """
+    keys, rows = survey.arrays["keys"], survey.arrays["rows"]
+    pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
+    if not len(pairs) or not space.shards[0].ids:
+        return
+    first, second = rows[pairs], rows[pairs + 1]
+    same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
+    if len(same):
+        rows = int(first[same[0]]), int(second[same[0]])
+        names = [next(one.name for one in space.shards if row < one.start + one.n) for row in rows]
+        raise SpaceError(
+            f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
+            f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
+        )
+
+
+def _need_distinct(name: str, ids: np.ndarray) -> None:
+    index = pd.Index(ids, dtype=object)
+    if not index.is_unique:
+        twice = index[index.duplicated()].unique()
+        raise SpaceError(
+            f"{name}: ids must be distinct, {len(twice):,} occur more than once, first {quote(twice[:3])};"
+            " mend them"
+        )
+
+
+def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
+    return dict(classes) if len(classes) <= _MOST_CLASSES else None
+
+
+def _few(dropped: np.ndarray) -> np.ndarray:
+    if len(dropped) > _MOST_DROPPED:
+        raise SpaceError(
+            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more"
+            " to come; leave them out when the shards are written"
+        )
+    return dropped
+
+
+# A few rows, such as anchors and queries, into memory.
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Numbers (m,) in the whole space, ascending."""
+
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gather(ShardWork):
+    """The vectors of the `Rows` under a key, of every space.
+
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the
+    first space, None where a shard has none.
+    """
+
+    kind: ClassVar[str] = "gather"
+    version: ClassVar[int] = 3
+
+    wanted: str
+    texts: bool = False
+    vectors: bool = True
+
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+        shard, rows = shards[0], read(store, self.wanted, Rows).rows
+        here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
+        arrays, ids, labels = {"rows": here}, [], []
+        if self.vectors:
+            arrays |= {f"vectors_{side}": one.take(here - shard.start) for side, one in enumerate(shards)}
+        if not self.texts:
+            return arrays, {}
+        for block, _, places in shard.holding(here - shard.start, labels=True):
+            ids += shard.ids_of(block)[places].tolist()
+            labels += [block.labels[place] for place in places] if shard.labels else []
+        return arrays, {"ids": ids, "labels": labels if shard.labels else None}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        arrays = {name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()}
+        one, other = first.metadata["facts"], second.metadata["facts"]
+        texts = {name: None if None in (one[name], other[name]) else one[name] + other[name] for name in one}
+        return arrays, texts
+
+
+def gather(
+    runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
+) -> PassResult:
+    """What `Gather` gives of these rows of the whole space, each once."""
+    key = keep(runner.store, Rows(np.unique(np.asarray(rows, dtype=np.int64))))
+    return runner.run(Gather(key, texts, vectors), parts, "gather rows")
+
+
+def gathered(runner: Runner, parts: Sequence[Shards], rows: np.ndarray) -> list[np.ndarray]:
+    """The vectors of these rows, in their order, of each space of the parts: (m, d) each."""
+    arrays = gather(runner, parts, rows).arrays
+    places = np.searchsorted(arrays["rows"], rows)
+    return [arrays[f"vectors_{side}"][places] for side in range(len(parts[0]))]
+
+
+# Which rows are anchors: given ids, or as many as a number says, drawn as `select_anchors` draws them.
+
+
+def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
+    """The ids to look for while shards are read; none where ids are row numbers, which are known already."""
+    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
+
+
+def chosen_anchors(
+    space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
+) -> np.ndarray:
+    """Row numbers of anchors, which are ids, in their order, or a number of random rows: the ones that
+    `select_anchors` chooses by "random" of one space with all rows.
 
     Raises
     ------
     SpaceError
-        The store has no such entry; the message calls it `what`.
+        No anchors or more than rows, an id twice, one that the space lacks or that several of its rows have,
+        one without a direction.
     """
-    found = kept.get(key)  # another thread may clear what is kept at any time
-    if found is None:
-        entry = store.get(key)
-        if entry is None:
-            raise SpaceError(f"expected {what} in the store, got none; run the same command again")
-        found = make(entry)
-        kept.clear()
-        kept[key] = found
-    return found
+    dropped = survey.arrays["dropped"]
+    if isinstance(anchors, int):
+        alive = space.n - len(dropped)
+        if not 1 <= anchors <= alive:
+            raise SpaceError(
+                f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {anchors:,}"
+            )
+        drawn = np.random.default_rng(random_state).choice(alive, anchors, replace=False)
+        return rows_beside(drawn, dropped)
+    ids, n_ids = list(anchors), len(set(anchors))
+    if not ids or n_ids < len(ids):
+        raise SpaceError(
+            f"anchors: expected distinct ids, at least one, got {len(ids)}, {n_ids} of them distinct"
+        )
+    rows = np.full(len(ids), -1, dtype=np.int64)
+    if space.shards[0].ids:
+        places, numbers = survey.arrays["wanted"]
+        rows[places] = numbers
+        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
+            raise SpaceError(
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in"
+                f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
+            )
+    else:
+        rows[:] = [
+            int(id_) if id_.isdecimal() and f"{int(id_)}" == id_ and int(id_) < space.n else -1 for id_ in ids
+        ]
+    if unknown := [id_ for id_, row in zip(ids, rows, strict=True) if row < 0]:
+        raise SpaceError(
+            f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
+        )
+    if zero := [ids[place] for place in np.flatnonzero(np.isin(rows, dropped))]:
+        raise SpaceError(
+            f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
+        )
+    return rows

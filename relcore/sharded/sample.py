@@ -10,20 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, folder_stamp, put_encoding
+from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
-from relcore.sharded.passes import Runner
-from relcore.sharded.project import alone
-from relcore.sharded.shard import Shard, is_address
-from relcore.sharded.space import (
-    ShardedSpace,
-    is_sharded,
-    named_anchors,
-    put_rows,
-    wanted_ids,
-)
-from relcore.sharded.survey import Survey
+from relcore.sharded.passes import Runner, Survey, chosen_anchors, gather, wanted_ids
+from relcore.sharded.space import ShardedSpace, is_sharded
 from relcore.spaces.space import LatentSpace
 
 MOST_ROWS = 1_000_000  # that four panes draw
@@ -31,15 +22,13 @@ SAMPLE = 200_000
 _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
 
-def sample_key(space: ShardedSpace, n_rows: int) -> str:
-    """The store's key of the sample: another one when a shard is written again."""
-    return digest_of("sample of shards", 1, space.place, space.digest, min(n_rows, space.n))
-
-
 def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
-    """The spec of the sample, which says how many rows of how many it has; `sample_job` draws it."""
-    options = {"key": sample_key(space, n_rows), "rows": str(min(n_rows, space.n)), "of": str(space.n)}
-    return SpaceSpec("sample", space.place, options=tuple(options.items()))
+    """The spec of the sample, which says how many rows of how many it has; `sample_job` draws it. Its key is
+    another one when a shard is written again.
+    """
+    rows = min(n_rows, space.n)
+    key = digest_of("sample of shards", 1, space.place, space.digest, rows)
+    return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
 
 
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
@@ -66,17 +55,10 @@ def too_large(place: str) -> ShardedSpace | None:
     space = ShardedSpace.open(place)
     if is_address(place):
         return space
-    return space if space.n > MOST_ROWS and not _is_series(space.shards) else None
-
-
-def _is_series(shards: Sequence[Shard]) -> bool:
-    if any(_SERIES.search(shard.name) for shard in shards):
-        return True
-    first, second = (next(shard.blocks(1)) for shard in shards[:2])
-    return first.ids is not None and first.ids == second.ids
-
-
-# A sample of a sharded space as a space in memory: for work that needs all its rows at once.
+    if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
+        return None
+    first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
+    return None if first is not None and first == second else space
 
 
 def sample_shards(
@@ -86,12 +68,7 @@ def sample_shards(
     there are fewer.
 
     Rows are drawn by a hash of their ids: of two spaces with the same ids the same rows, also where the
-    shards are cut in another way.
-
-    Parameters
-    ----------
-    also : ids
-        Rows that are taken in any case, such as seed pairs.
+    shards are cut in another way. Rows with the ids `also`, such as seed pairs, are taken in any case.
 
     Raises
     ------
@@ -100,14 +77,11 @@ def sample_shards(
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
-    work = Survey(
-        min(n_rows, space.n), stream="sample", random_state=random_state, wanted=wanted_ids(space, also)
-    )
-    survey = runner.run(work, alone(space), "survey")
+    work = Survey(min(n_rows, space.n), "sample", random_state, wanted_ids(space, also))
+    survey = runner.run(work, space.alone, "survey")
     rows = survey.arrays["rows"]
     if also:
-        rows = np.union1d(rows, named_anchors(space, survey, also))
-    found = runner.run(put_rows(runner.store, rows, texts=True), alone(space), "gather rows")
-    return LatentSpace(
-        found.arrays["vectors_0"], found.facts["ids"], name=space.name, labels=found.facts["labels"]
-    )
+        rows = np.union1d(rows, chosen_anchors(space, survey, also))
+    drawn = gather(runner, space.alone, rows, texts=True)
+    vectors, texts = drawn.arrays["vectors_0"], drawn.facts
+    return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])

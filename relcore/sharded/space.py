@@ -1,33 +1,463 @@
-"""ShardedSpace: a folder of shards as one space."""
+"""Folders of shards as spaces: files of one format, here or where fsspec opens them, read in blocks."""
 
 from __future__ import annotations
 
+import io
+import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from glob import escape
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
+from relcore.base.libraries import extra
+from relcore.base.numbers import counted
+from relcore.base.text import visible
+from relcore.catalog.catalog import is_address
+from relcore.files.arrays import npy_layout
+from relcore.files.rows import checked_ids, checked_labels, readable
+from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.runs.digest import digest_of
-from relcore.runs.entries import Entry
-from relcore.runs.progress import Report, silent
-from relcore.runs.store import Store
-from relcore.scores.plan import rows_beside
-from relcore.sharded.passes import Arrays, PassResult, Shards, ShardWork
-from relcore.sharded.shard import FORMATS, Shard, ShardBlock, beside, filesystem, is_address, listed, stamp_of
+from relcore.runs.store import orphaned, own_name
 from relcore.spaces.space import LatentSpace
+from relcore.stores.index import id_column, vector_column
+
+BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
+
+
+@dataclass(frozen=True, eq=False)
+class ShardBlock:
+    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where it has them and
+    they are read; `first` is counted from the shard's first row.
+    """
+
+    first: int
+    vectors: np.ndarray
+    ids: list[str] | None = None
+    labels: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a sharded space; a subclass per format reads it.
+
+    Attributes
+    ----------
+    name, url : str
+        Of the file, such as "part-00003.npy", and its path or the address that fsspec opens.
+    n, width : int
+    start : int
+        Number of its first row in the whole space. Rows without ids have these numbers as ids.
+    stamp : str
+        From size and time: changes when the file is written again.
+    ids, labels : str
+        A column, or the address of a file beside it; "" where it keeps none.
+    vectors : str
+        The column of vectors, of a table.
+    """
+
+    name: str
+    url: str
+    n: int
+    width: int
+    start: int = 0
+    stamp: str = ""
+    ids: str = ""
+    labels: str = ""
+    vectors: str = ""
+    written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """What the header of the file at an address tells; files with these `names` are beside it."""
+        raise NotImplementedError
+
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        """`blocks`, without a check of their number of rows."""
+        raise NotImplementedError
+
+    def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
+        """All rows in their order, in blocks of exactly this many rows but for the last; default: 32 MB.
+
+        Raises
+        ------
+        SpaceError
+            The file has changed, is damaged, or cannot be read.
+        """
+        n = 0
+        for block in self.read(rows or rows_at_once(self.width), labels):
+            yield block
+            n += len(block.vectors)
+        if n != self.n:
+            raise SpaceError(
+                f"{self.name}: expected {self.n:,} rows, as its header says, got {n:,}; copy the shard again"
+            )
+
+    def holding(
+        self, rows: np.ndarray, labels: bool = False
+    ) -> Iterator[tuple[ShardBlock, np.ndarray, np.ndarray]]:
+        """Blocks, which of these rows (counted from the shard's first) each holds, and where."""
+        for block in self.blocks(labels=labels) if len(rows) else ():
+            which = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
+            yield block, which, rows[which] - block.first
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors (m, width) of these rows, counted from the shard's first row, in any order."""
+        out = np.empty((len(rows), self.width), dtype=np.float32)
+        for block, which, places in self.holding(rows):
+            out[which] = block.vectors[places]
+        return out
+
+    def ids_of(self, block: ShardBlock) -> np.ndarray:
+        """The ids of a block's rows, (m,) of strings."""
+        first = self.start + block.first
+        ids = block.ids or [str(row) for row in range(first, first + len(block.vectors))]
+        return np.array(ids, dtype=object)
+
+
+def rows_at_once(*widths: int) -> int:
+    """The rows of a block, such that no space's block takes more than 32 MB."""
+    return max(1, BLOCK_BYTES // (4 * max(widths)))
+
+
+def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[ShardBlock, ...]]:
+    """Blocks of the same rows of several shards, side by side."""
+    rows = rows_at_once(*(shard.width for shard in shards))
+    return zip(*(shard.blocks(rows, labels) for shard in shards), strict=True)
+
+
+def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
+    """The block's vectors; a SpaceError names the shard and the rows where values are NaN or infinite."""
+    with np.errstate(invalid="ignore"):
+        if np.isfinite(block.vectors.sum(dtype=np.float64)):
+            return block.vectors
+    bad = np.flatnonzero(~np.isfinite(block.vectors).all(axis=1))
+    if len(bad):
+        raise SpaceError(
+            f"{shard.name}, row {block.first + bad[0] + 1:,}: expected finite numbers, got NaN or infinite"
+            f" values in {counted(len(bad), 'row')} of its block, first"
+            f" {quote(shard.ids_of(block)[bad[:3]])}; drop or mend these rows in this shard, the results of"
+            " the other shards are kept"
+        )
+    return block.vectors
+
+
+# Files of shards, here or at an address that fsspec opens (``s3://``, ``gs://``, ``memory://``, …).
+
+_CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
+_PARTIAL = ".partial"
+
+
+def filesystem(place: str) -> tuple[Any, str]:
+    """The fsspec file system of an address or a path, and the path in it.
+
+    Raises
+    ------
+    SpaceError
+        An address while the app is shared, a protocol that is not installed, a path that whoever asks may not
+        read.
+    """
+    with extra():
+        from fsspec.core import url_to_fs
+    if not is_address(place):
+        return url_to_fs(os.path.abspath(access.allowed(place)))
+    access.need_own_machine(place)
+    try:
+        return url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        raise SpaceError(
+            f"{place!r:.200}: expected an address that fsspec opens, got {error!s:.200}; install what it"
+            " names"
+        ) from error
+
+
+@contextmanager
+def opened(url: str) -> Iterator[BinaryIO]:
+    """A file, open for reading in binary; errors name it."""
+    files, path = filesystem(url)
+    try:
+        with files.open(path, "rb") as stream:
+            yield stream
+    except OSError as error:
+        raise SpaceError(
+            f"{url!r:.200}: expected a file that can be read, got {error.strerror or str(error):.200}; check"
+            " the address"
+        ) from error
+
+
+def listed(place: str) -> dict[str, dict[str, Any]]:
+    """The files of a folder by name, with what the file system says of each; hidden ones are left out."""
+    files, path = filesystem(place)
+    try:
+        entries = files.ls(path, detail=True)
+    except (OSError, ValueError) as error:
+        raise SpaceError(
+            f"{place!r:.200}: expected a folder of shards, got none there; check the spelling"
+        ) from error
+    names = {
+        entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry
+        for entry in entries
+        if entry["type"] == "file" or entry.get("islink")
+    }
+    return {
+        name: entry
+        for name, entry in names.items()
+        if not name.startswith((".", "_"))
+        and (is_address(place) or access.beside(Path(path) / "x", Path(path) / name))
+    }
+
+
+def beside(place: str, name: str) -> str:
+    """The address of a file in a folder."""
+    return f"{place.rstrip('/')}/{name}"
+
+
+@contextmanager
+def replacing(url: str) -> Iterator[BinaryIO]:
+    """A file that appears under its name once it is whole, and not at all after an error.
+
+    A path of this machine is written beside and renamed; stores of objects show an object once it is closed.
+    """
+    files, path = filesystem(url)
+    if is_address(url):
+        with files.open(path, "wb") as stream:
+            try:
+                yield stream
+            except BaseException:
+                with suppress(Exception):
+                    stream.discard()
+                raise
+        return
+    folder, name = os.path.split(path)
+    for left in Path(folder).glob(f".{escape(name)}.*{_PARTIAL}"):  # by killed writers of this file
+        with suppress(OSError):  # another writer removes it, too
+            if orphaned(left, left.name.removeprefix(f".{name}.").removesuffix(_PARTIAL)):
+                left.unlink()
+    # A name of its own, as a worker that was given up may still write; hidden, so that it is no shard.
+    partial = os.path.join(folder, f".{name}.{own_name()}{_PARTIAL}")
+    try:
+        with open(partial, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+# .npy files; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each, one per line.
+
+_READ_ALONE = 64  # one row of this many: more are read with all others
+
+
+@dataclass(frozen=True)
+class NpyShard(Shard):
+    """Reads with a buffer of one block; a few rows by number are read alone."""
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        folder, name = url.rsplit("/", 1)
+        with opened(url) as stream:
+            (n, width), _, _ = npy_layout(stream, size, name)
+        texts = {what: f"{name.rsplit('.', 1)[0]}.{what}.txt" for what in ("ids", "labels")}
+        columns = {what: beside(folder, text) for what, text in texts.items() if text in names}
+        return {"n": n, "width": width, **columns}
+
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        columns = [
+            _lines(url) if url and wanted else None
+            for url, wanted in ((self.ids, True), (self.labels, labels))
+        ]
+        with opened(self.url) as stream:
+            (n, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
+            stream.seek(at)
+            for first in range(0, n, rows):
+                m = min(rows, n - first)
+                texts = [None if column is None else list(islice(column, m)) for column in columns]
+                if any(text is not None and len(text) < m for text in texts):
+                    raise self._unpaired("fewer")
+                if "" in (texts[0] or ()):
+                    raise SpaceError(
+                        f"{self.name}, row {first + texts[0].index('') + 1:,}: expected an id, got an empty"
+                        " line; write an id for every row"
+                    )
+                yield ShardBlock(first, self._rows(stream, m, width, dtype), *texts)
+        if any(column is not None and next(column, None) is not None for column in columns):
+            raise self._unpaired("more")
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        if len(rows) * _READ_ALONE > self.n:
+            return super().take(rows)
+        out = np.empty((len(rows), self.width), dtype=np.float32)
+        with opened(self.url) as stream:
+            (_, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
+            for place in np.argsort(rows, kind="stable"):
+                stream.seek(at + int(rows[place]) * width * dtype.itemsize)
+                out[place] = self._rows(stream, 1, width, dtype)
+        return out
+
+    def _rows(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
+        raw = stream.read(m * width * dtype.itemsize)
+        if len(raw) < m * width * dtype.itemsize:
+            raise SpaceError(f"{self.name}: expected {self.n:,} rows, got the end of the file; copy it again")
+        with np.errstate(over="ignore"):
+            return np.frombuffer(raw, dtype).reshape(m, width).astype(np.float32, copy=False)
+
+    def _unpaired(self, got: str) -> SpaceError:
+        return SpaceError(
+            f"{self.name}: expected {self.n:,} ids or labels beside it, one per row, got {got}; write both"
+            " again"
+        )
+
+
+def _lines(url: str) -> Iterator[str]:
+    """The lines of a UTF-8 text file."""
+    with opened(url) as stream:
+        try:
+            for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
+                yield line.rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise SpaceError(
+                f"{url!r:.200}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
+            ) from None
+
+
+# .parquet, .arrow and .feather files: one column of vectors, and columns of ids and labels.
+
+_MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
+
+
+@dataclass(frozen=True)
+class TableShard(Shard):
+    """Reads row groups, or batches, one after the other."""
+
+    written: ClassVar[str] = "parquet"
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        name = url.rsplit("/", 1)[1]
+        with _table(url) as table:
+            sizes = table.sizes()
+            if (largest := max((n_bytes for _, n_bytes in sizes), default=0)) > _MOST_GROUP:
+                raise SpaceError(
+                    f"{name}: expected row groups or batches of at most {readable(_MOST_GROUP)}, got one of "
+                    f"{readable(largest)}; write the file again, with row_group_size=16384"
+                )
+            vectors, n, width = vector_column(name, table.schema, ""), sum(rows for rows, _ in sizes), 0
+            if n:
+                first = next(batch for batch in table.batches(1, [vectors]) if batch.num_rows)
+                width = len(first.column(0)[0].as_py() or ())
+                if not width:
+                    raise SpaceError(f"{name}, row 1: expected a vector, got none; mend or remove the row")
+            labels = next((label for label in ("label", "labels") if label in table.schema.names), "")
+            ids = id_column(table.schema)
+        return {"n": n, "width": width, "vectors": vectors, "ids": ids, "labels": labels}
+
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        import pyarrow as pa
+
+        columns = list(dict.fromkeys(filter(None, (self.vectors, self.ids, self.labels if labels else ""))))
+        first, held, n_held = 0, [], 0
+        with _table(self.url) as table:
+            for batch in table.batches(rows, columns):
+                held, n_held = [*held, batch], n_held + batch.num_rows
+                while n_held >= rows:
+                    whole = pa.Table.from_batches(held)
+                    yield self._block(whole.slice(0, rows), first)
+                    first, held, n_held = first + rows, whole.slice(rows).to_batches(), n_held - rows
+            if n_held:
+                yield self._block(pa.Table.from_batches(held), first)
+
+    def _block(self, table: Any, first: int) -> ShardBlock:
+        vectors = vectors_of([table.column(self.vectors).combine_chunks()], self.name, first, self.width)
+        ids = checked_ids(table.column(self.ids).to_pylist(), self.name) if self.ids else None
+        labels = None
+        if self.labels in table.column_names:
+            texts = stored(table.column(self.labels).combine_chunks())
+            labels = checked_labels(texts.to_pylist(), self.name)
+        return ShardBlock(first, vectors, ids, labels)
+
+
+FORMATS = {".npy": NpyShard, ".parquet": TableShard, ".arrow": TableShard, ".feather": TableShard}
+
+
+class _Parquet:
+    def __init__(self, file: Any) -> None:
+        self._file, self.schema = file, file.schema_arrow
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Rows and bytes of each group."""
+        facts = self._file.metadata
+        groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
+        return [(group.num_rows, group.total_byte_size) for group in groups]
+
+    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+        return self._file.iter_batches(rows, columns=columns, use_threads=False)
+
+
+class _Arrow:
+    """The stream form, or the file form, whose batches are a stream after eight bytes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._begin = 8 if stream.read(6) == b"ARROW1" else 0
+        self.schema = self._reader().schema
+
+    def _reader(self) -> Any:
+        import pyarrow as pa
+
+        self._stream.seek(self._begin)
+        return pa.ipc.open_stream(pa.PythonFile(self._stream))
+
+    def sizes(self) -> list[tuple[int, int]]:
+        return [(batch.num_rows, batch.nbytes) for batch in self._reader()]
+
+    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+        for batch in self._reader():
+            wanted = batch.select(columns)
+            wanted.validate(full=True)
+            for start in range(0, len(wanted), rows):
+                yield wanted.slice(start, rows)
+
+
+@contextmanager
+def _table(url: str) -> Iterator[_Parquet | _Arrow]:
+    """The open table; errors of Arrow name the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    name = url.rsplit("/", 1)[1]
+    with opened(url) as stream:
+        try:
+            if name.lower().endswith(ARROW_SUFFIXES):
+                yield _Arrow(stream)
+            else:  # without `pre_buffer=False` it holds every row group that was read
+                with parquet.ParquetFile(stream, pre_buffer=False) as file:
+                    yield _Parquet(file)
+        except SpaceError:
+            raise
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise SpaceError(
+                f"{name}: expected a table, got one that cannot be read ({visible(error, 200)}); write or"
+                " copy it again"
+            ) from error
+
+
+# The space of a folder.
 
 _NUMBERS = re.compile(r"(\d+)")
-_AT_ONCE = (
-    16  # headers that are read at the same time: a store of objects answers each in a tenth of a second
-)
+_AT_ONCE = 16  # headers that are read at a time: a store of objects answers each in a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -56,8 +486,7 @@ class ShardedSpace:
         SpaceError
             No such folder, no shards, two formats, widths that differ, ids in some shards only.
         """
-        place = str(place)
-        place = place if is_address(place) else filesystem(place)[1]
+        place = place if is_address(str(place)) else filesystem(str(place))[1]
         files = listed(place)
         kinds = {name: kind for name in files for kind in FORMATS if name.lower().endswith(kind)}
         if not kinds:
@@ -70,27 +499,26 @@ class ShardedSpace:
                 f"{place!r:.200}: expected shards of one format, got"
                 f" {', '.join(sorted(set(kinds.values())))}; keep one of them in this folder"
             )
-        of_stem = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
-        if alike := sorted(
-            kinds.keys() - of_stem.values()
-        ):  # their ids, and their results, would be one file
-            pair = quote([alike[0], of_stem[alike[0].rsplit(".", 1)[0].lower()]])
+        stems = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
+        if alike := sorted(kinds.keys() - stems.values()):  # their ids, and their results, would be one file
+            pair = quote([alike[0], stems[alike[0].rsplit(".", 1)[0].lower()]])
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
-        names = sorted(
-            kinds, key=lambda name: (_natural(name), name)
-        )  # "part-01" and "part-1" in one order on all machines
 
         def shard(name: str) -> Shard:
-            kind, url = kinds[name], beside(place, name)
-            header = FORMATS[kind].header(url, files[name]["size"], files.keys())
+            kind, url, stem = FORMATS[kinds[name]], beside(place, name), f"{name.rsplit('.', 1)[0]}."
             stamps = [
-                stamp_of(files[other]) for other in files if other.startswith(f"{name.rsplit('.', 1)[0]}.")
+                digest_of(str(facts.get("size")), [str(facts[what]) for what in _CHANGED if what in facts])
+                for other, facts in files.items()
+                if other.startswith(stem)
             ]
-            return FORMATS[kind](name, url, stamp=digest_of(stamps), **header)
+            header = kind.header(url, files[name]["size"], files.keys())
+            return kind(name, url, stamp=digest_of(stamps), **header)
 
+        # by name, too: "part-01" and "part-1" in one order on all machines
+        names = sorted(kinds, key=lambda name: (_natural(name), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(shard, names))
-        return cls(place.rstrip("/").rsplit("/", 1)[-1] or "shards", place, _numbered(place, found))
+            shards = _numbered(place, list(pool.map(shard, names)))
+        return cls(place.rstrip("/").rsplit("/", 1)[-1] or "shards", place, shards)
 
     @property
     def n(self) -> int:
@@ -110,32 +538,26 @@ class ShardedSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the shards' stamps: it changes when a shard is written again, added or removed. No
-        shard is read.
-        """
+        """Digest of the shards' stamps: no shard is read."""
         return digest_of(
             "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
         )
 
-    def shard_of(self, row: int) -> Shard:
-        """The shard with this row, 0 … n − 1, of the whole space."""
-        return next(shard for shard in self.shards if row < shard.start + shard.n)
+    @property
+    def alone(self) -> list[tuple[Shard, ...]]:
+        """The parts of a pass over this space."""
+        return [(shard,) for shard in self.shards]
 
     def ids_of(self, rows: np.ndarray) -> list[str]:
         """The ids of these rows, in their order."""
         if not self.shards[0].ids:
             return [str(row) for row in rows]
-        found: dict[int, str] = {}
+        ids = np.empty(len(rows), dtype=object)
         for shard in self.shards:
-            here = [int(row) - shard.start for row in rows if shard.start <= row < shard.start + shard.n]
-            for block in shard.blocks() if here else ():
-                stop = block.first + len(block.vectors)
-                found |= {
-                    shard.start + row: block.ids[row - block.first]
-                    for row in here
-                    if block.first <= row < stop
-                }
-        return [found[int(row)] for row in rows]
+            here = np.flatnonzero((rows >= shard.start) & (rows < shard.start + shard.n))
+            for block, which, places in shard.holding(rows[here] - shard.start):
+                ids[here[which]] = [block.ids[place] for place in places]
+        return ids.tolist()
 
     def whole(self) -> LatentSpace:
         """All rows in memory, as one space: for spaces that fit, and to check results by shard against."""
@@ -143,15 +565,19 @@ class ShardedSpace:
         ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
         labelled = all(block.labels is not None for _, block in blocks)
         labels = [label for _, block in blocks for label in block.labels] if labelled else None
-        return LatentSpace(
-            np.concatenate([block.vectors for _, block in blocks]), ids, name=self.name, labels=labels
-        )
+        vectors = np.concatenate([block.vectors for _, block in blocks])
+        return LatentSpace(vectors, ids, name=self.name, labels=labels)
 
 
 def is_sharded(place: str) -> bool:
     """Whether a path or an address names a folder of two shards or more of one format and one width."""
-    if not is_address(place) and not _may_hold_shards(access.allowed(place)):
-        return False
+    if not is_address(place):  # without fsspec, an extra: two files of one format
+        try:
+            kinds = Counter(path.suffix.lower() for path in access.allowed(place).iterdir())
+        except OSError:
+            return False
+        if not any(kinds[kind] > 1 for kind in FORMATS):
+            return False
     filesystem(place)  # says what to install, where fsspec is missing
     try:
         return len(ShardedSpace.open(place).shards) > 1
@@ -159,23 +585,12 @@ def is_sharded(place: str) -> bool:
         return False
 
 
-def _may_hold_shards(folder: Path) -> bool:
-    """Whether a folder of this machine has two files of one format that shards have; fsspec, an extra, is
-    not asked.
-    """
-    try:
-        kinds = Counter(path.suffix.lower() for path in folder.iterdir())
-    except OSError:
-        return False
-    return any(kinds[kind] > 1 for kind in FORMATS)
-
-
-def _numbered(place: str, found: list[Shard]) -> tuple[Shard, ...]:
+def _numbered(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
     """The shards with the numbers of their first rows, once they are known to fit together."""
-    full = [shard for shard in found if shard.n]
+    full = [shard for shard in shards if shard.n]
     if not full:
         raise SpaceError(
-            f"{place!r:.200}: expected shards with rows, got {len(found):,} without any; write them again"
+            f"{place!r:.200}: expected shards with rows, got {len(shards):,} without any; write them again"
         )
     first = full[0]
     for shard in full[1:]:
@@ -192,7 +607,7 @@ def _numbered(place: str, found: list[Shard]) -> tuple[Shard, ...]:
                 " ids, too"
             )
     starts = np.cumsum([0, *(shard.n for shard in full)]).tolist()
-    return tuple(replace(shard, start=start) for shard, start in zip(full, starts[:-1], strict=True))
+    return tuple(replace(shard, start=start) for shard, start in zip(full, starts, strict=False))
 
 
 def _natural(name: str) -> list[tuple[int, str, int]]:
@@ -200,218 +615,44 @@ def _natural(name: str) -> list[tuple[int, str, int]]:
     return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
 
 
-# ShardedPair: two sharded spaces whose shards hold the same rows in the same order.
-
-
-@dataclass(frozen=True)
-class ShardedPair:
-    """Two spaces by shard; shard i of both has the same rows in the same order. Ids are compared while the
-    shards are read.
+def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
+    """The parts of a pass over two spaces: shard i of both has the same rows in the same order. Ids are
+    compared while the shards are read.
 
     Raises
     ------
     SpaceError
         Another number of shards, or shards with other numbers of rows.
     """
-
-    source: ShardedSpace
-    target: ShardedSpace
-
-    def __post_init__(self) -> None:
-        pairs = zip(self.source.shards, self.target.shards, strict=False)
-        other = next((pair for pair in pairs if pair[0].n != pair[1].n), None)
-        if other is not None:
-            first, second = other
+    for first, second in zip(source.shards, target.shards, strict=False):
+        if first.n != second.n:
             raise SpaceError(
                 f"expected shards with the same rows in the same order, got {first.n:,} rows in"
-                f" {first.name!r} of {self.source.name!r} and {second.n:,} in {second.name!r} of"
-                f" {self.target.name!r}; write both with the same rows per shard, sorted by id"
+                f" {first.name!r} of {source.name!r} and {second.n:,} in {second.name!r} of"
+                f" {target.name!r}; write both with the same rows per shard, sorted by id"
             )
-        if len(self.source.shards) != len(self.target.shards):
-            longer, shorter = sorted((self.source, self.target), key=lambda space: -len(space.shards))
-            missing = [shard.name for shard in longer.shards[len(shorter.shards) :][:3]]
-            raise SpaceError(
-                f"expected as many shards in both folders, got {len(self.source.shards):,} in"
-                f" {self.source.name!r} and {len(self.target.shards):,} in {self.target.name!r}:"
-                f" {shorter.name!r} has no partner for {quote(missing)}; add it, or move these shards"
-                " elsewhere"
-            )
-
-    @property
-    def n(self) -> int:
-        """Rows of either space, with those that are zero."""
-        return self.source.n
-
-    @property
-    def parts(self) -> list[Shards]:
-        """What each job reads."""
-        return list(zip(self.source.shards, self.target.shards, strict=True))
+    n_first, n_second = len(source.shards), len(target.shards)
+    if n_first != n_second:
+        longer, shorter = (source, target) if n_first > n_second else (target, source)
+        missing = [shard.name for shard in longer.shards[len(shorter.shards) :][:3]]
+        raise SpaceError(
+            f"expected as many shards in both folders, got {n_first:,} in {source.name!r} and {n_second:,} in"
+            f" {target.name!r}: {shorter.name!r} has no partner for {quote(missing)}; add it, or move these"
+            " shards elsewhere"
+        )
+    return list(zip(source.shards, target.shards, strict=True))
 
 
-def need_same_ids(shards: Shards, blocks: tuple[ShardBlock, ...]) -> None:
+def need_same_ids(shards: tuple[Shard, ...], blocks: tuple[ShardBlock, ...]) -> None:
     """Raise a SpaceError that names the first row whose ids differ between the shards."""
     if all(block.ids is None for block in blocks) and len({shard.start for shard in shards}) == 1:
         return
     first, *others = (shard.ids_of(block) for shard, block in zip(shards, blocks, strict=True))
     for shard, ids in zip(shards[1:], others, strict=True):
-        differ = np.flatnonzero(ids != first)
-        if len(differ):
+        if len(differ := np.flatnonzero(ids != first)):
             row = int(differ[0])
             raise SpaceError(
                 f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same"
-                f" id in both, got {quote([first[row], ids[row]])};"
-                " sort the rows of both spaces by id before they are written in shards"
+                f" id in both, got {quote([first[row], ids[row]])}; sort the rows of both spaces by id before"
+                " they are written in shards"
             )
-
-
-def lengths_above_zero(blocks: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Which rows have a direction in every space, (m,) bool; the others are left out of a comparison, as
-    by `match`.
-    """
-    return np.logical_and.reduce([rows.any(axis=1) for rows in blocks])
-
-
-def global_rows(shard: Shard, block: ShardBlock, rows: np.ndarray) -> np.ndarray:
-    """Numbers in the whole space of rows of a block."""
-    return shard.start + block.first + rows
-
-
-# Gather: a few rows of sharded spaces, such as anchors and queries, into memory.
-
-
-@dataclass(frozen=True)
-class Gather(ShardWork):
-    """The vectors of the rows whose numbers are in the store under a key, of every space; see `put_rows`.
-
-    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: the ids of the first
-    space, and the labels of the first space that has some; labels are None where a shard has none in any
-    space.
-    """
-
-    kind: ClassVar[str] = "gather"
-    version: ClassVar[int] = 2
-
-    wanted: str
-    texts: bool = False
-    vectors: bool = True
-
-    def of_shard(
-        self, shards: Shards, store: Store, report: Report = silent
-    ) -> tuple[Arrays, dict[str, Any]]:
-        rows = store.get(self.wanted).arrays["rows"]
-        start, n = shards[0].start, shards[0].n
-        here = rows[(rows >= start) & (rows < start + n)]
-        arrays = {"rows": here}
-        if self.vectors:
-            arrays |= {f"vectors_{side}": shard.take(here - start) for side, shard in enumerate(shards)}
-        return arrays, _texts(shards, here - start) if self.texts else {}
-
-    def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
-        return {
-            name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()
-        }, _joined(first.metadata["facts"], second.metadata["facts"])
-
-
-def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if None in (column, two[name]) else [*column, *two[name]] for name, column in one.items()
-    }
-
-
-def _texts(shards: Shards, rows: np.ndarray) -> dict[str, Any]:
-    first, labelled = shards[0], next((shard for shard in shards if shard.labels), None)
-    read: dict[Shard, tuple[list[str], list[str]]] = {
-        shard: ([], []) for shard in (first, labelled) if shard is not None and (shard.ids or shard.labels)
-    }
-    for shard, (ids, labels) in read.items():
-        for block in shard.blocks(labels=True):
-            places = rows[(rows >= block.first) & (rows < block.first + len(block.vectors))] - block.first
-            ids += shard.ids_of(block)[places].tolist()
-            labels += [block.labels[place] for place in places] if shard.labels else []
-    ids = read[first][0] if first.ids else [str(first.start + row) for row in rows]
-    return {"ids": ids, "labels": None if labelled is None else read[labelled][1]}
-
-
-def put_rows(store: Store, rows: np.ndarray, texts: bool = False, vectors: bool = True) -> Gather:
-    """The work that gathers these rows of the whole space, each once, or their ids and labels alone."""
-    rows = np.unique(np.asarray(rows, dtype=np.int64))
-    key = digest_of("rows to gather", rows)
-    if not store.has(key):
-        store.put(key, {"rows": rows})
-    return Gather(key, texts, vectors)
-
-
-# Which rows of a sharded space are anchors: given ids, or as many as a number says, drawn as `select_anchors`
-# draws them.
-
-
-def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int = 0) -> np.ndarray:
-    """Row numbers (n_anchors,) at random among those that have a direction: the ones that `select_anchors`
-    chooses by "random" of one space with all n rows.
-
-    Raises
-    ------
-    SpaceError
-        More anchors than rows.
-    """
-    dropped = survey.arrays["dropped"]
-    alive = n - len(dropped)
-    if not 1 <= n_anchors <= alive:
-        raise SpaceError(
-            f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {n_anchors:,}"
-        )
-    drawn = np.random.default_rng(random_state).choice(alive, n_anchors, replace=False)
-    return rows_beside(drawn, dropped)
-
-
-def chosen_anchors(
-    space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
-) -> np.ndarray:
-    """Row numbers of anchors, which are ids, or a number of random rows."""
-    if isinstance(anchors, int):
-        return drawn_anchors(survey, space.n, anchors, random_state)
-    return named_anchors(space, survey, anchors)
-
-
-def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
-    """The ids to look for while shards are read; none where ids are row numbers, which are known already."""
-    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
-
-
-def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -> np.ndarray:
-    """Row numbers of these ids, in their order.
-
-    Raises
-    ------
-    SpaceError
-        None, an id twice, one that the space lacks or that several of its rows have, one without a direction.
-    """
-    ids = list(ids)
-    if not ids or len(set(ids)) < len(ids):
-        raise SpaceError(
-            f"anchors: expected distinct ids, at least one, got {len(ids)}, {len(set(ids))} of them distinct"
-        )
-    rows = np.full(len(ids), -1, dtype=np.int64)
-    if space.shards[0].ids:
-        places, found = survey.arrays["wanted"]
-        rows[places] = found
-        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
-            raise SpaceError(
-                f"anchors: expected ids of one row each, {len(several)} occur more than once in"
-                f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
-            )
-    else:
-        rows[:] = [
-            int(one) if one.isdecimal() and str(int(one)) == one and int(one) < space.n else -1 for one in ids
-        ]
-    unknown = [one for one, row in zip(ids, rows, strict=True) if row < 0]
-    if unknown:
-        raise SpaceError(
-            f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
-        )
-    zero = [ids[place] for place in np.flatnonzero(np.isin(rows, survey.arrays["dropped"]))]
-    if zero:
-        raise SpaceError(
-            f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
-        )
-    return rows

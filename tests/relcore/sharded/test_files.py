@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from relcore.sharded.shard import replacing
+from relcore.sharded.space import replacing
 
 
 def test_two_writers_of_one_file_do_not_mix(tmp_path):

@@ -9,13 +9,12 @@ import pytest
 
 from benchmarks.made_shards import made
 from relcore.base.errors import SpaceError
-from relcore.represent.similarity import mean_row
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
-from relcore.sharded.passes import FAN, ShardPass, ShardWork
-from relcore.sharded.project import alone
-from relcore.sharded.space import ShardedPair, ShardedSpace
-from relcore.sharded.survey import Survey, mean_from_sums
+from relcore.scores.comparison import ProjectionSpec
+from relcore.sharded.passes import FAN, Runner, ShardWork, Survey
+from relcore.sharded.project import project_shards
+from relcore.sharded.space import ShardedSpace, paired
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 
@@ -65,7 +64,7 @@ def computed(log):
 def test_a_killed_worker_costs_one_shard(engine, tmp_path):
     space, log = space_of(12), str(tmp_path / "log")
     work = Sums(log, dies_in=space.shards[5].name)
-    found = ShardPass(work, alone(space), engine.store, engine).run()
+    found = Runner(engine.store, engine).run(work, space.alone, "")
     names = [shard.name for shard in space.shards]
     assert computed(log) == sorted([*names, names[5]])
     np.testing.assert_allclose(
@@ -79,12 +78,12 @@ def test_a_run_that_failed_resumes_with_the_shards_that_are_missing(engine, tmp_
     space, log = space_of(6), str(tmp_path / "log")
     work = Sums(log, fails_in=space.shards[4].name)
     with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
-        ShardPass(work, alone(space), engine.store).run()
+        Runner(engine.store).run(work, space.alone, "")
     assert len(computed(log)) == 5
-    found = ShardPass(work, alone(space), engine.store, engine).run()  # another process takes it up
+    found = Runner(engine.store, engine).run(work, space.alone, "")  # another process takes it up
     assert found.computed == 2
     assert len(computed(log)) == 7
-    again = ShardPass(work, alone(space), engine.store, engine).run()
+    again = Runner(engine.store, engine).run(work, space.alone, "")
     assert (again.computed, len(computed(log))) == (0, 7)
     np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
 
@@ -94,15 +93,13 @@ def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, 
     space, store = space_of(n_shards), Store(tmp_path / "store")
     work = Sums(str(tmp_path / "log"))
     reports = []
-    one_pass = ShardPass(
-        work, alone(space), store, report=lambda done, total, text: reports.append((done, total)), title="add"
-    )
-    found = one_pass.run()
+    runner = Runner(store, report=lambda done, total, text: reports.append((done, total)))
+    found = runner.run(work, space.alone, "add")
     np.testing.assert_allclose(
         found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
     )
     assert [one.shard for one in found.ran] == [shard.name for shard in space.shards]
-    assert store.entries() == [work.key(alone(space))]
+    assert store.entries() == [work.key(space.alone)]
     assert reports[-1] == (n_shards, n_shards)
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
 
@@ -110,9 +107,9 @@ def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, 
 def test_a_shard_that_was_written_again_is_computed_again(tmp_path):
     write_npy(tmp_path / "s", X, (60, 40))
     store, work = Store(tmp_path / "store"), Sums(str(tmp_path / "log"))
-    before = ShardPass(work, alone(ShardedSpace.open(tmp_path / "s")), store).run()
+    before = Runner(store).run(work, ShardedSpace.open(tmp_path / "s").alone, "")
     np.save(tmp_path / "s" / "part-00001.npy", 2 * X[60:])
-    after = ShardPass(work, alone(ShardedSpace.open(tmp_path / "s")), store).run()
+    after = Runner(store).run(work, ShardedSpace.open(tmp_path / "s").alone, "")
     assert not np.allclose(before.arrays["sum"], after.arrays["sum"])
 
 
@@ -125,7 +122,7 @@ def pair_in_folders(tmp_path, ids=None, sizes=(30, 50, 20), change=None):
         change(A, Y)
     write_npy(tmp_path / "a", A, sizes, ids=ids)
     write_parquet(tmp_path / "b", Y, sizes, ids=ids)
-    return ShardedPair(ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b"))
+    return ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b")
 
 
 def test_nan_is_named_by_shard_and_row(tmp_path):
@@ -134,7 +131,7 @@ def test_nan_is_named_by_shard_and_row(tmp_path):
 
     pair = pair_in_folders(tmp_path, change=spoil)
     with pytest.raises(SpaceError, match=r"part-00001\.parquet, row 12: .* first '41'"):
-        ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
+        Runner(Store(tmp_path / "store")).run(Survey(), paired(*pair), "")
 
 
 def test_ids_in_another_order_are_found(tmp_path):
@@ -142,11 +139,11 @@ def test_ids_in_another_order_are_found(tmp_path):
     pair = pair_in_folders(tmp_path, ids)
     ids[40], ids[41] = ids[41], ids[40]
     write_npy(tmp_path / "a", X, (30, 50, 20), ids=ids)
-    pair = ShardedPair(ShardedSpace.open(tmp_path / "a"), pair.target)
+    pair = ShardedSpace.open(tmp_path / "a"), pair[1]
     with pytest.raises(
         SpaceError, match=r"row 11: expected the same id in both, got 'row-41', 'row-40'; sort"
     ):
-        ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
+        Runner(Store(tmp_path / "store")).run(Survey(), paired(*pair), "")
 
 
 @pytest.mark.parametrize("scale", [1, 1e20, 1e-25])
@@ -156,8 +153,7 @@ def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
     """
     rows = (scale * (1e4 + np.random.default_rng(2).normal(size=(100, 6)))).astype(np.float32)
     space = ShardedSpace.open(write_npy(tmp_path / "s", rows, (60, 40)))
-    found = ShardPass(Survey(), alone(space), Store(tmp_path / "store")).run()
-    np.testing.assert_allclose(found.arrays["squares"][0], np.sum(rows.astype(np.float64) ** 2), rtol=1e-12)
-    mean, wanted = mean_from_sums(found.arrays["sum_0"], found.arrays["squares"][0], 100), mean_row(rows)
-    assert mean.dtype == wanted.dtype == np.float64
-    np.testing.assert_allclose(mean, wanted, rtol=1e-12)
+    written = project_shards(space, 9, str(tmp_path / "goal"), Runner(Store(tmp_path / "store")))
+    whole = ProjectionSpec().projection().fit(rows, anchors=written.anchors)
+    found = ShardedSpace.open(tmp_path / "goal").whole().vectors
+    np.testing.assert_allclose(found, whole.transform(rows), atol=1e-5)

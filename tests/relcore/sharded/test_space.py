@@ -4,7 +4,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.sharded.space import ShardedPair, ShardedSpace, is_sharded
+from relcore.sharded.space import ShardedSpace, is_sharded, paired
 from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
@@ -96,8 +96,8 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
     with pytest.raises(
         SpaceError, match=r"50 rows in 'part-00001.npy' of 'a' and 40 in 'part-00001.npy' of 'b'; write both"
     ):
-        ShardedPair(a, b)
+        paired(a, b)
     with pytest.raises(
         SpaceError, match=r"got 2 in 'c' and 3 in 'a': 'c' has no partner for 'part-00002.npy'; add it"
     ):
-        ShardedPair(c, a)
+        paired(c, a)
