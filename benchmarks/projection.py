@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 
 from benchmarks.timing import Benchmark, D, N, made_up
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 
 
 def benchmark() -> Benchmark:

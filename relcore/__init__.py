@@ -11,7 +11,7 @@ _MODULES = {
     "InverseRelativeProjection": "represent.inversion",
     "LatentSpace": "spaces.space",
     "Procrustes": "represent.translation",
-    "RelativeProjection": "represent.projection",
+    "RelativeProjection": "represent.similarity",
     "bootstrap_anchors": "represent.bootstrap",
     "jaccard": "scores.neighbours",
     "linear_cka": "scores.cka",

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from relcore.cli import main
 from relcore.files.reading import load_space
 from relcore.represent.heads import fit_head
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.spaces.space import match
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-LEAST, MOST = (
-    2.0**-60,
-    2.0**60,
-)  # squared lengths between which products of two rows, and of three, stay within float32
+# Squared lengths between which products of two rows, and of three, stay within float32.
+LEAST, MOST = 2.0**-60, 2.0**60
 _HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
@@ -23,33 +21,18 @@ def within(squares: np.ndarray) -> np.ndarray:
     return (squares > LEAST) & (squares < MOST)
 
 
-def too_large(given: np.ndarray) -> str:
-    """Why float32 cannot hold the largest of these numbers, "" where it can, or where they are not finite."""
-    largest = _largest(given)
-    if not _HIGHEST < largest < np.inf:
-        return ""
-    return (
-        f"expected numbers up to 3.4e38, as float32 holds them, got {largest:.2g}; divide all numbers by"
-        f" {largest:.0e}"
-    )
-
-
-def too_small(given: np.ndarray) -> str:
-    """Why float32 has no digits for any of these numbers, "" where it has, or where all are zero."""
-    largest = _largest(given)
-    if not 0 < largest < _LOWEST:
-        return ""
-    return (
-        f"expected numbers from 1e-38, as float32 holds them, got at most {largest:.2g}; divide all numbers"
-        f" by {largest:.0e}"
-    )
-
-
-def _largest(given: np.ndarray) -> float:
-    """The largest |x| of numbers that float32 may not hold; 0 of others."""
+def out_of_range(given: np.ndarray) -> str:
+    """Why float32 cannot hold these numbers; "" where it can, or where they are not finite or all zero."""
     if given.dtype.kind != "f" or given.dtype.itemsize <= 4 or not given.size:
-        return 0.0
-    return float(max(given.max(), -given.min()))
+        return ""
+    largest = float(max(given.max(), -given.min()))
+    if _HIGHEST < largest < np.inf:
+        expected = f"up to 3.4e38, as float32 holds them, got {largest:.2g}"
+    elif 0 < largest < _LOWEST:
+        expected = f"from 1e-38, as float32 holds them, got at most {largest:.2g}"
+    else:
+        return ""
+    return f"expected numbers {expected}; divide all numbers by {largest:.0e}"
 
 
 def exponents(X: np.ndarray, axis: int | None = None) -> np.ndarray:
@@ -79,23 +62,19 @@ def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = Non
     """X − mean (n, d) as float32, into `out` where it is given; X as it is without a mean."""
     if mean is None:
         return X
-    if mean.dtype == np.float32:
-        return np.subtract(X, mean, out=out, dtype=np.float32)
-    return np.subtract(
-        X, mean, out=np.empty(X.shape, np.float32) if out is None else out, casting="same_kind"
-    )
+    out = np.empty(X.shape, np.float32) if out is None else out
+    return np.subtract(X, mean, out=out, casting="same_kind")
 
 
 def sized(
     X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; the factor of a zero row is
-    0.
+    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; a zero row has factor 0.
 
     The rows are X − mean, as float32 in `out` if given, but for those that float32 cannot square: they are
     scaled.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # such rows are found by their squares
+    with np.errstate(over="ignore", invalid="ignore"):  # such rows are known by their squares
         rows = centred(X, mean, out)
         squares = np.vecdot(rows, rows)
     odd = np.flatnonzero(~within(squares))
@@ -110,37 +89,32 @@ def sized(
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Euclidean lengths of the rows X − mean, (n,): float32, or float64 where float32 cannot hold them."""
     if len(X) > _ROWS_AT_ONCE:
-        blocks = (X[start : start + _ROWS_AT_ONCE] for start in range(0, len(X), _ROWS_AT_ONCE))
-        return np.concatenate([lengths(block, mean) for block in blocks])
+        parts = range(0, len(X), _ROWS_AT_ONCE)
+        return np.concatenate([lengths(X[start : start + _ROWS_AT_ONCE], mean) for start in parts])
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.linalg.norm(centred(X, mean), axis=1)
-        odd = np.flatnonzero(~within(found * found))
-    if not len(odd):
-        return found
-    rows, exponent = scaled_rows(X[odd], mean)
-    found = found.astype(np.float64)
-    found[odd] = np.ldexp(np.linalg.norm(rows, axis=1).astype(np.float64), exponent)
-    with np.errstate(over="ignore"):
-        kept = found.astype(np.float32)
-    return kept if np.array_equal(kept, found) else found
+        norms = np.linalg.norm(centred(X, mean), axis=1)
+        odd = np.flatnonzero(~within(norms * norms))
+        if not len(odd):
+            return norms
+        rows, exponent = scaled_rows(X[odd], mean)
+        norms = norms.astype(np.float64)
+        norms[odd] = np.ldexp(np.linalg.norm(rows, axis=1).astype(np.float64), exponent)
+        kept = norms.astype(np.float32)
+    return kept if np.array_equal(kept, norms) else norms
 
 
 def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
-    """The root mean square distance of rows from their mean, by a sample of them, and the length of the
-    mean.
-    """
+    """The root mean square distance of a sample of rows from their mean, and the length of the mean."""
     sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))), float(
-            np.linalg.norm(mean)
-        )
+        spread = np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))
+        return float(spread), float(np.linalg.norm(mean))
 
 
 def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """X − mean with the largest number of each row in ½ … 1, as float32, and the exponents of the rows.
 
-    Float64 holds every difference of float32 numbers with digits to spare, so the rounding is that of float32
-    itself.
+    Float64 holds every difference of float32 numbers with digits to spare.
     """
     rows = X.astype(np.float64) if mean is None else X.astype(np.float64) - mean
     exponent = exponents(rows, axis=1)

@@ -26,7 +26,7 @@ from relcore.represent.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store

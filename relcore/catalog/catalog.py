@@ -29,8 +29,7 @@ from relcore.files.series import files_in, parts_of, vector_places
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, Summary
 from relcore.runs.store import Store
-from relcore.spaces.rows import BLOCK_ROWS, MappedRows, Origin
-from relcore.spaces.space import LatentSpace, RowNumbers, digest_of_columns
+from relcore.spaces.space import BLOCK_ROWS, LatentSpace, MappedRows, Origin, RowNumbers, digest_of_columns
 from relcore.stores.rows import load_rows
 
 # Encodings in the store: under which key a space that an encoder gave is kept, and how it is read again.

@@ -16,7 +16,7 @@ import numpy as np
 from relcore.files.rows import cut_short
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.rows import FileStamp, MappedRows, Origin
+from relcore.spaces.space import FileStamp, MappedRows, Origin
 
 MAP_FROM = 64 << 20  # bytes of a file; a smaller one is read into memory, where nobody can change it
 _SETTLED_NS = 2 * 10**9  # a file that was written within these may be written again without another time

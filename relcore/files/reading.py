@@ -34,8 +34,7 @@ from relcore.files.rows import (
 from relcore.files.series import parts_of, read_parts
 from relcore.runs.digest import StoreError
 from relcore.runs.store import Store
-from relcore.spaces.rows import MappedRows
-from relcore.spaces.space import LatentSpace, RowNumbers
+from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers
 
 FILE_OPTIONS = (
     *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore", "matrix"),

@@ -16,7 +16,7 @@ from relcore.files.formats import suffix_of
 from relcore.files.on_disk import JoinedOrigin
 from relcore.files.rows import GrowingMatrix, Rows
 from relcore.files.tables import ARROW_SUFFIXES
-from relcore.spaces.rows import BLOCK_ROWS, MappedRows
+from relcore.spaces.space import BLOCK_ROWS, MappedRows
 
 STATE = "state.json"
 MOST_SPACES = 500

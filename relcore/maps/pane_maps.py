@@ -24,11 +24,9 @@ from relcore.maps.pca import (
 )
 from relcore.maps.reduction import ReductionSpec, aligned, n_fitted, need_drawable, reduce_spaces
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import mean_of, row_blocks, unit_rows
+from relcore.represent.similarity import RelativeProjection, mean_of, row_blocks, unit_rows
 from relcore.scores.comparison import ProjectionSpec, RowMap, represent, representation_maps
-from relcore.spaces.rows import MadeRows
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.space import LatentSpace, MadeRows, Match
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]

@@ -13,7 +13,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_whole
 from relcore.base.libraries import extra
-from relcore.base.magnitude import centred, scaled
+from relcore.base.magnitude import brought, centred, scaled
 from relcore.base.names import REDUCTIONS
 from relcore.maps.pca import Moments, blocks_of, facing, fitted_rows, leading_axes, unit_axes
 from relcore.maps.tsne_map import TsneMap
@@ -35,10 +35,11 @@ from relcore.represent.translation import align
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context, Report, Stages, silent
 from relcore.runs.store import Store
-from relcore.spaces.rows import MadeRows, exponent_of, rows_scaled
+from relcore.spaces.space import MadeRows
 
 _MOST_DRAWN = 60  # exponent of numbers that figures can draw
 _AXES = "axes"
+_FIRST = 4096  # made rows that tell the magnitude of all
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,9 @@ def reduce_spaces(
         one if isinstance(one, MadeRows) else np.ascontiguousarray(one, dtype=np.float32) for one in matrices
     ]
     need_drawable([matrix.shape for matrix in matrices], spec)
-    exponents = [exponent_of(matrix) for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
-    matrices = [
-        rows_scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)
-    ]
+    fitted = matrices[:1] if spec.fit == "first" else matrices
+    exponents = [brought(rows[:_FIRST] if isinstance(rows, MadeRows) else rows)[1] for rows in fitted]
+    matrices = [_scaled(rows, exponent) for rows, exponent in zip(matrices, cycle(exponents), strict=False)]
     reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
     stages = Stages(report or silent, _plan([matrix.shape for matrix in matrices], spec))
     if spec.fit == "first":
@@ -147,6 +147,12 @@ def reduce_spaces(
     pictures = aligned(pictures, spec)
     stages.end()
     return pictures
+
+
+def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows:
+    if not exponent or not isinstance(rows, MadeRows):
+        return scaled(rows, exponent)
+    return MadeRows(rows.vectors, lambda X: scaled(rows.made(X), exponent), rows.numbers)
 
 
 def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:

@@ -15,8 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
 from relcore.base.torch_state import reproducible
-from relcore.represent.estimator import Estimator, matrix, need_finite
-from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.represent.similarity import Estimator, matrix, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
 
 # What an adapter does to a row, as the few kinds of step that every program can repeat: NumPy, ONNX, faiss.

@@ -1,15 +1,15 @@
-"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, with a verdict on their
-reliability.
+"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, and a verdict on them.
 
 Rows are matched by CSLS, mutual nearest neighbours by a cosine that crowded rows do not win; self-learning
-alternates that with a rotation; the published method optimises the anchors themselves.
+alternates that with a rotation; the published method optimises the anchors themselves. Pairs are row numbers
+(2, m), those of the source first; a stage is the rows of the source and those of the target that take part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,21 +21,16 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 
 BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once
+Stage = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """For every row of the source its partner in the target, and the mutual pairs.
+    """For every source row its `partner` (n,) in the target, the one of the largest CSLS, and that CSLS.
 
-    Attributes
-    ----------
-    partner : array (n,)
-        The target row with the largest CSLS.
-    similarity : array (n,) float32
-        That CSLS, 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows of the other
-        space.
-    mutual : array (m,)
-        Source rows that are the best match of their own best match; their partners are distinct.
+    `similarity` (n,) float32 is 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows
+    of the other space. `mutual` (m,) are source rows that are the best match of their own best match; their
+    partners are distinct.
     """
 
     partner: np.ndarray
@@ -43,9 +38,8 @@ class Matching:
     mutual: np.ndarray
 
     @property
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Source rows and target rows of the mutual pairs, (m,) each."""
-        return self.mutual, self.partner[self.mutual]
+    def pairs(self) -> np.ndarray:
+        return np.stack([self.mutual, self.partner[self.mutual]])
 
     @property
     def mean(self) -> float:
@@ -63,9 +57,8 @@ def match_csls(
 ) -> Matching:
     """Match unit rows (n, d) with unit rows (m, d) of one width by CSLS (Conneau et al. 2018, eq. 3).
 
-    Two passes over the same blocks of cosines, each computed once for both directions. Peak memory: one
-    block. Below `keep` = 1 every cosine takes part in the choice of partners with that probability only
-    (Artetxe et al. 2018): this noise helps self-learning to leave a poor start.
+    Peak memory: one block of cosines. Below `keep` = 1 every cosine takes part in the choice of partners with
+    that probability only (Artetxe et al. 2018): this noise helps self-learning to leave a poor start.
 
     Raises
     ------
@@ -81,9 +74,8 @@ def match_csls(
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowding_source, crowding_target = crowding(source, target, k)
     # With two more columns the product itself is half the CSLS: no pass over the block to subtract anything.
-    ones = np.ones((1, 1), dtype=np.float32)
-    source = np.hstack([source, np.broadcast_to(ones, (len(source), 1)), -crowding_source[:, None] / 2])
-    target = np.hstack([target, -crowding_target[:, None] / 2, np.broadcast_to(ones, (len(target), 1))])
+    source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
+    target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     partner = np.empty(len(source), dtype=np.int64)
     best = np.empty(len(source), dtype=np.float32)
     best_of_target = np.full(len(target), -np.inf, dtype=np.float32)
@@ -93,36 +85,32 @@ def match_csls(
         partner[block] = cosines.argmax(axis=1)
         best[block] = np.take_along_axis(cosines, partner[block, None], axis=1)[:, 0]
         np.maximum(best_of_target, cosines.max(axis=0), out=best_of_target)
-    # Both sides read the same product, so that equality is exact: the row that gave a column its maximum is
-    # its choice.
+    # Both sides read the same product, so equality is exact: the row that gave a column its maximum chose it.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
     return Matching(partner, 2 * best, np.sort(chosen[first]))
 
 
 def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mean cosine of every row to its k nearest rows of the other space, of both spaces: (n,) and (m,)
-    float32.
+    """Mean cosine of every row to its k nearest rows of the other space, (n,) and (m,) float32.
 
-    Exact, and no sort: maxima of groups give each row a bound that its k nearest must reach, and few others
-    do.
+    Exact, in a third of the time of a partial sort: maxima of groups of values give each row a bound that its
+    k nearest must reach, and few others do.
     """
     k_rows, k_columns = min(k, len(target)), min(k, len(source))
-    bound = np.full(
-        (k_columns, len(target)), -np.inf, dtype=np.float32
-    )  # the k largest group maxima of each column so far
+    bound = np.full((k_columns, len(target)), -np.inf, dtype=np.float32)  # largest maxima of each column yet
     row_parts, column_parts = [], []
     for block, cosines in _products(source, target):
         reached = np.partition(_group_maxima(cosines, k_rows), -k_rows, axis=1)[:, -k_rows, None]
-        rows, columns = _places(cosines >= reached)
-        row_parts.append((rows + block.start, cosines[rows, columns]))
         bound = np.sort(np.concatenate([bound, _group_maxima(cosines.T, k_columns).T]), axis=0)[-k_columns:]
-        rows, columns = _places(cosines >= bound[0])
-        column_parts.append((columns, cosines[rows, columns]))
+        for parts, least in ((row_parts, reached), (column_parts, bound[0])):
+            # A flat search and a division take a quarter of the time of np.nonzero.
+            rows, columns = np.divmod(np.flatnonzero(cosines >= least), len(target))
+            parts.append((rows + block.start if parts is row_parts else columns, cosines[rows, columns]))
     return _top_means(row_parts, len(source), k_rows), _top_means(column_parts, len(target), k_columns)
 
 
-def _products(source: np.ndarray, target: np.ndarray):
+def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of rows with their products (b, m) in one buffer, which the next block overwrites."""
     size = max(1, min(len(source), BLOCK_BYTES // (4 * len(target))))
     buffer = np.empty((size, len(target)), dtype=np.float32)
@@ -131,24 +119,13 @@ def _products(source: np.ndarray, target: np.ndarray):
 
 
 def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound; of single values where
-    they are few.
-    """
+    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound."""
     size = max(1, min(50, cosines.shape[1] // (4 * k)))
     whole = cosines.shape[1] // size * size
     maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)
-    return (
-        maxima
-        if whole == cosines.shape[1]
-        else np.hstack([maxima, cosines[:, whole:].max(axis=1, keepdims=True)])
-    )
-
-
-def _places(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the few that are true; a flat search, then a division, is four times as fast as
-    np.nonzero.
-    """
-    return np.divmod(np.flatnonzero(mask), mask.shape[1])
+    if whole < cosines.shape[1]:
+        maxima = np.column_stack([maxima, cosines[:, whole:].max(axis=1)])
+    return maxima
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
@@ -159,67 +136,20 @@ def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np
     return values[order][first[:, None] + np.arange(k)].mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
-# First pairs without seeds: rows whose similarities within their own space are alike (Artetxe et al. 2018, §
-# 3.2).
-
-MOST_ROWS = 4000  # their similarity matrix takes 64 MB
-FIRST_KEEP = 0.1
-
-
-def pairs_without_seeds(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual pairs (m,), (m,) of unit rows (n, d_source) and (n, d_target), few of them correct, but more
-    than by chance.
-
-    How similar a row is to all others of its space does not depend on the axes, and sorted not on their order
-    either. Of the similarity matrix it is the square root that is sorted: so its rows have the similarities
-    themselves as products.
-
-    Raises
-    ------
-    SpaceError
-        More than 4,000 rows: this is for the most frequent ones.
-    """
-    if max(len(source), len(target)) > MOST_ROWS:
-        raise SpaceError(
-            f"no seeds: expected at most {MOST_ROWS:,} rows to begin with, got"
-            f" {max(len(source), len(target)):,}; give seeds, or spaces with counts, so that the most"
-            " frequent rows are known"
-        )
-    n = min(len(source), len(target))
-    return match_csls(_profile(source, n), _profile(target, n), k).pairs
-
-
-def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """Sorted rows of the root of X Xᵀ, their values at n even places, centred and of length 1: (rows, n)."""
-    left, singular_values, _ = np.linalg.svd(X, full_matrices=False)
-    root = (left * singular_values) @ left.T
-    root.sort(axis=1)
-    if root.shape[1] > n:
-        root = root[:, np.linspace(0, root.shape[1] - 1, n).round().astype(int)]
-    root = unit_rows(root)
-    return unit_rows(root, mean_row(root))
-
-
 # Self-learning: fit a rotation to a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
 
-Rows = tuple[np.ndarray, np.ndarray]  # source rows and target rows, pair by pair or set beside set
-SEED_WEIGHT = 5.0  # one known pair counts as much as five that were found
+MOST_ROWS = 4000  # of the first stage, and without seeds: their similarity matrix takes 64 MB
+FIRST_KEEP = 0.1
+SEED_WEIGHT = 5.0  # one known pair counts as much as five that were matched
 STALLED = 1e-3  # a gain of the mean CSLS below this is none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60  # without seeds the share that takes part begins at a tenth
 
 
-@dataclass(frozen=True)
-class Alignment:
-    """The position of self-learning, in plain numbers; together with the rotation it suffices to resume.
+class Place(NamedTuple):
+    """The position of self-learning, which together with the rotation suffices to resume.
 
-    Attributes
-    ----------
-    stage, done : int
-        The stage of the next round, and rounds done in it.
-    keep : float
-        Share of the similarities that take part in the next round.
-    best : float, optional
-        The largest mean CSLS so far at this stage and share; None before the first.
+    The `stage` of the next round and the rounds `done` in it; the share of the similarities that take part
+    (`keep`); the `best` mean CSLS at this stage and share, None before the first round.
     """
 
     stage: int = 0
@@ -227,28 +157,18 @@ class Alignment:
     keep: float = 1.0
     best: float | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One round: the rotation and the position for the next round, and the rows of its stage that this one
-    matched.
-    """
-
-    place: Alignment
-    rotation: np.ndarray
-    rows: Rows
-    matching: Matching
-
-    @property
-    def pairs(self) -> Rows:
-        """Mutual pairs as rows of the whole spaces."""
-        source, target = self.matching.pairs
-        return self.rows[0][source], self.rows[1][target]
+    def after(self, mean: float, most_rounds: int) -> Place:
+        """The place after a round of this mean CSLS. The share doubles where a round gains nothing."""
+        stalled = self.best is not None and mean - self.best < STALLED
+        keep = min(1.0, 2 * self.keep) if stalled else self.keep
+        if (stalled and self.keep >= 1) or self.done + 1 == most_rounds:
+            return Place(self.stage + 1, 0, keep)
+        best = None if stalled else max(mean, mean if self.best is None else self.best)
+        return Place(self.stage, self.done + 1, keep, best)
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Orthogonal Procrustes of paired rows (k, d_source), (k, d_target), without shift or scale: (d_source,
-    d_target).
+    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target).
 
     Fewer pairs than dimensions determine the rotation only on their span. Outside it the matrix is zero
     rather than arbitrary. Starting from 15 seeds, this saves half of the rounds.
@@ -259,104 +179,92 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
     return (left[:, :rank] @ right[:rank]).astype(np.float32)
 
 
-def begin(
-    source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: int = 10
-) -> tuple[np.ndarray, Alignment]:
-    """The first rotation: from the seeds, or without seeds from similarities within each space's `rows`."""
-    if len(seeds[0]):
-        return rotation_between(source[seeds[0]], target[seeds[1]]), Alignment()
-    pairs = pairs_without_seeds(source[rows[0]], target[rows[1]], k)
-    return rotation_between(source[rows[0][pairs[0]]], target[rows[1][pairs[1]]]), Alignment(keep=FIRST_KEEP)
+def first_rotation(
+    source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
+) -> tuple[np.ndarray, Place]:
+    """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
 
+    How similar a row is to all others of its space does not depend on the axes, and sorted not on their order
+    either. So rows with like profiles are matched: few of these pairs are correct, but more than by chance.
 
-def learned_rotation(
-    source: np.ndarray, target: np.ndarray, seeds: Rows, k: int = 10, random_state: int = 0
-) -> np.ndarray:
-    """The whole of self-learning, with or without seeds, over all rows at once; the last rotation
-    (d_source, d_target).
+    Raises
+    ------
+    SpaceError
+        More than 4,000 rows without seeds: this is for the most frequent ones.
     """
-    every = np.arange(len(source)), np.arange(len(target))
-    rotation, place = begin(source, target, seeds, every, k)
-    for step in self_learn(
-        source, target, rotation, seeds, [every], k=k, random_state=random_state, place=place
-    ):
-        rotation = step.rotation
-    return rotation
+    if len(seeds[0]):
+        return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
+    X, Y = source[stage[0]], target[stage[1]]
+    if max(len(X), len(Y)) > MOST_ROWS:
+        raise SpaceError(
+            f"no seeds: expected at most {MOST_ROWS:,} rows to begin with, got {max(len(X), len(Y)):,}; give"
+            " seeds, or spaces with counts, so that the most frequent rows are known"
+        )
+    n = min(len(X), len(Y))
+    rows, others = match_csls(_profile(X, n), _profile(Y, n), k).pairs
+    return rotation_between(X[rows], Y[others]), Place(keep=FIRST_KEEP)
+
+
+def _profile(X: np.ndarray, n: int) -> np.ndarray:
+    """Sorted rows of the root of X Xᵀ, their values at n even places, centred and of length 1: (rows, n).
+
+    Rows of the root have the similarities themselves as products.
+    """
+    left, singular_values, _ = np.linalg.svd(X, full_matrices=False)
+    root = np.sort((left * singular_values) @ left.T, axis=1)
+    if root.shape[1] > n:
+        root = root[:, np.linspace(0, root.shape[1] - 1, n).round().astype(int)]
+    root = unit_rows(root)
+    return unit_rows(root, mean_row(root))
 
 
 def self_learn(
     source: np.ndarray,
     target: np.ndarray,
     rotation: np.ndarray,
-    seeds: Rows,
-    stages: Sequence[Rows],
+    seeds: np.ndarray,
+    stages: Sequence[Stage],
     *,
     k: int = 10,
     random_state: int = 0,
-    place: Alignment = Alignment(),
-) -> Iterator[Step]:
+    place: Place,
+) -> Iterator[tuple[Place, np.ndarray, Stage, Matching]]:
     """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS stops
     rising.
 
-    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Where the place's
-    `keep` is below 1 the choice is made among a random share of the similarities, which doubles whenever a
-    round gains nothing. To resume, give the `rotation` and the `place` of the last finished step: the result
-    is the same as without the interruption.
+    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Gives the place and
+    the rotation of the next round, and the stage that this one matched, with its matching. To resume, give
+    the place and the rotation of the last finished round: the result is the same as without the interruption.
     """
     most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     while place.stage < len(stages):
-        rows = stages[place.stage]
-        X, Y = source[rows[0]], target[rows[1]]
-        stage = place.stage
-        while place.stage == stage:
-            rng = np.random.default_rng((random_state, stage, place.done + 1)) if place.keep < 1 else None
-            matching = match_csls(unit_rows(X @ rotation), Y, k, keep=place.keep, rng=rng)
-            rotation = _with_seeds(
-                source, target, (rows[0][matching.pairs[0]], rows[1][matching.pairs[1]]), seeds
-            )
-            place = _next_place(place, matching.mean, most_rounds)
-            yield Step(place, rotation, rows, matching)
+        stage = stages[place.stage]
+        rng = np.random.default_rng((random_state, place.stage, place.done + 1)) if place.keep < 1 else None
+        matching = match_csls(
+            unit_rows(source[stage[0]] @ rotation), target[stage[1]], k, keep=place.keep, rng=rng
+        )
+        rows, others = np.hstack([_whole(stage, matching.pairs), seeds])
+        weights = np.ones(len(rows), dtype=np.float32)
+        weights[len(matching.mutual) :] = SEED_WEIGHT
+        rotation = rotation_between(source[rows], target[others], weights)
+        place = place.after(matching.mean, most_rounds)
+        yield place, rotation, stage, matching
 
 
-def _next_place(place: Alignment, mean: float, most_rounds: int) -> Alignment:
-    stalled = place.best is not None and mean - place.best < STALLED
-    if (stalled and place.keep >= 1) or place.done + 1 == most_rounds:
-        keep = min(1.0, 2 * place.keep) if stalled else place.keep
-        return Alignment(place.stage + 1, 0, keep)
-    if stalled:
-        return Alignment(place.stage, place.done + 1, min(1.0, 2 * place.keep))
-    best = mean if place.best is None else max(mean, place.best)
-    return Alignment(place.stage, place.done + 1, place.keep, best)
-
-
-def _with_seeds(source: np.ndarray, target: np.ndarray, pairs: Rows, seeds: Rows) -> np.ndarray:
-    rows = [np.concatenate(both) for both in zip(pairs, seeds, strict=True)]
-    weights = np.ones(len(rows[0]), dtype=np.float32)
-    weights[len(pairs[0]) :] = SEED_WEIGHT
-    return rotation_between(source[rows[0]], target[rows[1]], weights)
+def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
+    """Pairs of a stage's rows as pairs of rows of the whole spaces."""
+    return np.stack([stage[0][pairs[0]], stage[1][pairs[1]]])
 
 
 STEPS = 250  # of Table 3, retrieval; stitching: 125
 LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
 
 
-@dataclass(frozen=True, eq=False)
-class LiteralStep:
-    """One step of Adam.
-
-    Attributes
-    ----------
-    loss : float
-        Mean squared error before the step.
-    vectors : array (k, d_target) float32
-        The anchors after the step, of length 1; the seeds first.
-    nearest : array (k,)
-        The target row nearest to each anchor.
-    state : name → array
-        What is needed to resume after this step.
+class LiteralStep(NamedTuple):
+    """One step of Adam: the mean squared error before it; the anchors (k, d_target) after it, unit float32
+    rows, the seeds first; the target row nearest to each (k,); and the arrays that resume after it.
     """
 
-    number: int
     loss: float
     vectors: np.ndarray
     nearest: np.ndarray
@@ -397,22 +305,16 @@ def optimise_anchors(
     known = Y[torch.from_numpy(seeds).to(device)]
     drawn = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
     base = torch.from_numpy(unit_rows(drawn)).to(device)
-    zeros = np.zeros(drawn.shape)
-    begun = {"tangent": zeros, "first": zeros, "second": zeros, "step": np.array(0)}
-    held = {
-        name: torch.tensor(np.array(array), dtype=torch.float32, device=device)
-        for name, array in (state or begun).items()
-    }
-    tangent = held["tangent"].requires_grad_()
-    optimiser = torch.optim.Adam([tangent], lr=learning_rate)
-    if int(held["step"]):
-        optimiser.state[tangent] = {
-            "step": held["step"].cpu(),
-            "exp_avg": held["first"],
-            "exp_avg_sq": held["second"],
-        }
+    names = ("tangent", "first", "second", "step")
+    begun = (state[name] for name in names) if state else (0 * drawn, 0 * drawn, 0 * drawn, np.array(0))
+    tangent, first, second, step = (
+        torch.tensor(np.array(array), dtype=torch.float32, device=device) for array in begun
+    )
+    optimiser = torch.optim.Adam([tangent.requires_grad_()], lr=learning_rate)
+    if state:
+        optimiser.state[tangent] = {"step": step.cpu(), "exp_avg": first, "exp_avg_sq": second}
     relative = X @ X[torch.from_numpy(anchors).to(device)].T
-    for number in range(int(held["step"]) + 1, steps + 1):
+    for _ in range(int(step), steps):
         other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
         with torch.no_grad():
             order = hard_limit_assignment(relative, other)
@@ -425,25 +327,18 @@ def optimise_anchors(
             nearest = torch.argmax(now @ Y.T, dim=1)
         nearest[: len(seeds)] = torch.from_numpy(seeds).to(device)  # of equal rows the seed, not its twin
         moments = optimiser.state[tangent]
-        saved = {
-            "tangent": tangent,
-            "first": moments["exp_avg"],
-            "second": moments["exp_avg_sq"],
-            "step": moments["step"],
-        }
-        arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in saved.items()}
-        yield LiteralStep(number, float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy(), arrays)
+        saved = tangent, moments["exp_avg"], moments["exp_avg_sq"], moments["step"]
+        copies = (tensor.detach().cpu().numpy().copy() for tensor in saved)
+        after = dict(zip(names, copies, strict=True))
+        yield LiteralStep(float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy(), after)
 
 
 def on_sphere(base, tangent):
-    """Exponential map of the unit sphere at `base` (k, d), torch, of `tangent` (k, d) less what of it
-    points along the base.
-    """
+    """Exponential map of the unit sphere at `base` (k, d), torch, of what of `tangent` is across it."""
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # The root of a sum has no gradient at 0, where all begin; the smallest float under it gives the limit
-    # there.
+    # The root of a sum has no gradient at 0, where all begin; the smallest float under it gives the limit.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
@@ -458,10 +353,9 @@ def hard_limit_assignment(source, target):
     """
     import torch
 
-    size = max(1, BLOCK_BYTES // (4 * len(target)))
     best = torch.full((len(target),), torch.inf, device=source.device)
     match = torch.zeros(len(target), dtype=torch.int64, device=source.device)
-    for block in row_blocks(len(source), size):
+    for block in row_blocks(len(source), max(1, BLOCK_BYTES // (4 * len(target)))):
         excess = torch.cdist(source[block], target)
         excess -= excess.min(dim=1, keepdim=True).values
         least, row = excess.min(dim=0)
@@ -472,7 +366,6 @@ def hard_limit_assignment(source, target):
 
 # Decide whether two spaces fit each other, on held-out rows compared with a chance level on the same rows.
 
-VERDICTS = ("fits", "nothing in common", "cannot tell")
 ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right (our measurement)
 STANDARD_ERRORS = 4.0
 AGREED = 1 / 3  # share of the anchors that a second fit must give, too
@@ -482,22 +375,9 @@ _FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a qu
 _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """The fit of held-out rows.
-
-    Attributes
-    ----------
-    mean : float
-        Mean CSLS of the held-out source rows with their partners, −4 … 4.
-    error : float
-        Its standard error over the rows.
-    null : tuple of float
-        The same for rows without a partner, under the same rotations.
-    n : int
-        Held-out rows.
-    rotation : array (d_source, d_target)
-        Of the first fit.
+class HeldOut(NamedTuple):
+    """Of n held-out source rows the mean CSLS with their partners, −4 … 4, and its standard error; the same
+    mean of rows without a partner under the same rotations (`null`); the rotation of the first fit.
     """
 
     mean: float
@@ -508,20 +388,12 @@ class HeldOut:
 
     @property
     def fits(self) -> bool:
-        """Above every draw of the chance level by .02 and by four standard errors: 1 in 10,000 where all
-        is noise.
-        """
+        """Above every draw of the chance level by .02 and by four standard errors: 1 in 10,000 of noise."""
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
-
-    def describe(self) -> str:
-        return (
-            f"{self.n:,} held-out rows have a mean CSLS of {short(self.mean)}, chance level "
-            f"{band(min(self.null), max(self.null))}"
-        )
 
 
 def fit_held_out(
-    X: np.ndarray, Y: np.ndarray, seeds: Rows, ids: Sequence[str], *, k: int = 10, random_state: int = 0
+    X: np.ndarray, Y: np.ndarray, seeds: np.ndarray, ids: Sequence[str], *, k: int = 10, random_state: int = 0
 ) -> HeldOut:
     """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score
     the other quarter.
@@ -530,27 +402,28 @@ def fit_held_out(
     informative. In unrelated spaces they score like any rows with the same spread. The chance level uses such
     rows: half of the draws are the held-out rows with each principal axis permuted independently (only the
     spread remains), half are mirrored along axes with half of the spread or more (clusters stay clusters, in
-    other places). All unit rows; seeds are row numbers and never held out.
+    other places). All unit rows; seeds are row numbers (2, s) and never held out.
     """
     rng = np.random.default_rng((random_state, 1))
-    similarities, draws, rotation = [], [], None
+    similarities, draws, rotations = [], [], []
     for train, test in _folds(np.asarray(ids, dtype=object), seeds[0], random_state):
-        place = np.full(len(X), -1)
-        place[train] = np.arange(len(train))
-        turned = learned_rotation(X[train], Y, (place[seeds[0]], seeds[1]), k, random_state)
-        rotation = turned if rotation is None else rotation
-        similarities.append(match_csls(unit_rows(X[test] @ turned), Y, k).similarity)
-        others = _without_partners(X[train], X[test], rng)
-        draws.append([match_csls(unit_rows(rows @ turned), Y, k).mean for rows in others])
+        known = np.stack([np.searchsorted(train, seeds[0]), seeds[1]])
+        stage, fold = (np.arange(len(train)), np.arange(len(Y))), X[train]
+        begun, place = first_rotation(fold, Y, known, stage, k)
+        settings = {"k": k, "random_state": random_state, "place": place}
+        *_, (_, rotation, *_) = self_learn(fold, Y, begun, known, [stage], **settings)
+        rotations.append(rotation)
+        similarities.append(match_csls(unit_rows(X[test] @ rotation), Y, k).similarity)
+        others = _without_partners(fold, X[test], rng)
+        draws.append([match_csls(unit_rows(rows @ rotation), Y, k).mean for rows in others])
     every = np.concatenate(similarities)
     error = float(every.std(ddof=1)) / np.sqrt(len(every))
-    null = tuple(np.average(draws, axis=0, weights=[len(one) for one in similarities]).tolist())
-    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), rotation)
+    null = tuple(np.average(draws, axis=0, weights=list(map(len, similarities))).tolist())
+    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), rotations[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """One of `VERDICTS`, the reason, and the evidence."""
+class Judgement(NamedTuple):
+    """ "fits", "nothing in common" or "cannot tell", the reason, and the evidence."""
 
     verdict: str
     reason: str
@@ -560,16 +433,15 @@ class Judgement:
 def judge(
     X: np.ndarray,
     Y: np.ndarray,
-    seeds: Rows,
-    pairs: Rows,
+    seeds: np.ndarray,
+    pairs: np.ndarray,
     ids: Sequence[str],
     names: tuple[str, str],
     *,
     k: int = 10,
     random_state: int = 0,
 ) -> Judgement:
-    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are
-    reliable.
+    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and the `pairs` are reliable.
 
     They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a
     third of the pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy,
@@ -577,16 +449,16 @@ def judge(
     "cannot tell".
     """
     settings = {"k": k, "random_state": random_state}
-    n_free = len(X) - len(seeds[0])
-    if n_free < _FEWEST:
-        reason = (
-            f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds,"
-            f" {_FEWEST} are needed."
-        )
+    n_seeds, undecided = len(seeds[0]), "It is undecided whether the two spaces fit each other:"
+    if (n_free := len(X) - n_seeds) < _FEWEST:
+        reason = f"{undecided} {n_free} rows beside the seeds, {_FEWEST} are needed."
         none = HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1])))
         return Judgement("cannot tell", reason, none)
     held_out = fit_held_out(X, Y, seeds, ids, **settings)
-    scores = held_out.describe()
+    scores = (
+        f"{held_out.n:,} held-out rows have a mean CSLS of {short(held_out.mean)}, chance level "
+        f"{band(min(held_out.null), max(held_out.null))}"
+    )
     if held_out.fits:
         partner = match_csls(unit_rows(X @ held_out.rotation), Y, k).partner
         agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
@@ -599,31 +471,23 @@ def judge(
         return Judgement("cannot tell", reason, held_out)
     narrow, name = min(zip((X, Y), names, strict=True), key=lambda side: side[0].shape[1])
     rng = np.random.default_rng((random_state, 2))
-    n, known = min(len(X), len(Y)), np.arange(len(seeds[0]))
+    n, known = min(len(X), len(Y)), np.stack([np.arange(n_seeds)] * 2)
     rows = narrow[rng.choice(len(narrow), n, replace=False)]
-    if fit_held_out(rows, noisy_copy(rows, rng), (known, known), np.arange(n).astype(str), **settings).fits:
+    # Half as much noise as signal, of the same spread: the cosine of a row and its copy is about .9.
+    copy = unit_rows(rows + 0.5 * structureless(rows, rng))
+    if fit_held_out(rows, copy, known, np.arange(n).astype(str), **settings).fits:
         reason = f"No common structure was found: {scores}, no more than rows without a partner."
         return Judgement("nothing in common", reason, held_out)
     reason = (
-        f"It is undecided whether the two spaces fit each other: {scores}. With {n:,} rows,"
-        f" {narrow.shape[1]:,} dimensions and {len(known) or 'no'} seeds, not even a noisy copy of {name!r}"
-        " would be found to fit it. Give more rows or more seeds."
+        f"{undecided} {scores}. With {n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'} seeds,"
+        f" not even a noisy copy of {name!r} would be found to fit it. Give more rows or more seeds."
     )
     return Judgement("cannot tell", reason, held_out)
 
 
-def noisy_copy(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Unit rows (n, d) with half as much noise as signal, cosine about .9 with theirs; the noise has the
-    same spread.
-    """
-    return unit_rows(X + 0.5 * structureless(X, rng))
-
-
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the spread of X along its principal axes and nothing else: each axis permuted by
-    itself.
-
-    `basis` (d, d) are the axes where they are known.
+    """Unit rows (n, d) with the spread of X along its principal axes, `basis` (d, d), and nothing else: each
+    axis is permuted by itself.
     """
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
@@ -655,9 +519,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (d, d), as columns: the principal axes of X, and what is across them where rows
-    are few.
-    """
+    """The principal axes of X, and what is across them where rows are few: (d, d), as columns."""
     return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
 
 
@@ -674,7 +536,7 @@ class Round:
     rows : int
         Source rows that took part.
     pairs : int
-        Pairs found: mutual nearest neighbours; for the paper's method the anchors.
+        Mutual nearest neighbours; for the paper's method the anchors.
     objective : float
         Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
     found : float
@@ -711,7 +573,7 @@ class BootstrapResult:
         Mean CSLS of rows that were held out of a second fit, see `fit_held_out`.
     null : tuple of float
         The same score of rows without a partner under that fit.
-    verdict : one of `VERDICTS`
+    verdict : "fits", "nothing in common" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
@@ -756,14 +618,14 @@ def bootstrap_anchors(
     Parameters
     ----------
     seeds : pairs of (source id, target id)
-        Known pairs. None: self-learning begins from the similarities within each space (`unseeded`).
+        Known pairs. None: self-learning begins from the similarities within each space (`first_rotation`).
     n_anchors : int
         Number of anchors, seeds included; chosen at random among the matched rows.
     anchors : source ids, optional
         Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
-        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to
-        it: steps, learning_rate, device.
+        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`; `settings`
+        go to it: steps, learning_rate, device.
     k : int
         Neighbours of the CSLS.
     truth : source id → target id, optional
@@ -793,18 +655,22 @@ def bootstrap_anchors(
     ('fits', 1.0)
     """
     need_one_of("method", method, METHODS)
-    task = _Task(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
+    task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
     run = task.self_learning if method == "self-learning" else task.paper
-    rows, history, vectors = run(wanted, state, after or (lambda state: None), **settings)
+    chosen, history, vectors = run(wanted, state, after or (lambda state: None), **settings)
     before_verdict()
-    matching = task.matched(rows)
+    rows, others = np.hstack([chosen, task.seeds])
+    rotation = rotation_between(task.X[rows], task.Y[others])
+    matching = match_csls(unit_rows(task.X @ rotation), task.Y, k)
     if method == "self-learning":
-        rows = task.chosen(matching, wanted, n_anchors)
-    pairs = _one_to_one(rows, matching.pairs)
-    judgement = task.judge(rows if method == "paper" else pairs)
+        chosen = task.chosen(matching, wanted, n_anchors)
+    pairs = np.hstack([chosen, matching.pairs])
+    for side in (0, 1):  # one to one: of pairs that share a row the earliest stays
+        pairs = pairs[:, np.sort(np.unique(pairs[side], return_index=True)[1])]
+    judgement = task.judge(chosen if method == "paper" else pairs)
     return BootstrapResult(
-        anchors=task.ids(rows),
+        anchors=task.ids(chosen),
         n_seeds=len(task.seeds[0]),
         pairs=task.ids(pairs),
         history=history,
@@ -816,27 +682,25 @@ def bootstrap_anchors(
     )
 
 
-class _Task:
-    """Two spaces as row numbers: centred unit rows, the seeds, the truth; anchors `wanted` are source rows,
-    the seeds first.
-    """
+class _Bootstrap:
+    """Two spaces as centred unit rows; anchors `wanted` are source rows, the seeds first."""
 
     def __init__(
         self,
         source: LatentSpace,
         target: LatentSpace,
-        seeds: Rows,
+        seeds: np.ndarray,
         truth: Mapping[str, str] | None,
         k: int,
         random_state: int,
     ) -> None:
-        self.source, self.target, self.seeds = source, target, seeds
-        self.k, self.random_state = k, random_state
+        self.source, self.target, self.seeds, self.random_state = source, target, seeds, random_state
+        self.settings = {"k": k, "random_state": random_state}
         self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
-        self.truth = truth and target.index.get_indexer([truth.get(one) for one in source.ids])
+        self.truth = truth and target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
 
-    def ids(self, rows: Rows) -> Pairs:
-        return tuple(zip(self.source.ids[rows[0]].tolist(), self.target.ids[rows[1]].tolist(), strict=True))
+    def ids(self, pairs: np.ndarray) -> Pairs:
+        return tuple(zip(self.source.ids[pairs[0]].tolist(), self.target.ids[pairs[1]].tolist(), strict=True))
 
     def share_found(self, wanted: np.ndarray, partner: np.ndarray) -> float:
         """Share of the wanted anchors with their true partner; seeds are excluded."""
@@ -863,55 +727,49 @@ class _Task:
 
     def self_learning(
         self, wanted: np.ndarray, state: State | None, after: Callable[[State], None]
-    ) -> tuple[Rows, tuple[Round, ...], None]:
+    ) -> tuple[np.ndarray, tuple[Round, ...], None]:
         stages = self.stages(wanted)
         if state is None:
-            rotation, place = begin(self.X, self.Y, self.seeds, stages[0], self.k)
-            state = State({"rotation": rotation}, asdict(place), ())
-        history, pairs = state.history, tuple(state.arrays.get("pairs", ()))
-        settings = {"k": self.k, "random_state": self.random_state, "place": Alignment(**state.numbers)}
-        for step in self_learn(self.X, self.Y, state.arrays["rotation"], self.seeds, stages, **settings):
+            rotation, place = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
+            state = State({"rotation": rotation}, place._asdict(), ())
+        history, pairs = state.history, state.arrays.get("pairs")
+        settings = self.settings | {"place": Place(**state.numbers)}
+        for place, rotation, stage, matching in self_learn(
+            self.X, self.Y, state.arrays["rotation"], self.seeds, stages, **settings
+        ):
             partner = np.full(len(self.source), -2)
-            partner[step.rows[0]] = step.rows[1][step.matching.partner]
-            share, pairs = self.share_found(wanted, partner[wanted]), step.pairs
-            history = (*history, Round(len(step.rows[0]), len(pairs[0]), step.matching.mean, share))
-            after(State({"rotation": step.rotation, "pairs": np.stack(pairs)}, asdict(step.place), history))
+            partner[stage[0]] = stage[1][matching.partner]
+            share, pairs = self.share_found(wanted, partner[wanted]), _whole(stage, matching.pairs)
+            history = (*history, Round(len(stage[0]), len(pairs[0]), matching.mean, share))
+            after(State({"rotation": rotation, "pairs": pairs}, place._asdict(), history))
         return pairs, history, None
 
     def paper(
         self, wanted: np.ndarray, state: State | None, after: Callable[[State], None], **settings: Any
-    ) -> tuple[Rows, tuple[Round, ...], np.ndarray | None]:
+    ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray | None]:
         X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
         history, arrays = (state.history, state.arrays) if state else ((), {})
         nearest, vectors = arrays.get("nearest"), arrays.get("vectors")
-        settings |= {"random_state": self.random_state, "state": arrays or None}
+        settings |= {"random_state": self.random_state, "state": arrays}
         for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
             nearest, vectors = step.nearest, step.vectors
             history = (*history, Round(len(X), len(wanted), step.loss, self.share_found(wanted, nearest)))
             after(State({**step.state, "nearest": nearest, "vectors": vectors}, {}, history))
-        return (wanted, nearest), history, vectors
+        return np.stack([wanted, nearest]), history, vectors
 
-    def matched(self, pairs: Rows) -> Matching:
-        """All rows matched under the rotation that these pairs and the seeds give."""
-        rows = [np.concatenate(both) for both in zip(pairs, self.seeds, strict=True)]
-        rotation = rotation_between(self.X[rows[0]], self.Y[rows[1]])
-        return match_csls(unit_rows(self.X @ rotation), self.Y, self.k)
-
-    def chosen(self, matching: Matching, wanted: np.ndarray, n_anchors: int) -> Rows:
+    def chosen(self, matching: Matching, wanted: np.ndarray, n_anchors: int) -> np.ndarray:
         """The wanted anchors with their partners, or as many at random among the mutual pairs."""
-        known, partners = self.seeds
-        if len(wanted) > len(known):
-            return wanted, np.r_[partners, matching.partner[wanted[len(known) :]]]
-        mutual, partner = matching.pairs
-        free = np.flatnonzero(~np.isin(mutual, known) & ~np.isin(partner, partners))
-        missing = min(n_anchors - len(known), len(free))
-        drawn = np.random.default_rng(self.random_state).choice(free, missing, replace=False)
-        return np.r_[known, mutual[drawn]], np.r_[partners, partner[drawn]]
+        n_seeds = len(self.seeds[0])
+        if len(wanted) > n_seeds:
+            return np.stack([wanted, np.r_[self.seeds[1], matching.partner[wanted[n_seeds:]]]])
+        pairs = matching.pairs
+        pairs = pairs[:, ~np.isin(pairs[0], self.seeds[0]) & ~np.isin(pairs[1], self.seeds[1])]
+        missing = min(n_anchors - n_seeds, len(pairs[0]))
+        drawn = np.random.default_rng(self.random_state).choice(len(pairs[0]), missing, replace=False)
+        return np.hstack([self.seeds, pairs[:, drawn]])
 
-    def judge(self, pairs: Rows) -> Judgement:
-        """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the
-        first.
-        """
+    def judge(self, pairs: np.ndarray) -> Judgement:
+        """On the rows of the first stage, of the source at most 4,000, so that the second fit costs less."""
         rows, targets = self.stages(pairs[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
@@ -919,16 +777,13 @@ class _Task:
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         here = np.isin(pairs[0], rows) & np.isin(pairs[1], targets) & ~np.isin(pairs[0], self.seeds[0])
         seeds, pairs = (
-            (np.searchsorted(rows, own), np.searchsorted(targets, other))
-            for own, other in (self.seeds, (pairs[0][here], pairs[1][here]))
+            np.stack([np.searchsorted(rows, own), np.searchsorted(targets, other)])
+            for own, other in (self.seeds, pairs[:, here])
         )
-        names, settings = (
-            (self.source.name, self.target.name),
-            {"k": self.k, "random_state": self.random_state},
-        )
-        return judge(self.X[rows], self.Y[targets], seeds, pairs, self.source.ids[rows], names, **settings)
+        X, Y, names = self.X[rows], self.Y[targets], (self.source.name, self.target.name)
+        return judge(X, Y, seeds, pairs, self.source.ids[rows], names, **self.settings)
 
-    def stages(self, wanted: np.ndarray) -> list[Rows]:
+    def stages(self, wanted: np.ndarray) -> list[Stage]:
         """Rows with a direction; the most frequent first, if counts are known, with the seeds and the
         wanted anchors.
         """
@@ -944,24 +799,18 @@ class _Task:
         return [tuple(first), alive]
 
 
-def _one_to_one(first: Rows, then: Rows) -> Rows:
-    """Both lists of pairs as one; of pairs that share a row only the earliest stays."""
-    pairs = np.stack([np.concatenate(both) for both in zip(first, then, strict=True)])
-    for side in (0, 1):
-        _, places = np.unique(pairs[side], return_index=True)
-        pairs = pairs[:, np.sort(places)]
-    return pairs[0], pairs[1]
-
-
-def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
-    seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
+def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:
+    """Row numbers (2, s) of the seeds."""
+    seeds = list(dict.fromkeys(map(tuple, seeds)))
     if 0 < len(seeds) < 3:
-        got = f"{len(seeds)}; give more, or start without seeds"
-        raise SpaceError(f"seeds: expected none, or three pairs or more, got {got}")
+        raise SpaceError(
+            f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without"
+            " seeds"
+        )
     rows = []
     for side, space in enumerate((source, target)):
         ids = [pair[side] for pair in seeds]
-        twice = next((one for one in ids if ids.count(one) > 1), None)
+        twice = next((identifier for identifier in ids if ids.count(identifier) > 1), None)
         if twice is not None:
             partners = quote([pair[1 - side] for pair in seeds if pair[side] == twice])
             raise SpaceError(
@@ -969,17 +818,17 @@ def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target
                 " pairs"
             )
         try:
-            rows.append(space.rows(ids).astype(np.int64))
+            rows.append(space.rows(ids))
         except SpaceError as error:
             raise SpaceError(
                 f"seeds: {error}; the first of a pair is an id of the source, the second of the target"
             ) from error
-        if zero := [one for one, norm in zip(ids, space.norms[rows[-1]], strict=True) if norm == 0]:
+        if zero := [ids[place] for place in np.flatnonzero(space.norms[rows[-1]] == 0)]:
             raise SpaceError(f"seeds: {quote(zero[:3])} are zero vectors in {space.name!r}: choose others")
-    return rows[0], rows[1]
+    return np.stack(rows).astype(np.int64)
 
 
 def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
     """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
     pairs = result.anchors[result.n_seeds :]
-    return float(np.mean([truth.get(one) == other for one, other in pairs])) if pairs else float("nan")
+    return float(np.mean([truth.get(own) == other for own, other in pairs])) if pairs else float("nan")

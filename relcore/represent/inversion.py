@@ -16,8 +16,15 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import DELTA, INVERSES
-from relcore.represent.estimator import Estimator, matrix, need_finite
-from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
+from relcore.represent.similarity import (
+    Estimator,
+    inverse_norms,
+    matrix,
+    mean_row,
+    need_finite,
+    project_directions,
+    unit_rows,
+)
 from relcore.spaces.split import Split
 
 # Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).

@@ -15,8 +15,7 @@ from relcore.base.magnitude import sized
 from relcore.base.names import DELTA, METHODS
 from relcore.base.settings import check, setting
 from relcore.represent.inversion import InverseRelativeProjection
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import negative_distance
+from relcore.represent.similarity import RelativeProjection, negative_distance
 from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 # Product of similarities: several relative spaces at once, so that what one of them does not keep another

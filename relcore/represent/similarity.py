@@ -1,5 +1,5 @@
-"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more
-similar.
+"""Relative spaces: the similarities of points to anchors, larger always means more similar, and
+RelativeProjection, the estimator of an absolute space described by them.
 
 A new similarity is a subclass of `Similarity` with a `between`, and a line in
 `relcore.base.names.SIMILARITIES`.
@@ -10,47 +10,136 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
-from relcore.base.magnitude import centred, sized, spread_and_offset
-from relcore.represent.estimator import need_finite
-from relcore.spaces.space import LatentSpace
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.magnitude import centred, out_of_range, sized, spread_and_offset
+from relcore.base.names import SIMILARITIES
+from relcore.spaces.space import LatentSpace, MappedRows
 
-_ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
-_NO_AXIS = 1e-12  # of the largest singular value: below, an axis is nothing but rounding
+_ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
-_KEPT_AXES = 2**19  # numbers in a set of anchors whose axes are kept: 10 MB with them, of at most 16 sets
+
+
+class Estimator:
+    """What all estimators share: scikit-learn's habits, so that pipelines, `clone` and grid searches take
+    them. Not by its base class, whose import takes longer than the app's first picture.
+
+    Parameters by the names of ``__init__``, and `fit_transform`; a subclass has `fit` and `transform`.
+    """
+
+    _needs_target: ClassVar[bool] = False  # whether fit learns from a second space
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; `deep` is scikit-learn's, no parameter here has parameters of its own."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **parameters: Any) -> Estimator:
+        """Change parameters by name, until the next fit without effect on what was learned.
+
+        Raises
+        ------
+        SpaceError
+            A name that is no parameter.
+        """
+        known = self.get_params()
+        if unknown := sorted(set(parameters) - set(known)):
+            expected = ", ".join(known) or "no parameters"
+            raise SpaceError(
+                f"{type(self).__name__}: expected {expected}, got an invalid parameter {unknown[0]!r}"
+            )
+        vars(self).update(parameters)
+        return self
+
+    def fit_transform(self, X: np.ndarray, y: np.ndarray | None = None, **settings: Any) -> np.ndarray:
+        """Fit, and transform the same rows; `y` and the settings as in `fit`."""
+        return self.fit(X, y, **settings).transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        paired = self._needs_target
+        target = TargetTags(
+            required=paired, two_d_labels=paired, multi_output=paired, single_output=not paired
+        )
+        return Tags(None, target, TransformerTags(preserves_dtype=["float32"]), input_tags=InputTags())
+
+    def _check_width(self, X: np.ndarray, width: int | None = None, by_block: bool = False) -> np.ndarray:
+        """X as float32 of the width that fit saw, or of `width`; `by_block` as in `matrix`."""
+        if not hasattr(self, "n_features_in_"):
+            raise SpaceError(f"{type(self).__name__}: expected a fitted estimator; call fit first")
+        X, width = matrix(X, by_block=by_block), width or self.n_features_in_
+        if X.shape[1] != width:
+            raise SpaceError(f"expected rows of width {width} as in fit, got {X.shape[1]}")
+        return X
+
+
+def matrix(
+    X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = False
+) -> np.ndarray | MappedRows:
+    """X as a matrix of real numbers (n, d) with rows and columns; not whether they are finite, see
+    `need_finite`.
+
+    `MappedRows` are read as a whole, unless the caller takes them `by_block`.
+
+    Raises
+    ------
+    SpaceError
+        Another shape, a sparse matrix, complex numbers, what is no number.
+    """
+    if by_block and isinstance(X, MappedRows):
+        return X
+    if hasattr(X, "tocsr"):
+        raise SpaceError(
+            f"{name}: expected a dense matrix (n, d), got a sparse one; convert it with .toarray()"
+        )
+    given = np.asarray(X)
+    if given.dtype.kind == "c":
+        raise SpaceError(f"{name}: expected real numbers, got {given.dtype}. Complex data not supported")
+    if given.ndim != 2 or 0 in given.shape:
+        raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
+    if dtype == np.float32 and (reason := out_of_range(given)):
+        raise SpaceError(f"{name}: {reason}")
+    try:
+        return np.asarray(given, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(f"{name}: expected a matrix of numbers, got {given.dtype}: {error}") from error
+
+
+def need_finite(result: np.ndarray, name: str = "X") -> None:
+    """Raise a SpaceError unless these numbers, to which each row or column of X contributed, are finite.
+
+    One NaN in a row spoils all that comes of it, and the result is far smaller than X.
+    """
+    if not np.isfinite(result).all():
+        raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")
 
 
 def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
     """Slices that cut n rows into blocks of at most `size`."""
-    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def mean_row(X: np.ndarray) -> np.ndarray:
     """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted
-    spaces.
-
-    As float32, unless its rounding is a noticeable part of the spread of the rows.
+    spaces. As float32, unless its rounding is a noticeable part of the spread of the rows.
     """
     return rounded_mean(X.mean(axis=0, dtype=np.float64), X)
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """`mean_row` of the vectors of a space, (d,), read-only: found once, as a pass over many rows takes as
-    long as a search.
-    """
-    found = _means.get(space)
-    if found is None:
-        found = _means[space] = mean_row(space.vectors)
-        found.flags.writeable = False
-    return found
+    """`mean_row` of a space, (d,), read-only and kept: a pass over many rows takes as long as a search."""
+    if space not in _means:
+        _means[space] = mean_row(space.vectors)
+        _means[space].flags.writeable = False
+    return _means[space]
 
 
 def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -81,12 +170,11 @@ def inverse_norms(rows: np.ndarray) -> np.ndarray:
 
 
 def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
+    """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32; with unit columns the cosine.
 
-    The rows are centred and scaled in one buffer, a part at a time that stays in cache, and the product of
-    the buffer is the result: no pass over the result, and no new memory, which costs as much as a pass. Its
-    blocks are large, since a product waits for all its threads. With unit columns in the basis this is the
-    cosine to each of them.
+    The rows are centred and scaled in one buffer, and the product of the buffer is the result: no pass over
+    the result, and no new memory, which costs as much as a pass. Its blocks are large, since a product waits
+    for all its threads.
     """
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
     buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
@@ -94,39 +182,6 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
         rows = unit_rows(X[block], mean, buffer[: block.stop - block.start])
         np.matmul(rows, basis, out=out[block])
     return out
-
-
-def cosine(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Cosine between each row and each anchor, −1 … 1; 0 where either is a zero vector. (n, d), (k, d) →
-    (n, k).
-    """
-    return project_directions(X, unit_rows(anchors).T)
-
-
-def angular(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere. (n, d), (k, d) → (n, k)."""
-    return angular_from_cosine(cosine(X, anchors))
-
-
-def angular_from_cosine(cosines: np.ndarray) -> np.ndarray:
-    """Cosines to 1 − angle / π, written over their own memory."""
-    np.clip(cosines, -1, 1, out=cosines)
-    np.arccos(cosines, out=cosines)
-    cosines *= -1 / np.pi
-    cosines += 1
-    return cosines
-
-
-def euclidean(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space. (n, d), (k, d)
-    → (n, k).
-    """
-    return negative_distance(X, anchors, "euclidean")
-
-
-def l1(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """−‖x − a‖₁, at most 0. Keeps shifts only: it depends on the axes. (n, d), (k, d) → (n, k)."""
-    return negative_distance(X, anchors, "cityblock")
 
 
 def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
@@ -146,62 +201,14 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
     return out
 
 
-class Quantiser:
-    """Replace unit vectors by the centroid of their cluster (Moschella et al. 2023, Fig. 7; their code).
-
-    Ward clustering, cut at Euclidean distance `threshold` (theirs: 1, 1.5, 2), over the fitted rows and the
-    anchors together. Ward's memory grows with the square of the rows, so at most `max_rows` are clustered,
-    the anchors among them; every other row joins the nearest centroid.
-    """
-
-    def __init__(self, threshold: float = 1.5, max_rows: int = 4096, random_state: int = 0) -> None:
-        self.threshold = threshold
-        self.max_rows = max_rows
-        self.random_state = random_state
-
-    def fit(self, X: np.ndarray, anchors: np.ndarray) -> Quantiser:
-        """Find the centroids (c, d) of unit rows X (n, d) and unit anchors (k, d)."""
-        from sklearn.cluster import AgglomerativeClustering
-
-        if not 0 < self.threshold < np.inf:
-            raise SpaceError(f"threshold: expected a distance above 0, got {self.threshold}")
-        X = X[clustered_rows(len(X), len(anchors), self.max_rows, self.random_state)]
-        rows = np.concatenate([anchors, X])
-        clustering = AgglomerativeClustering(
-            n_clusters=None, linkage="ward", distance_threshold=self.threshold
-        ).fit(rows)
-        sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
-        np.add.at(sums, clustering.labels_, rows)
-        self.centroids_ = (sums / np.bincount(clustering.labels_)[:, None]).astype(np.float32)
-        return self
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """The nearest centroid of each row, (n, d) → (n, d)."""
-        offsets = np.einsum("ij,ij->i", self.centroids_, self.centroids_) / 2
-        nearest = np.empty(len(X), dtype=np.int64)
-        for block in row_blocks(len(X)):
-            nearest[block] = np.argmax(X[block] @ self.centroids_.T - offsets, axis=1)
-        return self.centroids_[nearest]
-
-
-def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The rows of n that a `Quantiser` clusters beside the anchors, in its order: all, where they are few;
-    (m,).
-    """
-    room = max(max_rows - n_anchors, 1)
-    return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
-
-
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
-    known = {row.tobytes() for row in np.ascontiguousarray(others, dtype=np.float32)}
-    return np.fromiter(
-        (row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X)
-    )
+    X, others = (np.ascontiguousarray(rows, dtype=np.float32) for rows in (X, others))
+    known = set(map(bytes, others))
+    return np.array([bytes(row) in known for row in X], dtype=bool)
 
 
-@dataclass(frozen=True, eq=False)
-class AnchorAxes:
+class AnchorAxes(NamedTuple):
     """The singular values and vectors of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), in float64 and
     read-only.
 
@@ -218,38 +225,31 @@ class AnchorAxes:
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """Of a small set they are kept: maps, scores and differences of one set ask for them one after the
-        other.
-        """
+        """Of a small set they are kept: maps, scores and differences of one set ask for them in turn."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
-        return (
-            _kept_axes(anchors.tobytes(), anchors.shape)
-            if anchors.size <= _KEPT_AXES
-            else cls._found(anchors)
-        )
+        compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
+        return compute(anchors.tobytes(), anchors.shape)
 
-    @classmethod
-    def _found(cls, anchors: np.ndarray) -> AnchorAxes:
-        """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes
-        with a small s are then inexact, but only to rounding once they are multiplied by it, as they are in
-        every use."""
-        A = anchors.astype(np.float64)
-        wide = A if len(A) <= A.shape[1] else A.T
-        _, known = np.linalg.eigh(wide @ wide.T)
-        known = known[:, ::-1]
-        found = wide.T @ known
-        stretch = np.linalg.norm(found, axis=0)
-        stretch[stretch <= _NO_AXIS * stretch.max(initial=0)] = 0
-        found = np.divide(found, stretch, out=np.zeros_like(found), where=stretch > 0)
-        axes = cls(*((known, stretch, found) if wide is A else (found, stretch, known)))
-        for array in (axes.basis, axes.stretch, axes.turn):
-            array.flags.writeable = False
-        return axes
+
+_NO_AXIS = 1e-12  # of the largest singular value: below, an axis is nothing but rounding
+_KEPT_AXES = 2**19  # numbers in a set of anchors whose axes are kept: 10 MB with them, of at most 16 sets
 
 
 @lru_cache(maxsize=16)
-def _kept_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
-    return AnchorAxes._found(np.frombuffer(content, dtype=np.float32).reshape(shape))
+def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
+    """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes with a
+    small s are then inexact, but only to rounding once they are multiplied by it, as in every use."""
+    A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
+    wide = A if len(A) <= A.shape[1] else A.T
+    known = np.linalg.eigh(wide @ wide.T)[1][:, ::-1]
+    other = wide.T @ known
+    stretch = np.linalg.norm(other, axis=0)
+    stretch[stretch <= _NO_AXIS * stretch.max(initial=0)] = 0
+    other = np.divide(other, stretch, out=np.zeros_like(other), where=stretch > 0)
+    axes = AnchorAxes(*((known, stretch, other) if wide is A else (other, stretch, known)))
+    for array in axes:
+        array.flags.writeable = False
+    return axes
 
 
 def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
@@ -289,13 +289,15 @@ class Similarity:
 
 
 class Cosine(Similarity):
+    """−1 … 1; 0 where the row or the anchor is a zero vector."""
+
     whitens = linear = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
-        self.basis_ = (
-            self.anchors_.T @ whitener(self.anchors_, settings.ridge) if settings.whiten else self.anchors_.T
-        )
+        self.basis_ = self.anchors_.T
+        if settings.whiten:
+            self.basis_ = self.basis_ @ whitener(self.anchors_, settings.ridge)
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
@@ -303,30 +305,209 @@ class Cosine(Similarity):
 
 
 class Angular(Cosine):
+    """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere."""
+
     whitens = linear = False
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        return angular_from_cosine(super().relative(X, mean))
+        cosines = super().relative(X, mean)
+        np.arccos(np.clip(cosines, -1, 1, out=cosines), out=cosines)
+        cosines *= -1 / np.pi
+        cosines += 1
+        return cosines
 
 
 class Euclidean(Similarity):
+    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space."""
+
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        return euclidean(X, anchors)
+        return negative_distance(X, anchors, "euclidean")
 
 
 class L1(Similarity):
+    """−‖x − a‖₁, at most 0. Keeps shifts only: it depends on the axes."""
+
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        return l1(X, anchors)
+        return negative_distance(X, anchors, "cityblock")
 
 
 class Quantised(Similarity):
-    """Inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7), see `Quantiser`."""
+    """Inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7; their code).
+
+    Ward clustering of unit rows, cut at the distance `threshold` (theirs: 1, 1.5, 2), of the fitted rows and
+    the anchors together. Ward's memory grows with the square of the rows, so only `clustered_rows` are
+    clustered; every other row joins the nearest of the `centroids_` (c, d).
+    """
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
+        from sklearn.cluster import AgglomerativeClustering
+
+        if not 0 < settings.threshold < np.inf:
+            raise SpaceError(f"threshold: expected a distance above 0, got {settings.threshold}")
         self.anchors_ = unit_rows(anchors, mean)
-        self.quantiser_ = Quantiser(settings.threshold).fit(unit_rows(X, mean), self.anchors_)
+        rows = np.concatenate([self.anchors_, unit_rows(X[clustered_rows(len(X), len(anchors))], mean)])
+        clustering = AgglomerativeClustering(
+            n_clusters=None, linkage="ward", distance_threshold=settings.threshold
+        ).fit(rows)
+        sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
+        np.add.at(sums, clustering.labels_, rows)
+        self.centroids_ = (sums / np.bincount(clustering.labels_)[:, None]).astype(np.float32)
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
         need_finite(X)  # a centroid is finite, whatever its row is
-        return self.quantiser_.transform(unit_rows(X, mean)) @ self.quantiser_.transform(self.anchors_).T
+        return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
+
+    def _nearest(self, X: np.ndarray) -> np.ndarray:
+        """The nearest centroid of each row, (n, d) → (n, d)."""
+        offsets = np.einsum("ij,ij->i", self.centroids_, self.centroids_) / 2
+        nearest = np.empty(len(X), dtype=np.int64)
+        for block in row_blocks(len(X)):
+            nearest[block] = np.argmax(X[block] @ self.centroids_.T - offsets, axis=1)
+        return self.centroids_[nearest]
+
+
+def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
+    """The rows of n that `Quantised` clusters beside the anchors, in its order: all, where they are few;
+    (m,).
+    """
+    room = max(max_rows - n_anchors, 1)
+    return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
+
+
+@dataclass(eq=False)
+class RelativeProjection(Estimator):
+    """Describe each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
+
+    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not
+    change when the space is rotated, reflected or scaled; with centring it does not change when the space is
+    shifted either.
+
+    Parameters
+    ----------
+    similarity : one of `names.SIMILARITIES`
+        "cosine", "angular", "euclidean", "l1" or "quantised", the inner product of cluster centroids (Fig. 7
+        of the paper).
+    center : bool
+        Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
+        2023.
+    whiten : bool
+        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric:
+        near-duplicate anchors count only once. This is the Nyström feature map read as a shared coordinate
+        system; ours, cosine only.
+    ridge : float
+        λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
+    threshold : float
+        Distance at which "quantised" cuts the clustering; the others do not use it.
+    n_anchors : int
+        Rows of X that are drawn as anchors where `fit` is given none; all, where X has fewer.
+    random_state : int
+        Draws them.
+
+    Attributes
+    ----------
+    mean_ : array (d,) or None
+    anchors_ : array (k, d)
+        Centred if `center`; of length 1 where the similarity is one of directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import RelativeProjection
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> rows = [0, 1, 2]  # the anchors
+    >>> first = RelativeProjection().fit(X, anchors=rows).transform(X)
+    >>> second = RelativeProjection().fit(X @ rotation + 4, anchors=rows).transform(X @ rotation + 4)
+    >>> first.shape, bool(np.allclose(first, second, atol=1e-5))
+    ((100, 3), True)
+    """
+
+    similarity: str = "cosine"
+    center: bool = True
+    whiten: bool = False
+    ridge: float = 0.3
+    threshold: float = 1.5
+    n_anchors: int = 300
+    random_state: int = 0
+
+    def fit(
+        self,
+        X: np.ndarray,
+        y: None = None,
+        *,
+        anchors: np.ndarray | None = None,
+        mean: np.ndarray | None = None,
+    ) -> RelativeProjection:
+        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from
+        elsewhere.
+
+        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline
+        gives it. `mean` is the `mean_row` of X where it is known already: it takes a pass over X.
+
+        Raises
+        ------
+        SpaceError
+            No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown
+            similarity, whitening of anything but the cosine.
+        """
+        X = matrix(X, by_block=True)
+        n, width = X.shape
+        mean = mean_row(X) if mean is None else mean
+        need_finite(mean)
+        if anchors is None:
+            if self.n_anchors < 1:
+                raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
+            drawn = np.random.default_rng(self.random_state)
+            anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
+        anchors = np.asarray(anchors)
+        if anchors.size == 0:
+            raise SpaceError(
+                "anchors: expected at least one, got none; pick some by hand or with select_anchors"
+            )
+        if anchors.ndim == 2:
+            if anchors.shape[1] != width:
+                raise SpaceError(
+                    f"anchors: expected vectors of width {width} like the space, got {anchors.shape[1]}"
+                )
+            return self.fit_from(mean, np.asarray(anchors, dtype=np.float32), X)
+        if anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
+            raise SpaceError(
+                f"anchors: expected row numbers (k,) or vectors (k, d), got {anchors.dtype} {anchors.shape};"
+                " ids: space.rows(ids)"
+            )
+        if len(outside := anchors[(anchors < 0) | (anchors >= n)]):
+            raise SpaceError(f"anchors: expected rows 0 … {n - 1}, got {outside[0]}")
+        return self.fit_from(mean, X[anchors], X)
+
+    def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> RelativeProjection:
+        """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of
+        its rows (m, d).
+
+        Only "quantised" learns from the rows: those that `clustered_rows` draws give what all rows would.
+        """
+        need_one_of("similarity", self.similarity, SIMILARITIES)
+        similarity = SIMILARITIES[self.similarity].load()()
+        if self.whiten and not similarity.whitens:
+            raise SpaceError(
+                f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner"
+                " products"
+            )
+        if self.whiten and not 0 < self.ridge < np.inf:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+        self.mean_ = mean if self.center else None
+        self.similarity_ = similarity.fit(rows, anchors, self.mean_, self)
+        self.anchors_ = self.similarity_.anchors_
+        self.n_features_in_ = anchors.shape[1]
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
+
+        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range.
+        A vector that is zero (after centring) has cosine 0 to everything.
+        """
+        X = self._check_width(X, by_block=True)
+        relative = self.similarity_.relative(X, self.mean_)
+        need_finite(relative[:, 0])
+        return relative

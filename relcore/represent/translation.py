@@ -11,7 +11,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import brought, scaled, spread_and_offset
-from relcore.represent.estimator import Estimator, matrix, need_finite
+from relcore.represent.similarity import Estimator, matrix, need_finite
 
 _NEAR_ZERO = 64  # times the spread of the rows
 

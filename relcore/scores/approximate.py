@@ -12,7 +12,7 @@ from relcore.represent.similarity import row_blocks, unit_rows
 from relcore.scores.neighbours import jaccard_rows
 from relcore.scores.score import Z95, Recall, sampling_interval
 from relcore.scores.search import apart, common_direction, nearest, nearest_with_products
-from relcore.spaces.rows import MadeRows
+from relcore.spaces.space import MadeRows
 
 # UnitRows: some rows of one space in one representation, scaled to length 1 when they are used.
 

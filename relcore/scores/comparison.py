@@ -16,8 +16,7 @@ from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.settings import check, setting
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import mean_row
+from relcore.represent.similarity import RelativeProjection, mean_row
 from relcore.represent.translation import Procrustes
 from relcore.scores.metric import AlignedPair
 from relcore.scores.score import Difference, Score, long_row

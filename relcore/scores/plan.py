@@ -12,8 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from relcore.base.magnitude import brought, scaled
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import AnchorAxes, clustered_rows, rounded_mean, row_blocks, unit_rows
+from relcore.represent.similarity import (
+    AnchorAxes,
+    RelativeProjection,
+    clustered_rows,
+    rounded_mean,
+    row_blocks,
+    unit_rows,
+)
 from relcore.represent.translation import Procrustes
 from relcore.scores.cka import sampled_rows
 from relcore.scores.comparison import ProjectionSpec

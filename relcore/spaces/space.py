@@ -1,93 +1,359 @@
-"""LatentSpace: the rows of an encoder with their ids; match() pairs two spaces by id."""
+"""LatentSpace: rows of an encoder with their ids, in memory or on disk; match() pairs two spaces by id."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.base.magnitude import lengths, too_large, too_small
-from relcore.spaces.rows import mapped
+from relcore.base.magnitude import lengths, out_of_range
 
-# The parts of a space, checked: vectors in memory, ids, labels and counts; and row numbers as ids, made when
-# they are used.
+# Matrices on disk: their rows are read, and become float32, when they are used, block by block.
 
-# str() would give "nan", "b'a'"
+BLOCK_ROWS = 4096
+_BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between its passes
+_TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
+_HIGHEST_HALF = 65504
+
+
+class FileStamp(NamedTuple):
+    """A file as it was: its absolute path, its number on the disk, when it was written (ns), its bytes."""
+
+    path: str
+    inode: int
+    written: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileStamp:
+        now = path.stat()
+        return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
+
+    def need_unchanged(self) -> None:
+        """Raise a SpaceError where the file was written again or cut since.
+
+        One that was removed or replaced is no harm: a map keeps what was there.
+        """
+        path = Path(self.path)
+        try:
+            now = FileStamp.of(path)
+        except OSError:
+            return
+        if now.inode == self.inode and now != self:
+            raise SpaceError(
+                f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
+                " changed since; load it again"
+            )
+
+
+class Origin:
+    """Where mapped rows come from, and what is known of them; `relcore.files.on_disk` keeps more."""
+
+    stamp: FileStamp | None = None
+
+    def need_unchanged(self) -> None:
+        """Raise a SpaceError where the rows are no longer those that were mapped."""
+        if self.stamp:
+            self.stamp.need_unchanged()
+
+    def known_lengths(self) -> np.ndarray | None:
+        """The Euclidean lengths (n,) of the rows, all finite, where they were kept."""
+
+    def keep_lengths(self, lengths: np.ndarray) -> None:
+        """Keep the lengths for the next time."""
+
+    def known_digest(self, columns: str) -> str | None:
+        """The digest of a space of these rows and of columns of this digest, where it was kept."""
+
+    def keep_digest(self, columns: str, digest: str) -> None:
+        """Keep the digest for the next time."""
+
+
+class MappedRows(NDArrayOperatorsMixin):
+    """A matrix (n, d) whose rows lie in files, in one part or several; what is read of it is float32.
+
+    Rows, slices and masks read only those rows; NumPy's functions take the whole matrix as float32, which
+    needs its memory.
+
+    Parameters
+    ----------
+    parts : matrices (n₁, d), (n₂, d), …
+        Rows one after the other: float16, float32, float64, or bfloat16 as uint16; read-only maps, or kept in
+        memory.
+    origin : Origin, optional
+        Where they come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.spaces.space import MappedRows
+    >>> rows = MappedRows([np.eye(2, dtype=np.float16), np.ones((1, 2), np.float16)])
+    >>> rows.shape, rows[1:].tolist(), rows[[2, 0]].dtype
+    ((3, 2), [[0.0, 1.0], [1.0, 1.0]], dtype('float32'))
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, parts: Sequence[np.ndarray], origin: Origin | None = None) -> None:
+        self.origin = origin or Origin()
+        self._parts = [part for part in parts if len(part)] or list(parts[:1])
+        self._ends = np.cumsum([len(part) for part in self._parts])
+        self.shape = (int(self._ends[-1]), self._parts[0].shape[1])
+        self.size = self.shape[0] * self.shape[1]
+        self.nbytes = 4 * self.size
+
+    @classmethod
+    def joined(cls, rows: Sequence[MappedRows], origin: Origin) -> MappedRows:
+        """The rows of several, one after the other."""
+        return cls([part for one in rows for part in one._parts], origin)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def plain(self) -> np.ndarray | None:
+        """The map itself where it is one part of float32, which NumPy takes as it is; else None."""
+        return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        if isinstance(rows, tuple):
+            return self[rows[0]][:, *rows[1:]] if isinstance(rows[0], slice) else np.asarray(self)[rows]
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._slice(start, max(start, stop))
+            return self._some(np.arange(start, stop, step))
+        rows = np.asarray(rows)
+        if rows.dtype != bool:
+            return self._some(rows.ravel()).reshape(*rows.shape, self.shape[1])
+        if rows.shape != (len(self),):
+            raise IndexError(f"expected a mask of {len(self)} rows, got one of shape {rows.shape}")
+        return self._some(np.flatnonzero(rows))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Euclidean lengths (n,) of the rows, from one pass; finite where, and only where, a row is."""
+        norms = self.origin.known_lengths()
+        if norms is None or norms.shape != (len(self),):
+            norms = np.concatenate([lengths(block) for _, block in self.blocks()])
+            if np.isfinite(np.sum(norms, dtype=np.float64)):
+                self.origin.keep_lengths(norms)
+        return _read_only(norms)
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Slices that cut the rows into blocks, each with its rows as float32 (m, d)."""
+        size = max(1, min(BLOCK_ROWS, _BLOCK_BYTES // (4 * self.shape[1])))
+        for start in range(0, len(self), size):
+            block = slice(start, min(start + size, len(self)))
+            yield block, self[block]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        whole = self.plain
+        if whole is None:
+            if copy is False:
+                raise ValueError("these rows lie in a file in another form than float32, which takes a copy")
+            whole = self._slice(0, len(self))
+        elif copy:
+            whole = whole.copy()
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        whole = (np.asarray(part) if isinstance(part, MappedRows) else part for part in inputs)
+        return getattr(ufunc, method)(*whole, **settings)
+
+    @property
+    def T(self) -> np.ndarray:
+        return np.asarray(self).T
+
+    def astype(self, dtype: Any, **settings: Any) -> np.ndarray:
+        """The whole matrix in this type."""
+        return np.asarray(self).astype(dtype, **settings)
+
+    def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
+        """As NumPy's; block by block along rows in float64, with the digits of NumPy's sum of one row
+        after another.
+        """
+        if axis != 0 or dtype != np.float64:
+            return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
+        total = np.zeros((1, self.shape[1]))
+        for _, rows in self.blocks():
+            total = np.add.reduce(np.concatenate([total, rows]), axis=0, keepdims=True)
+        return total[0] / len(self)
+
+    def max(self, axis: None = None) -> np.float32:
+        """The largest number of all, block by block."""
+        return np.max([rows.max() for _, rows in self.blocks()])
+
+    def min(self, axis: None = None) -> np.float32:
+        """The smallest number of all, block by block."""
+        return np.min([rows.min() for _, rows in self.blocks()])
+
+    def _slice(self, start: int, stop: int) -> np.ndarray:
+        """Rows start … stop − 1: of one part of float32 the map itself, else a matrix of their own."""
+        first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right")
+        first = min(first, len(self._parts) - 1)
+        if first < last < len(self._parts):
+            return self._some(np.arange(start, stop))
+        self.origin.need_unchanged()
+        begin = self._begin(first)
+        return as_float32(self._parts[first][start - begin : stop - begin])
+
+    def _some(self, rows: np.ndarray) -> np.ndarray:
+        """A matrix of these rows, in their order."""
+        self.origin.need_unchanged()
+        n = len(self)
+        if rows.size and not (-n <= rows.min() and rows.max() < n):
+            raise IndexError(f"expected rows 0 … {n - 1}, got {rows.min()} … {rows.max()}")
+        rows = np.where(rows < 0, rows + n, rows).astype(np.intp)
+        if len(self._parts) == 1:
+            return as_float32(self._parts[0][rows])
+        out = np.empty((len(rows), self.shape[1]), np.float32)
+        owner = np.searchsorted(self._ends, rows, side="right")
+        for part in np.unique(owner):
+            own = np.flatnonzero(owner == part)
+            out[own] = as_float32(self._parts[part][rows[own] - self._begin(part)])
+        return out
+
+    def _begin(self, part: int) -> int:
+        return int(self._ends[part]) - len(self._parts[part])
+
+
+def mapped(vectors: Any) -> MappedRows | None:
+    """The rows of a matrix on disk that no copy has to be made of: `MappedRows`, or a read-only map of
+    float16 or float32.
+    """
+    if isinstance(vectors, MappedRows):
+        return vectors
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:
+        return None
+    fits = vectors.dtype in (np.float16, np.float32) and vectors.flags.c_contiguous and vectors.dtype.isnative
+    if not fits or vectors.flags.writeable:
+        return None
+    origin, base = Origin(), vectors
+    while isinstance(base, np.ndarray | memoryview):  # what it is a view of, until what owns the memory
+        if isinstance(base, np.memmap) and base.filename and origin.stamp is None:
+            with suppress(OSError):
+                origin.stamp = FileStamp.of(Path(base.filename))
+        base = base.obj if isinstance(base, memoryview) else base.base
+    if not isinstance(base, mmap.mmap) or not memoryview(base).readonly:
+        return None
+    return MappedRows([vectors.view(np.ndarray)], origin)
+
+
+def as_float32(rows: np.ndarray) -> np.ndarray:
+    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, as float32; float32 as it is.
+
+    float16 by shifts of its bits, to the same numbers as NumPy's cast, which takes five times as long.
+    """
+    if rows.dtype == np.float32:
+        return rows
+    out = np.empty(rows.shape, np.float32)
+    if rows.dtype == np.uint16:
+        bits = out.view(np.uint32)
+        bits[...] = rows
+        np.left_shift(bits, 16, out=bits)
+        return out
+    if rows.dtype == np.float16 and rows.flags.c_contiguous:
+        bits = out.view(np.int32)
+        bits[...] = rows.view(np.int16)
+        np.left_shift(bits, 13, out=bits)  # the sign, which the wider integer repeats, stays in front
+        np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
+        np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
+        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # NaN and infinity look like numbers
+            return out
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported later
+        out[...] = rows
+    return out
+
+
+class MadeRows:
+    """Rows (n, w) that are made from the rows of a space when they are used; the matrix is never formed.
+
+    Parameters
+    ----------
+    vectors : array (N, d)
+        A space; a memory map, too.
+    made : function (m, d) → (m, w)
+        Brings rows of the space to the representation.
+    numbers : array (n,)
+        Rows of the space, in the order in which they count here.
+    """
+
+    def __init__(
+        self, vectors: np.ndarray, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
+    ) -> None:
+        self.vectors, self.made, self.numbers = vectors, made, numbers
+        self.shape = (len(numbers), made(np.asarray(vectors[numbers[:1]])).shape[1])
+        self.nbytes = 4 * self.shape[0] * self.shape[1]  # of all rows as float32
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """(m, w) float32; the rows of the space are taken as a view where they stand one after the other."""
+        numbers = self.numbers[rows]
+        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
+            return self.made(np.asarray(self.vectors[numbers[0] : numbers[0] + len(numbers)]))
+        return self.made(np.asarray(self.vectors[numbers]))
+
+    def of(self, rows: np.ndarray) -> Self:
+        """Some of these rows, or all in another order."""
+        return type(self)(self.vectors, self.made, self.numbers[rows])
+
+
+# The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when they are used.
+
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
-_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
+@dataclass(frozen=True)
 class RowNumbers(Sequence[str]):
     """The ids "0", "1", … of n rows, which take no memory until they are used."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+    n: int
 
     def __len__(self) -> int:
         return self.n
 
     def __getitem__(self, rows: int | slice) -> str | list[str]:
-        found = range(self.n)[rows]
-        return str(found) if isinstance(found, int) else list(map(str, found))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowNumbers) and other.n == self.n
-
-    def __hash__(self) -> int:
-        return hash((RowNumbers, self.n))
+        numbers = range(self.n)[rows]
+        return str(numbers) if isinstance(numbers, int) else list(map(str, numbers))
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Row numbers (m,) of the ids, −1 for others, as `pandas.Index.get_indexer` finds them."""
-        found = (
-            int(one) if isinstance(one, str) and len(one) < 19 and _NUMBER.fullmatch(one) else -1
-            for one in ids
-        )
-        return np.array([row if row < self.n else -1 for row in found], dtype=np.intp)
+        """Row numbers (m,) of the ids, −1 for others, as `pandas.Index.get_indexer` does."""
+        rows = np.full(len(ids), -1, dtype=np.intp)
+        for place, identifier in enumerate(ids):
+            if isinstance(identifier, str) and _NUMBER.fullmatch(identifier):
+                rows[place] = int(identifier)
+        return np.where(rows < self.n, rows, -1)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The ids of these rows, or where a mask (n,) is true, as Python strings."""
-        numbers = np.arange(self.n)[rows].tolist()
-        strings = np.empty(len(numbers), dtype=object)
-        strings[:] = list(map(str, numbers))
-        return strings
-
-
-def checked_vectors(given: np.ndarray, name: str) -> np.ndarray:
-    """A matrix (n, d) in memory as read-only float32 that nobody else can change: a copy, or a read-only
-    array itself.
-
-    Raises
-    ------
-    SpaceError
-        Numbers that float32 cannot hold.
-    """
-    if reason := too_large(given) or too_small(given):
-        raise SpaceError(f"{name}: {reason}")
-    vectors = np.ascontiguousarray(given, dtype=np.float32)
-    if np.may_share_memory(vectors, given) and (vectors.flags.writeable or vectors.base is not None):
-        vectors = (
-            vectors.copy()
-        )  # the caller's array, or one that it is a view of, stays the caller's to change
-    vectors.flags.writeable = False
-    return vectors
+        return np.array(list(map(str, np.arange(self.n)[rows].tolist())), dtype=object)
 
 
 def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
-    """Ids or labels (n,) as Python strings.
+    """Ids or labels (n,) as Python strings, read-only.
 
     Raises
     ------
     SpaceError
-        Another number than expected; bytes, fractions, missing ones.
+        Another number than expected; bytes, fractions, missing ones, of which str() would make "b'a'", "nan".
     """
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
@@ -98,8 +364,8 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
             f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first"
         )
     strings = np.empty(expected, dtype=object)
-    strings[:] = items if types == {str} and not isinstance(items, str) else [str(item) for item in items]
-    return strings
+    strings[:] = items if types == {str} and not isinstance(items, str) else list(map(str, items))
+    return _read_only(strings)
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
@@ -108,43 +374,42 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
         raise SpaceError(
             f"{name}, row {index.get_indexer_for([''])[0] + 1}: expected an id, got an empty one; fill it"
         )
-    if index.is_unique:
-        return
-    twice = index[index.duplicated()].unique()
-    raise SpaceError(
-        f"{name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
-        "make them distinct, or keep only the first of duplicate ids (duplicates='first', in a command"
-        " FILE#duplicates=first)"
-    )
+    if not index.is_unique:
+        twice = index[index.duplicated()].unique()
+        raise SpaceError(
+            f"{name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
+            "make them distinct, or keep only the first of duplicate ids (duplicates='first', in a command"
+            " FILE#duplicates=first)"
+        )
 
 
 def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
-    """Counts (n,) as int64, none below 0.
-
-    Raises
-    ------
-    SpaceError
-        Negative ones, fractions, beyond int64.
-    """
+    """Counts (n,) as int64, read-only; a SpaceError where some are negative, fractions or beyond int64."""
     given = np.asarray(counts)
-    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given)))
+    kind = given.dtype.kind
+    whole = kind in "iu" or (kind == "f" and np.array_equal(given, np.floor(given)))
     if (
         not whole
         or given.ndim != 1
         or (given < 0).any()
-        or (given >= (2.0**63 if given.dtype.kind == "f" else 2**63)).any()
+        or (given >= (2.0**63 if kind == "f" else 2**63)).any()
     ):
         raise SpaceError(
             f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round"
             " or leave them out"
         )
-    return given.astype(np.int64)
+    return _read_only(given.astype(np.int64))
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 # The digest of a space's content, block by block: equal content, equal digest, in memory or on disk.
 
 Columns = Sequence[Sequence[str] | np.ndarray | None]
-_BLOCK, _ROWS = 1 << 16, 4096
+_BLOCK = 1 << 16
 
 
 def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], columns: Columns) -> str:
@@ -158,13 +423,9 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 
 
 def digest_of_columns(columns: Columns) -> str:
-    """Hexadecimal digest of ids, labels and counts; of row numbers without making them."""
-    digest = hashlib.blake2b(digest_size=16)
-    numbers = [len(one) if isinstance(one, RowNumbers) else None for one in columns]
-    digest.update(json.dumps(numbers).encode())
-    for piece in as_json(*(None if isinstance(one, RowNumbers) else one for one in columns)):
-        digest.update(piece)
-    return digest.hexdigest()
+    """Hexadecimal digest of ids, labels and counts; of row numbers by their number, which no id is."""
+    short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
+    return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
 
 def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
@@ -183,25 +444,12 @@ def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """How many rows (n, d) float32 have the very bytes of another row; of a mapped file with the memory of a
-    block.
-
-    Rows of different hashes (64 bits) differ. Those of equal hashes, few unless rows are equal, are compared
-    by their bytes.
-    """
+    """How many rows (n, d) float32 have the bytes, by a hash of 64 bits, of another row."""
     hashes = np.empty(len(vectors), dtype=np.int64)
-    for start in range(0, len(vectors), _ROWS):
-        block = np.ascontiguousarray(vectors[start : start + _ROWS])
+    for start in range(0, len(vectors), BLOCK_ROWS):
+        block = np.ascontiguousarray(vectors[start : start + BLOCK_ROWS])
         hashes[start : start + len(block)] = [hash(row.tobytes()) for row in block]
-    order = np.argsort(hashes)
-    alike = np.diff(hashes[order]) == 0
-    rows = order[np.append(alike, False) | np.append(False, alike)]
-    found = np.ascontiguousarray(vectors[np.sort(rows)])
-    _, counts = np.unique(found.view(f"V{found.itemsize * found.shape[1]}"), return_counts=True)
-    return int(counts[counts > 1].sum())
-
-
-_COLUMNS = ("labels", "payload", "counts")
+    return int(pd.Index(hashes).duplicated(keep=False).sum())
 
 
 class LatentSpace:
@@ -253,47 +501,46 @@ class LatentSpace:
         payload: Sequence[Any] | None = None,
         counts: Sequence[int] | None = None,
     ) -> None:
+        self.name = name
         self._stored = stored = mapped(vectors)
         given = np.asarray(vectors) if stored is None else stored
         if given.ndim != 2 or 0 in given.shape:
             raise SpaceError(
                 f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}"
             )
-        self.name = name
-        self._vectors = (
-            checked_vectors(given, name)
-            if stored is None
-            else stored
-            if stored.plain is None
-            else stored.plain
-        )
-        n = len(given)
+        if stored is None:
+            if reason := out_of_range(given):
+                raise SpaceError(f"{name}: {reason}")
+            kept = np.ascontiguousarray(given, dtype=np.float32)
+            shared = np.may_share_memory(kept, given)  # the caller's array stays the caller's to change
+            self._vectors = (
+                kept.copy() if shared and (kept.flags.writeable or kept.base is not None) else kept
+            )
+            self._vectors.flags.writeable = False
+        else:
+            self._vectors = stored if stored.plain is None else stored.plain
+        n, self.dimension = given.shape
         self._row_numbers = ids if isinstance(ids, RowNumbers) and len(ids) == n else None
         if self._row_numbers is None:
-            self.ids = _read_only(checked_strings(ids, n, name, "ids"))
-        self.labels = None if labels is None else _read_only(checked_strings(labels, n, name, "labels"))
+            self.ids = checked_strings(ids, n, name, "ids")
+        self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
         self.payload = None if payload is None else tuple(payload)
-        self.counts = None if counts is None else _read_only(checked_counts(counts, name))
+        self.counts = None if counts is None else checked_counts(counts, name)
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
-        self._check_finite()
+        # A finite sum proves finite rows at a fraction of the cost of a look at every value.
+        known = self._vectors if stored is None else stored.lengths
+        if not np.isfinite(np.sum(known, dtype=np.float64)):
+            bad = np.flatnonzero(~np.isfinite(known.reshape(n, -1)).all(axis=1))
+            if len(bad):
+                raise SpaceError(
+                    f"{name}: {len(bad)} of {n} rows hold NaN or infinite values, first"
+                    f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
+                    " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
+                )
         if self._row_numbers is None:
             need_distinct_ids(self.index, name)
-
-    def _check_finite(self) -> None:
-        # A finite sum proves finite rows at a fraction of the cost of looking at every value; of a map the
-        # lengths are known.
-        known = None if self._stored is None else self._stored.lengths
-        if np.isfinite(np.sum(self.vectors if known is None else known, dtype=np.float64)):
-            return
-        bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1) if known is None else ~np.isfinite(known))
-        if len(bad):
-            raise SpaceError(
-                f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first"
-                f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
-                " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
-            )
 
     @property
     def vectors(self) -> np.ndarray:
@@ -314,10 +561,6 @@ class LatentSpace:
 
     def __repr__(self) -> str:
         return f"LatentSpace({self.name!r}, n={len(self)}, d={self.dimension}, digest={self.digest[:8]})"
-
-    @property
-    def dimension(self) -> int:
-        return self._vectors.shape[1]
 
     @cached_property
     def ids(self) -> np.ndarray:
@@ -346,18 +589,18 @@ class LatentSpace:
         columns = self._row_numbers or self.ids, self.labels, self.counts
         if self._stored is None:
             return digest_of_content(self._vectors.shape, [self._vectors], columns)
-        told, origin = digest_of_columns(columns), self._stored.origin
+        of_columns, origin = digest_of_columns(columns), self._stored.origin
         origin.need_unchanged()
-        if (known := origin.known_digest(told)) is None:
-            known = digest_of_content(
-                self._stored.shape, (block for _, block in self._stored.blocks()), columns
-            )
-            origin.keep_digest(told, known)
+        known = origin.known_digest(of_columns)
+        if known is None:
+            blocks = (block for _, block in self._stored.blocks())
+            known = digest_of_content(self._stored.shape, blocks, columns)
+            origin.keep_digest(of_columns, known)
         return known
 
     def same_ids(self, other: LatentSpace) -> bool:
         """Whether another space has the same ids in the same order."""
-        if self._row_numbers is not None and other._row_numbers is not None:
+        if self._row_numbers and other._row_numbers:
             return self._row_numbers == other._row_numbers
         return np.array_equal(self.ids, other.ids)
 
@@ -369,14 +612,10 @@ class LatentSpace:
         SpaceError
             Ids that the space lacks, naming the first three.
         """
-        ids = list(ids)
-        rows = (
-            self._row_numbers.rows(ids)
-            if self._row_numbers
-            else self.index.get_indexer(pd.Index(ids, dtype=object))
-        )
-        unknown = [identifier for identifier, row in zip(ids, rows, strict=True) if row < 0]
-        if unknown:
+        ids = pd.Index(list(ids), dtype=object)
+        rows = self._row_numbers.rows(ids) if self._row_numbers else self.index.get_indexer(ids)
+        if (rows < 0).any():
+            unknown = ids[rows < 0]
             raise SpaceError(
                 f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
             )
@@ -384,19 +623,16 @@ class LatentSpace:
 
     def with_columns(self, **changes: Any) -> LatentSpace:
         """The same vectors with another name, ids, labels, payload or counts."""
-        columns = {
-            "ids": self._row_numbers or self.ids,
-            **{key: getattr(self, key) for key in ("name", *_COLUMNS)},
-        }
+        columns = {key: getattr(self, key) for key in ("name", "labels", "payload", "counts")}
+        columns["ids"] = self._row_numbers or self.ids
         return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
 
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
         """The space of these rows, in this order."""
         rows = np.asarray(rows)
-        ids = self.ids if self._row_numbers is None else self._row_numbers
         return LatentSpace(
             self.vectors[rows],
-            ids[rows] if isinstance(ids, np.ndarray) else ids.at(rows),
+            self._row_numbers.at(rows) if self._row_numbers else self.ids[rows],
             name=name or self.name,
             labels=None if self.labels is None else self.labels[rows],
             payload=None if self.payload is None else [self.payload[row] for row in rows],
@@ -462,35 +698,23 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
             f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
             " vector"
         )
-    return Match(
-        source=_take_unless_all(source, in_source[alive]),
-        target=_take_unless_all(target, in_target[alive]),
-        n_source_only=len(source) - len(in_source),
-        n_target_only=len(target) - len(in_target),
-        n_zero=int(np.count_nonzero(~alive)),
-    )
-
-
-def _take_unless_all(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
-    whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
-    return space if whole else space.take(rows)
+    taken = []
+    for space, rows in ((source, in_source[alive]), (target, in_target[alive])):
+        whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
+        taken.append(space if whole else space.take(rows))
+    n_zero = int(np.count_nonzero(~alive))
+    return Match(*taken, len(source) - len(in_source), len(target) - len(in_target), n_zero)
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
-    names = [space.name for space in spaces]
-    taken, distinct = set(names), []
-    for name in names:
-        if names.count(name) > 1:
-            name = next(numbered for number in count(1) if (numbered := f"{name} ({number})") not in taken)
-            taken.add(name)
-        distinct.append(name)
-    return distinct
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = False
-    return array
+    names = pd.Series(space.name for space in spaces)
+    taken, twice = set(names), names.duplicated(keep=False)
+    for place in np.flatnonzero(twice):
+        numbered = (f"{names[place]} ({number})" for number in count(1))
+        names[place] = next(name for name in numbered if name not in taken)
+        taken.add(names[place])
+    return names.tolist()
 
 
 def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:

@@ -18,8 +18,7 @@ from relcore.base.records import parse
 from relcore.files.places import Place
 from relcore.files.rows import checked_ids
 from relcore.files.tables import holds_vectors, vectors_of
-from relcore.represent.estimator import matrix, need_finite
-from relcore.represent.similarity import unit_rows
+from relcore.represent.similarity import matrix, need_finite, unit_rows
 from relcore.runs.progress import Report, silent
 
 BLOCK = 4096

@@ -17,8 +17,7 @@ from relcore.charts.lines import Line, Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.small_vision import held_out_rows
 from relcore.encoders.swept_vision import SweptVision
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import mean_row
+from relcore.represent.similarity import RelativeProjection, mean_row
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -14,8 +14,7 @@ from relcore.base.numbers import short
 from relcore.charts.lines import Lines
 from relcore.represent.anchors import select_anchors
 from relcore.represent.heads import fit_head
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import unit_rows
+from relcore.represent.similarity import RelativeProjection, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.neighbours import find_neighbours

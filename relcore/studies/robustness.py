@@ -11,7 +11,7 @@ import pandas as pd
 from relcore.base.magnitude import lengths
 from relcore.charts.lines import Lines
 from relcore.represent.anchors import select_anchors
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.comparison import held_out, score_pair

@@ -18,7 +18,7 @@ from relcore.charts.lines import Line, Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder, encoder_from_json
-from relcore.represent.similarity import cosine, inverse_norms, mean_row
+from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.studies.runs import finished_run
@@ -259,7 +259,9 @@ def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
 def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
     moved = centred(vectors, mean_row(vectors))
     spaces = {"similarity": vectors, "centred similarity": moved}
-    return {name: cosine(space[rows], space[anchors]) for name, space in spaces.items()}
+    return {
+        name: project_directions(space[rows], unit_rows(space[anchors]).T) for name, space in spaces.items()
+    }
 
 
 def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.encoders.words import load_words
 from relcore.represent.anchors import select_anchors
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import match
 

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from relcore.base.errors import SpaceError
 from relcore.represent.inversion import InverseRelativeProjection
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 

@@ -9,8 +9,7 @@ from sklearn.linear_model import Ridge
 
 from relcore.base.errors import SpaceError
 from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, recovered
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import unit_rows
+from relcore.represent.similarity import RelativeProjection, unit_rows
 from relcore.spaces.split import Split
 
 N, D, K = 400, 12, 40

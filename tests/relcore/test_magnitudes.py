@@ -8,8 +8,7 @@ from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.files.reading import load_space
 from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.represent.methods import MethodSettings
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import unit_rows
+from relcore.represent.similarity import RelativeProjection, unit_rows
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,

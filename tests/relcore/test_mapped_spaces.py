@@ -11,8 +11,7 @@ from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_table
 from relcore.scores.scoring import score_forms
-from relcore.spaces.rows import MappedRows
-from relcore.spaces.space import LatentSpace, RowNumbers, match
+from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers, match
 
 N, D = 1500, 12
 LABELS = [f"class {row % 5}" for row in range(N)]

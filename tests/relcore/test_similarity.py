@@ -5,7 +5,13 @@ import pytest
 from scipy.linalg import fractional_matrix_power
 
 from relcore.base.errors import SpaceError
-from relcore.represent.similarity import AnchorAxes, Quantiser, euclidean, unit_rows, whitener
+from relcore.represent.similarity import (
+    AnchorAxes,
+    RelativeProjection,
+    negative_distance,
+    unit_rows,
+    whitener,
+)
 
 
 @pytest.fixture
@@ -15,20 +21,20 @@ def anchors(rng):
 
 def test_distances_far_from_the_origin_keep_their_digits():
     near = np.array([[1e4, 1e4], [1e4 + 1, 1e4]], dtype=np.float32)
-    assert euclidean(near, near).tolist() == [[0, -1], [-1, 0]]
+    assert negative_distance(near, near, "euclidean").tolist() == [[0, -1], [-1, 0]]
 
 
 def test_the_quantiser_finds_the_clusters_that_are_there(rng):
     centres = np.eye(3)
     points = unit_rows(np.repeat(centres, 20, axis=0) + 0.01 * rng.normal(size=(60, 3)))
-    quantiser = Quantiser(threshold=0.5).fit(points, unit_rows(centres))
-    assert quantiser.centroids_.shape == (3, 3)
-    np.testing.assert_allclose(quantiser.transform(points), np.repeat(centres, 20, axis=0), atol=0.02)
+    projection = RelativeProjection("quantised", center=False, threshold=0.5).fit(points, anchors=centres)
+    assert projection.similarity_.centroids_.shape == (3, 3)
+    np.testing.assert_allclose(projection.transform(points), np.repeat(centres, 20, axis=0), atol=0.04)
 
 
 def test_the_quantiser_refuses_a_threshold_that_merges_nothing():
     with pytest.raises(SpaceError, match="threshold: expected a distance above 0, got 0"):
-        Quantiser(0).fit(np.eye(2), np.eye(2))
+        RelativeProjection("quantised", threshold=0).fit(np.eye(2), anchors=[0])
 
 
 @pytest.mark.parametrize("shape", [(20, 60), (40, 40), (60, 20)])

@@ -6,7 +6,7 @@ import pytest
 from relcore.commands.output import write_space
 from relcore.files.reading import load_space
 from relcore.represent.anchors import select_anchors
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.spaces.space import LatentSpace
 
 

@@ -23,8 +23,7 @@ from relcore.migrate.adapters import (
     WhitenedRelativeAdapter,
 )
 from relcore.represent.inversion import InverseRelativeProjection
-from relcore.represent.projection import RelativeProjection
-from relcore.represent.similarity import unit_rows
+from relcore.represent.similarity import RelativeProjection, unit_rows
 
 
 @pytest.fixture

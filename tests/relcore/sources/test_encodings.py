@@ -6,8 +6,7 @@ import pytest
 from relcore.catalog import catalog
 from relcore.catalog.catalog import load_encoding, put_encoding, put_space
 from relcore.runs.store import Store
-from relcore.spaces.rows import MappedRows
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, MappedRows
 
 X = np.random.default_rng(0).standard_normal((9000, 3), dtype=np.float32)
 KEY = "a" * 32

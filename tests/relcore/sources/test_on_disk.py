@@ -14,8 +14,7 @@ from safetensors.numpy import save_file
 from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
-from relcore.spaces.rows import MappedRows
-from relcore.spaces.space import match
+from relcore.spaces.space import MappedRows, match
 
 N, D = 700, 6
 X = np.random.default_rng(0).standard_normal((N, D)).astype(np.float16)

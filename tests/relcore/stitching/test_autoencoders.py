@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
-from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import RelativeProjection
 from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
 
 QUICK = AutoencoderSpec(width=16, epochs=1)
