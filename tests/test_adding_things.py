@@ -34,8 +34,8 @@ STUDY = '''
 """Is twice a number on a line? A study of nothing much."""
 
 from relcore.charts.lines import Line, Lines
-from relcore.studies.statistics import correlation
-from relcore.studies.study import Option, RunResult, Study, finding, findings_table
+from relcore.studies.statistics import correlation, finding, findings_table
+from relcore.studies.study import Option, RunResult, Study
 
 
 class Doubling(Study):

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> None:
         from relcore.studies.figures import StudyChart
 
         write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
-    findings = study.findings(spec.settings, table)
+    findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
     number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
     lines: Lines = [f"{study.title}: {len(table):,} of {number} done."]

@@ -28,16 +28,23 @@ from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import MethodSettings, Side, carrier, representation
-from relcore.represent.similarity import mean_row, rows_among
+from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.stitch.stitching import StitchSpec
 from relcore.studies.material import dataset_of
-from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at
-from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.statistics import (
+    average,
+    chart,
+    count_of,
+    finding,
+    findings_table,
+    lines_over,
+    mean,
+    mean_at,
+)
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, grid, states
 
 _METHODS = (
     *("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened"),
@@ -85,13 +92,12 @@ class AcrossDomains(Study):
             names=tuple(METHODS[name].title for name in _METHODS),
         ),
         Option("n_anchors", "Anchors", (64, 256, 1000), 256),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the prunings."),
+        states("the anchors and the prunings"),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        lists = {name: list(options[name]) for name in ("looks", "networks", "methods")}
-        inverse = {"omega": _USUAL.omega, "delta": _USUAL.delta}
-        return grid(options, lists | {"n_anchors": options["n_anchors"]} | inverse)
+        runs = grid(options, "looks networks methods n_anchors")
+        return [{**run, "omega": _USUAL.omega, "delta": _USUAL.delta} for run in runs]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         datasets = [
@@ -101,18 +107,20 @@ class AcrossDomains(Study):
         encoders = [SmallVision(name) for name in settings["networks"]]
         parts = trained_parts(datasets, encoders, store, report)
         inverse = MethodSettings(omega=settings["omega"], delta=settings["delta"])
-        matrices = cross_domain_matrices(
-            parts, settings["methods"], settings["n_anchors"], settings["random_state"], inverse
-        )
+        drawn = settings["n_anchors"], settings["random_state"]
+        matrices = cross_domain_matrices(parts, settings["methods"], *drawn, inverse)
         values = {
             "parts": [part.name for part in parts],
             "chance": float(np.mean([part.chance for part in parts])),
             "test rows": len(parts[0].test),
         }
-        domains = [part.domain for part in parts]
+        domains = np.array([part.domain for part in parts])
+        same, own = np.equal.outer(domains, domains), np.eye(len(parts), dtype=bool)
         for method, accuracy in matrices.items():
             values[method] = accuracy.tolist()
-            values |= {f"{method}, {group}": value for group, value in by_group(accuracy, domains).items()}
+            for group, cells in zip(_GROUPS, (own, same & ~own, ~same), strict=True):
+                average = _known_mean(accuracy[cells])
+                values[f"{method}, {group}"] = None if np.isnan(average) else float(average)
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -120,31 +128,27 @@ class AcrossDomains(Study):
         return 5.0 + 0.03 * n**2 * len(settings["methods"])
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
-        if not len(table):
-            return {}
         return {METHODS[method].title: _matrix(table, method) for method in options["methods"]}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(
-            [
-                finding(f"{METHODS[method].title}, {group}", mean(values), STUDENT)
-                for method in options["methods"]
-                for group in _GROUPS
-                if len(table) and (values := table[f"{method}, {group}"].astype(float)).notna().any()
-            ]
-        )
+        rows = [
+            finding(f"{METHODS[method].title}, {group}", mean(table[f"{method}, {group}"]))
+            for method in options["methods"]
+            for group in _GROUPS
+        ]
+        return findings_table([row for row in rows if row["n"]])
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         if len(table) < 2 or len(options["looks"]) < 2:
             return ""
-        parts = [
-            f"{mean(table[f'{method}, other domain'].astype(float)).told(2)} by {METHODS[method].title}"
-            for method in options["methods"]
+        methods = options["methods"]
+        accuracies = [
+            f"{mean(table[f'{name}, other domain']):2} by {METHODS[name].title}" for name in methods
         ]
-        own = short(average(table, f"{options['methods'][0]}, not stitched"), 2)
+        own, chance = average(table, f"{methods[0]}, not stitched"), average(table, "chance")
         return (
-            f"Heads read the rows of another domain with an accuracy of {', '.join(parts)}; not stitched"
-            f" {own}, chance {short(average(table, 'chance'), 2)}."
+            f"Heads read the rows of another domain with an accuracy of {', '.join(accuracies)}; not stitched"
+            f" {short(own, 2)}, chance {short(chance, 2)}."
         )
 
 
@@ -154,11 +158,8 @@ def _matrix(table: pd.DataFrame, method: str) -> Matrices:
     n = len(names)
     stitched = np.where(np.eye(n, dtype=bool), np.nan, accuracy)
     rows, columns = (
-        tuple(
-            f"{name} (mean {short(one, 2)})"
-            for name, one in zip(names, _known_mean(stitched, axis), strict=True)
-        )
-        for axis in (1, 0)
+        tuple(f"{name} (mean {short(one, 2)})" for name, one in zip(names, means, strict=True))
+        for means in (_known_mean(stitched, 1), _known_mean(stitched, 0))
     )
     panel = MatrixPanel("", rows, columns, accuracy, marked=tuple((i, i) for i in range(n)))
     alt = (
@@ -167,18 +168,6 @@ def _matrix(table: pd.DataFrame, method: str) -> Matrices:
         f" {short(average(table, 'chance'), 2)}."
     )
     return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
-
-
-def by_group(accuracy: np.ndarray, domains: Sequence[str]) -> dict[str, float | None]:
-    """Mean accuracy of heads on their own part, on other encoders of its domain, and on other domains; None
-    where there is nothing to average.
-    """
-    own = np.eye(len(domains), dtype=bool)
-    same = np.equal.outer(np.array(domains), np.array(domains))
-    means = (_known_mean(accuracy[which]) for which in (own, same & ~own, ~same))
-    return {
-        group: None if np.isnan(value) else float(value) for group, value in zip(_GROUPS, means, strict=True)
-    }
 
 
 def _known_mean(values: np.ndarray, axis: int | None = None) -> Any:
@@ -226,9 +215,10 @@ def cross_domain_matrices(
     n_anchors: int = 256,
     random_state: int = 0,
     settings: MethodSettings = _USUAL,
+    head: str = "logistic",
 ) -> Mapping[str, np.ndarray]:
     """For each method the accuracy (s, s) on the test rows of every part (rows) by the head of every part
-    (columns).
+    (columns), through anchors drawn at random; a `head` is "logistic" or "mlp".
 
     NaN where the method needs equal widths. The diagonal is not stitched.
 
@@ -237,15 +227,15 @@ def cross_domain_matrices(
     SpaceError
         Parts of other classes; what a method cannot do with these anchors.
     """
-    classes = np.unique(parts[0].space.labels.astype(str))
-    for part in parts:
-        known = np.unique(part.space.labels.astype(str))
+    labels = [part.space.labels.astype(str) for part in parts]
+    classes = np.unique(labels[0])
+    for part, known in zip(parts, map(np.unique, labels), strict=True):
         if not np.array_equal(known, classes):
             raise SpaceError(
                 f"{parts[0].name!r} and {part.name!r} have different classes ({quote(classes[:3])} … and"
                 f" {quote(known[:3])} …): a head can only predict labels that it was trained on"
             )
-    targets = [np.searchsorted(classes, part.space.labels.astype(str)) for part in parts]
+    targets = [np.searchsorted(classes, names) for names in labels]
     train = [np.setdiff1d(np.arange(len(part.space)), part.test) for part in parts]
     n_known = len(parts[0].anchors)
     drawn = np.random.default_rng(random_state).choice(n_known, min(n_anchors, n_known), replace=False)
@@ -259,18 +249,18 @@ def cross_domain_matrices(
         represent = [representation(kind, side, settings) for side in sides]
         if kind not in heads:
             heads[kind] = [
-                fit_head(function(side.train), target[rows], len(classes))
+                fit_head(function(side.train), target[rows], len(classes), head, random_state)
                 for function, side, target, rows in zip(represent, sides, targets, train, strict=True)
             ]
         accuracy[method] = np.full((len(parts), len(parts)), np.nan)
         for i, part in enumerate(parts):
             rows, truth = part.space.vectors[part.test], targets[i][part.test]
-            for j, head in enumerate(heads[kind]):
+            for j, fitted in enumerate(heads[kind]):
                 read = represent[i]
                 if kind == "absolute" and i != j:
                     read = carrier(method, sides[i], sides[j], settings, random_state)
                 if read is not None:
-                    answers = head.probabilities(read(rows)).argmax(axis=1)
+                    answers = fitted.probabilities(read(rows)).argmax(axis=1)
                     accuracy[method][i, j] = np.mean(answers == truth)
     return accuracy
 
@@ -319,62 +309,54 @@ class HeadAcross(Study):
     paper = "Moschella et al. 2023, Table 14"
     options = (
         Option("head", "Head", ("logistic", "mlp"), "logistic"),
-        Option("n_states", "Random states", (3, 5), 3, help="Each draws the sentences and the test rows."),
+        states("the sentences and the test rows", choices=(3, 5)),
     )
+    by, measures = "pairs", _MEASURES
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, {"head": options["head"]}, n_pairs=_NUMBERS)
+        return grid(options, "head", n_pairs=_NUMBERS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         state = settings["random_state"]
         sides = [sentence_side(encoder, store, report) for encoder in _encoders()]
         alive = np.flatnonzero(np.all([np.linalg.norm(rows, axis=1) > 0 for _, rows in sides], axis=0))
         chosen = np.random.default_rng(state).permutation(alive)[: settings["n_pairs"]]
-        spec = StitchSpec(_HEADS, settings["head"], (state,))
-        results = [
-            head_across(home, away, ours[chosen], theirs[chosen], spec)
-            for (home, ours), (away, theirs) in (sides, sides[::-1])
+        test = Split.draw(sides[0][0].ids, labels=sides[0][0].labels, random_state=state).test
+        parts = [
+            Part("sentences", space.name, space, test, everyday[chosen].astype(np.float32))
+            for space, everyday in sides
         ]
-        values = {name: np.mean([result.accuracy[name] for result in results]) for name in _HEADS}
-        values |= {
-            name: np.mean([getattr(result, name) for result in results]) for name in ("ceiling", "chance")
-        }
-        values["same space"] = np.mean([result.home["relative"] for result in results])
+        accuracy = cross_domain_matrices(parts, _HEADS, len(chosen), state, head=settings["head"])
+        other = ~np.eye(2, dtype=bool)
+        values = {name: accuracy[name][other].mean() for name in _HEADS}
+        values["ceiling"] = np.diag(accuracy["procrustes"]).mean()
+        values["same space"] = np.diag(accuracy["relative"]).mean()
+        values["chance"] = np.mean([part.chance for part in parts])
         numbers = {name: float(value) for name, value in values.items()}
-        return RunResult(numbers | {"pairs": len(chosen), "test rows": results[0].n})
+        return RunResult(numbers | {"pairs": len(chosen), "test rows": len(test)})
 
     def seconds(self, settings: Settings) -> float:
         return 15.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        baselines = (
-            ("head of its own", average(table, "ceiling")),
-            ("relative head at home", average(table, "same space")),
-            ("chance", average(table, "chance")),
+        levels = {"head of its own": "ceiling", "relative head at home": "same space", "chance": "chance"}
+        titles, rows = (
+            ("pairs of everyday sentences", "accuracy"),
+            count_of(table, "held-out rows, 16 classes"),
         )
-        note = circumstances(table, f"{int(table['test rows'].iloc[0]):,} held-out rows, 16 classes")
-        lines = tuple(lines_over(table, "pairs", _MEASURES))
-        return {
-            "accuracy": Lines(
-                lines, "pairs of everyday sentences", "accuracy", log_x=True, baselines=baselines, note=note
-            )
-        }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(findings_over(table, "pairs", _MEASURES) if len(table) else [])
+        lines = lines_over(table, "pairs", _MEASURES)
+        return {"accuracy": chart(table, lines, titles, rows, levels, log_x=True)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.pairs.max() if len(table) else 0
-        estimates = dict(zip(_HEADS, means_at(table, "pairs", most, _HEADS), strict=False))
-        if not estimates:
+        most = table.pairs.max()
+        accuracy = {name: mean_at(table, "pairs", most, name) for name in _HEADS}
+        best = max(accuracy, key=lambda name: accuracy[name].value)
+        if not accuracy[best].has_interval:
             return ""
-        best = max(estimates, key=lambda name: estimates[name].value)
         return (
-            f"Through {most} everyday sentences, heads classify {estimates[best].told()} of the other"
-            f" encoder's rows by {_MEASURES[best]}; chance level {average(table, 'chance'):.3f}, a head of"
-            f" its own {average(table, 'ceiling'):.3f}."
+            f"Through {most} everyday sentences, heads classify {accuracy[best]} of the other encoder's rows"
+            f" by {_MEASURES[best]}; chance level {average(table, 'chance'):.3f}, a head of its own"
+            f" {average(table, 'ceiling'):.3f}."
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -396,148 +378,3 @@ def sentence_side(encoder: Encoder, store: Store, report: Report) -> tuple[Laten
     dataset = load_dataset(dataset_of("sentences"), store)
     (rows,) = encoder.restore(encoder.train(dataset, silent), dataset)(everyday).values()
     return space, rows
-
-
-@dataclass(frozen=True)
-class AcrossResult:
-    """Accuracies, 0 … 1.
-
-    Attributes
-    ----------
-    accuracy : method → accuracy
-        Of the head on the held-out rows of the other space. A method that needs equal widths is left out
-        where they differ.
-    home : method → accuracy
-        Of the same head on held-out rows of its own space, not stitched.
-    ceiling : float
-        Of a head trained on the rows and labels of the other space.
-    chance : float
-        Of always answering the most frequent class of the head's space.
-    n : int
-        Held-out rows of the other space.
-    """
-
-    accuracy: dict[str, float]
-    home: dict[str, float]
-    ceiling: float
-    chance: float
-    n: int
-
-
-def head_across(
-    head_space: LatentSpace,
-    row_space: LatentSpace,
-    head_anchors: np.ndarray,
-    row_anchors: np.ndarray,
-    spec: StitchSpec,
-) -> AcrossResult:
-    """Train a head on the first space and score it on the second, by each method, with the first random state
-    of the spec.
-
-    A share of the rows is held out by their ids, so a row that both spaces have is held out of both.
-    `test_ids` of the spec replace the drawn rows. Anchors that are rows of the spaces are not scored.
-
-    Parameters
-    ----------
-    head_anchors, row_anchors : arrays (k, d_head), (k, d_row)
-        Row for row the same thing, such as a sentence and its translation.
-
-    Raises
-    ------
-    SpaceError
-        No shared class, one class only, no held-out row that the head was not trained on.
-    """
-    state, spaces, anchors = spec.random_states[0], (head_space, row_space), (head_anchors, row_anchors)
-    classes = _classes(*spaces)
-    parts = _parts(spaces, anchors, classes, spec)
-    sides = [
-        Side(space.vectors[part.train], given.astype(np.float32), mean_row(space.vectors[part.train]))
-        for space, part, given in zip(spaces, parts, anchors, strict=True)
-    ]
-    (home, away), rows = parts, row_space.vectors[parts[1].test]
-
-    def share(head, X: np.ndarray, truth: np.ndarray) -> float:
-        return float(np.mean(head.probabilities(X).argmax(axis=1) == truth))
-
-    accuracy, at_home, heads = {}, {}, {}
-    for method in spec.methods:
-        kind = METHODS[method].heads
-        represent = [representation(kind, side, spec.settings) for side in sides]
-        carry = (
-            carrier(method, sides[1], sides[0], spec.settings, state) if kind == "absolute" else represent[1]
-        )
-        if carry is None:
-            continue
-        if kind not in heads:
-            heads[kind] = fit_head(
-                represent[0](sides[0].train), home.targets[home.train], len(classes), spec.head, state
-            )
-        accuracy[method] = share(heads[kind], carry(rows), away.targets[away.test])
-        at_home[method] = share(
-            heads[kind], represent[0](head_space.vectors[home.test]), home.targets[home.test]
-        )
-    own = fit_head(sides[1].train, away.targets[away.train], len(classes), spec.head, state)
-    majority = np.bincount(home.targets[home.targets >= 0]).argmax()
-    return AcrossResult(
-        accuracy,
-        at_home,
-        share(own, rows, away.targets[away.test]),
-        float(np.mean(away.targets[away.test] == majority)),
-        len(away.test),
-    )
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Row numbers of the labelled rows to train on and of those held out; the class of every row, −1 for
-    one not shared.
-    """
-
-    train: np.ndarray
-    test: np.ndarray
-    targets: np.ndarray
-
-
-def _parts(
-    spaces: Sequence[LatentSpace], anchors: Sequence[np.ndarray], classes: Sequence[str], spec: StitchSpec
-) -> tuple[_Part, _Part]:
-    """The split of both spaces, drawn by the ids: a row that both have is held out of both, or of neither.
-
-    The split must make exceptions for anchors and for the last training row of a class. A row of the second
-    space is then not scored if the head was trained on it.
-    """
-    numbers = {label: number for number, label in enumerate(classes)}
-    parts = []
-    for space, given in zip(spaces, anchors, strict=True):
-        targets = np.array([numbers.get(label, -1) for label in space.labels], dtype=np.int64)
-        rows = np.flatnonzero(targets >= 0)
-        split = Split.draw(
-            space.ids[rows],
-            anchors=np.flatnonzero(rows_among(space.vectors[rows], given)),
-            test_fraction=spec.test_fraction,
-            test_ids=spec.test_ids,
-            labels=targets[rows],
-            random_state=spec.random_states[0],
-        )
-        parts.append(_Part(rows[split.known], rows[split.test], targets))
-    home, away = parts
-    test = away.test[~np.isin(spaces[1].ids[away.test], spaces[0].ids[home.train])]
-    if not len(test):
-        raise SpaceError(
-            f"{spaces[1].name!r}: expected held-out rows that the head was not trained on, got none"
-        )
-    return home, replace(away, test=test)
-
-
-def _classes(head_space: LatentSpace, row_space: LatentSpace) -> tuple[str, ...]:
-    counts = [
-        dict(zip(*np.unique(space.labels.astype(str), return_counts=True), strict=True))
-        for space in (head_space, row_space)
-    ]
-    shared = sorted(name for name in counts[0] if name and min(counts[0][name], counts[1].get(name, 0)) > 1)
-    if len(shared) < 2:
-        raise SpaceError(
-            "expected two classes or more that both spaces have, with two rows each, got"
-            f" {quote(shared) or 'none'}; choose label columns that mean the same"
-        )
-    return tuple(shared)

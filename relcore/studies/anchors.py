@@ -28,31 +28,34 @@ from relcore.spaces.space import LatentSpace, Match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 from relcore.studies.material import (
-    BASELINE,
+    BASELINES,
     DATA,
     LABELLED,
     MEASURES,
     OWN,
     SPACES,
+    OnLabelled,
+    OnWords,
     labelled_spaces,
-    opening_of,
     stitched_values,
     test_ids_of,
     word_pair,
-    word_specs,
 )
-from relcore.studies.runs import (
-    STUDENT,
-    average,
-    circumstances,
-    differences,
+from relcore.studies.statistics import (
+    chart,
+    count_of,
+    finding,
     findings_over,
+    findings_table,
+    gains,
+    lines_by,
     lines_over,
-    means_at,
-    points_over,
+    mean,
+    mean_at,
+    points_chart,
+    sentence,
 )
-from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.study import Opening, Option, RunResult, Settings, grid, states
 
 CHOICES = {
     "random": "random",
@@ -78,7 +81,7 @@ _WORD_MEASURES = {
 _QUERIES = 2000
 
 
-class AnchorChoice(Study):
+class AnchorChoice(OnWords, OnLabelled):
     """The question that Moschella et al. leave open in their last section: strategies, and choices that
     are poor on purpose.
     """
@@ -97,13 +100,7 @@ class AnchorChoice(Study):
             help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}",
         ),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            3,
-            help="Each draws the anchors and, of sentences, the test rows.",
-        ),
+        states("the anchors and, of sentences, the test rows"),
         SPACES,
         Option(
             "anchors",
@@ -116,103 +113,74 @@ class AnchorChoice(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {"data": options["data"], "n_anchors": options["n_anchors"]}
-        words = options["data"] == "words"
-        runs = [
-            {
-                **shared,
-                "choice": choice,
-                "random_state": state,
-                **({"spaces": list(options["spaces"])} if words else {}),
-            }
-            for choice in (_OF_WORDS if words else _OF_LABELLED)
-            for state in range(options["n_states"])
-        ]
-        if words and options["anchors"]:
-            picked = {"n_anchors": len(options["anchors"]), "choice": "picked", "random_state": 0}
-            runs.append(
-                {**shared, **picked, "spaces": list(options["spaces"]), "anchors": list(options["anchors"])}
-            )
-        return runs
+        if options["data"] != "words":
+            return grid(options, "data n_anchors", choice=_OF_LABELLED)
+        runs, anchors = grid(options, "data n_anchors spaces", choice=_OF_WORDS), list(options["anchors"])
+        picked = {"n_anchors": len(anchors), "choice": "picked", "anchors": anchors, "random_state": 0}
+        return runs + [{**runs[0], **picked}] * bool(anchors)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         if settings["data"] == "words":
             return self._words(settings, store)
         spaces, state = labelled_spaces(settings["data"], store, report), settings["random_state"]
-        methods = ("absolute", "relative", "whitened")
-        n_anchors, test_ids = settings["n_anchors"], test_ids_of(settings["data"], spaces[0])
-        spec = StitchSpec(methods, random_states=(state,), n_anchors=n_anchors, test_ids=test_ids)
+        spec = StitchSpec(
+            ("absolute", "relative", "whitened"),
+            random_states=(state,),
+            n_anchors=settings["n_anchors"],
+            test_ids=test_ids_of(settings["data"], spaces[0]),
+        )
         shared = share_rows(spaces)
         train = split_rows(shared, spec, state).known
         labels = np.array(shared.classes, dtype=object)[shared.targets[train]]
-        candidates = LatentSpace(
-            shared.spaces[0].vectors[train], shared.ids[train], name=spaces[0].name, labels=labels
-        )
+        vectors = shared.spaces[0].vectors[train]
+        candidates = LatentSpace(vectors, shared.ids[train], name=spaces[0].name, labels=labels)
         anchors = chosen_anchors(candidates, settings["n_anchors"], settings["choice"], state)
         return RunResult(stitched_values(spaces, replace(spec, anchors=tuple(anchors))))
 
     def _words(self, settings: Settings, store: Store) -> RunResult:
         pair = word_pair(settings["spaces"], store)
-        anchors = settings.get("anchors") or self._anchors(settings, pair.source)
+        anchors = self.anchors(settings, pair)
         split = replace(held_out(pair, anchors), random_state=settings["random_state"])
         values: dict[str, Any] = {"rows": len(split.test)}
         for form, prefix in (("relative", ""), ("whitened", "whitened ")):
-            source, target = represent(pair, form, anchors, ProjectionSpec())
-            found = score_pair(source, target, split, n_queries=_QUERIES)
-            values |= {f"{prefix}{name}": float(found[name]) for name in ("jaccard", "mrr", "cosine")}
+            scores = score_pair(*represent(pair, form, anchors, ProjectionSpec()), split, n_queries=_QUERIES)
+            values |= {f"{prefix}{name}": float(scores[name]) for name in ("jaccard", "mrr", "cosine")}
         return RunResult(values)
 
-    def _anchors(self, settings: Settings, space: LatentSpace) -> list[str]:
-        return chosen_anchors(space, settings["n_anchors"], settings["choice"], settings["random_state"])
+    def anchors(self, settings: Settings, pair: Match) -> list[str]:
+        chosen = settings["n_anchors"], settings["choice"], settings["random_state"]
+        return settings.get("anchors") or chosen_anchors(pair.source, *chosen)
 
     def seconds(self, settings: Settings) -> float:
         return {"words": 4.0, "digits": 3.5, "sentences": 6.0}[settings["data"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        choices = [choice for choice in CHOICES if choice in set(table.choice)]
-        look = {
-            "kind": "points",
-            "x_names": tuple(CHOICES[choice] for choice in choices),
-            "note": _note(table),
-        }
+        anchors = f"{table.n_anchors.iloc[0]} anchors"
         if options["data"] == "words":
-            lines = points_over(table, "choice", choices, _WORD_MEASURES)
-            return {"scores": Lines(tuple(lines), "anchors", "score", **look)}
-        lines = points_over(table, "choice", choices, MEASURES)
-        baselines = ((BASELINE, average(table, OWN)), ("chance", average(table, "chance")))
-        return {"accuracy": Lines(tuple(lines), "anchors", "accuracy", baselines=baselines, **look)}
+            rows = f"{anchors}, k = 10, {_QUERIES:,} of {count_of(table, 'rows as queries', 'rows')}"
+            titles = ("anchors", "score")
+            return {"scores": points_chart(table, "choice", CHOICES, _WORD_MEASURES, titles, rows)}
+        rows, titles = f"{anchors}, 4 encoders, 12 pairs", ("anchors", "accuracy")
+        return {"accuracy": points_chart(table, "choice", CHOICES, MEASURES, titles, rows, BASELINES)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = _WORD_MEASURES if options["data"] == "words" else MEASURES
-        return findings_table(findings_over(table, "choice", measures, CHOICES) if len(table) else [])
+        return findings_table(findings_over(table, "choice", measures, CHOICES))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        column, name = (
-            ("mrr", "MRR") if options["data"] == "words" else ("relative, stitched", "stitched accuracy")
-        )
-        others = (
-            [choice for choice in CHOICES if choice in set(table.choice) - {"random", "picked"}]
-            if len(table)
-            else []
-        )
-        against = {choice: differences(table, "choice", choice, "random", column) for choice in others}
-        known = {choice: found for choice, found in against.items() if found.has_interval}
-        if not known:
+        is_words = options["data"] == "words"
+        column, name = ("mrr", "MRR") if is_words else ("relative, stitched", "stitched accuracy")
+        changes = gains(table[table.choice != "picked"], "choice", "random", column)
+        if not changes:
             return ""
-        best, worst = (pick(known, key=lambda choice: known[choice].value) for pick in (max, min))
+        best, worst = (choose(changes, key=lambda choice: changes[choice].value) for choose in (max, min))
         return (
-            f"Against random anchors, the {name} of relative rows changes by {known[best].told()} with the"
-            f" best choice, {CHOICES[best]}, and by {known[worst].told()} with the worst, {CHOICES[worst]}."
+            f"Against random anchors, the {name} of relative rows changes by {changes[best]} with the best"
+            f" choice, {CHOICES[best]}, and by {changes[worst]} with the worst, {CHOICES[worst]}."
         )
 
     def opening(self, settings: Settings) -> Opening | None:
-        if settings["data"] != "words":
-            return opening_of(settings["data"])
-        pair = word_pair(settings["spaces"], Store())
-        anchors = settings.get("anchors") or self._anchors(settings, pair.source)
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors))
+        return (OnWords if settings["data"] == "words" else OnLabelled).opening(self, settings)
 
 
 def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state: int = 0) -> list[str]:
@@ -233,19 +201,17 @@ def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state
     rng = np.random.default_rng(random_state)
     alive = np.flatnonzero(space.norms > 0)
     if n_anchors > len(alive):
-        raise SpaceError(
-            f"n_anchors: expected at most {len(alive)}, the rows of {space.name!r}, got {n_anchors}"
-        )
+        allowed = f"at most {len(alive)}, the rows of {space.name!r}"
+        raise SpaceError(f"n_anchors: expected {allowed}, got {n_anchors}")
+    if choice == "one-class":
+        return space.ids[_one_class(space, alive, n_anchors, rng)].tolist()
     if choice == "rare":
         order = alive if space.counts is None else alive[np.argsort(-space.counts[alive], kind="stable")]
-        return space.ids[
-            rng.choice(order[-max(n_anchors, len(order) // 10) :], n_anchors, replace=False)
-        ].tolist()
-    if choice == "far":
-        found = lengths(space.vectors[alive], mean_row(space.vectors))
-        far = alive[np.argsort(-found, kind="stable")]
-        return space.ids[rng.choice(far[: 2 * n_anchors], n_anchors, replace=False)].tolist()
-    return space.ids[_one_class(space, alive, n_anchors, rng)].tolist()
+        candidates = order[-max(n_anchors, len(order) // 10) :]
+    else:
+        away = lengths(space.vectors[alive], mean_row(space.vectors))
+        candidates = alive[np.argsort(-away, kind="stable")][: 2 * n_anchors]
+    return space.ids[rng.choice(candidates, n_anchors, replace=False)].tolist()
 
 
 def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
@@ -261,16 +227,6 @@ def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.ra
     return alive[np.argsort(-near, kind="stable")[:n_anchors]]
 
 
-def _note(table: pd.DataFrame) -> str:
-    k = "k = 10, " if "mrr" in table else ""
-    rows = (
-        f"{_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows as queries"
-        if "rows" in table
-        else "4 encoders, 12 pairs"
-    )
-    return circumstances(table, f"{table.n_anchors.iloc[0]} anchors, {k}{rows}", "bars")
-
-
 # How many anchors does it take? Accuracy of relative heads, in the same space and stitched, by the number
 # of anchors.
 
@@ -278,7 +234,7 @@ _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
-class AnchorCount(Study):
+class AnchorCount(OnLabelled):
     """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random
     training rows.
     """
@@ -297,18 +253,12 @@ class AnchorCount(Study):
             "coarse",
             help="Coarse: nine, 2 to 800. Paper: its 80 numbers.",
         ),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            5,
-            help="Each draws the anchors and, of sentences, the test rows.",
-        ),
+        states("the anchors and, of sentences, the test rows", 5),
     )
+    by, measures = "n_anchors", MEASURES
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        counts = _COARSE if options["grid"] == "coarse" else _PAPER
-        return grid(options, {"data": options["data"]}, n_anchors=counts)
+        return grid(options, "data", n_anchors=_COARSE if options["grid"] == "coarse" else _PAPER)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
@@ -325,50 +275,25 @@ class AnchorCount(Study):
         return (6.5 if settings["data"] == "digits" else 13.0) + settings["n_anchors"] / 90
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        baselines = ((BASELINE, average(table, OWN)), ("chance", average(table, "chance")))
-        lines = lines_over(table, "n_anchors", MEASURES)
-        chart = Lines(
-            tuple(lines),
-            "number of anchors",
-            "accuracy",
-            log_x=True,
-            baselines=baselines,
-            note=_count_note(table),
-        )
-        return {"accuracy": chart}
+        lines, rows = lines_over(table, "n_anchors", MEASURES), f"{count_of(table)}, 4 encoders, 12 pairs"
+        return {
+            "accuracy": chart(table, lines, ("number of anchors", "accuracy"), rows, BASELINES, log_x=True)
+        }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        if not len(table):
-            return findings_table([])
-        own = finding(BASELINE, mean(table.groupby("random_state")[OWN].mean()), STUDENT)
-        return findings_table(
-            [
-                own,
-                *findings_over(
-                    table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", MEASURES
-                ),
-            ]
-        )
+        own = finding("absolute heads, not stitched", mean(table.groupby("random_state")[OWN].mean()))
+        return pd.concat([findings_table([own]), super().findings(options, table)], ignore_index=True)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.n_anchors.max() if len(table) else 0
-        told = means_at(table, "n_anchors", most, ["relative, stitched", "whitened, stitched", OWN])
-        if not told:
-            return ""
-        relative, whitened, own = (one.told() for one in told)
-        return (
-            f"With {most} anchors, heads that are stitched reach an accuracy of {relative} on relative rows"
-            f" and {whitened} on whitened rows; absolute heads that are not stitched reach {own}."
+        most = table.n_anchors.max()
+        return sentence(
+            f"With {most} anchors, stitched heads reach an accuracy of {{}} on relative rows and {{}} on"
+            " whitened rows; absolute heads that are not stitched reach {}.",
+            *(
+                mean_at(table, "n_anchors", most, column)
+                for column in ("relative, stitched", "whitened, stitched", OWN)
+            ),
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        return opening_of(settings["data"])
-
-
-def _count_note(table: pd.DataFrame) -> str:
-    return circumstances(table, f"{int(table['test rows'].iloc[0]):,} test rows, 4 encoders, 12 pairs")
 
 
 # Sets of anchors: the scores of each strategy by the number of anchors, and what each anchor adds.
@@ -376,10 +301,10 @@ def _count_note(table: pd.DataFrame) -> str:
 _NUMBERS = (10, 20, 50, 100, 200, 300)
 _METRICS = ("jaccard", "mrr", "cosine", "cka")
 _STRATEGIES = tuple(name for name in STRATEGIES if name != "class-balanced")  # words have no labels
-_STATES = Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws other anchors.")
+_STATES = states("other anchors")
 
 
-class AnchorCurve(Study):
+class AnchorCurve(OnWords):
     """Each strategy chooses 10 to 300 anchors among the rows that are not tested on. All sets are scored on
     the same held-out rows, which are anchors of none.
     """
@@ -403,76 +328,51 @@ class AnchorCurve(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {"form": options["form"], "spaces": list(options["spaces"])}
-        return grid(options, shared, strategy=options["strategies"], n_anchors=_NUMBERS)
+        return grid(options, "form spaces", strategy=options["strategies"], n_anchors=_NUMBERS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair = word_pair(settings["spaces"], store)
         split = Split.draw(pair.ids)
-        anchors = _strategy_anchors(settings, pair)
-        rows = represent(pair, settings["form"], anchors, ProjectionSpec())
+        rows = represent(pair, settings["form"], self.anchors(settings, pair), ProjectionSpec())
         scores = score_pair(*rows, split, n_queries=LIVE_QUERIES, metrics=_METRICS)
         chance = {f"{name} chance": score.null.mean for name, score in scores.items()}
-        return RunResult(
-            {name: float(score) for name, score in scores.items()} | chance | {"rows": len(split.test)}
-        )
+        values = {name: float(score) for name, score in scores.items()}
+        return RunResult(values | chance | {"rows": len(split.test)})
+
+    def anchors(self, settings: Settings, pair: Match) -> list[str]:
+        known = pair.source.take(Split.draw(pair.ids).known)
+        number, state = settings["n_anchors"], settings["random_state"]
+        return select_anchors(known, number, settings["strategy"], random_state=state).tolist()
 
     def seconds(self, settings: Settings) -> float:
         return 12.0 if settings["strategy"] == "k-means" else 3.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        note = circumstances(table, f"{int(table.rows.iloc[0]):,} held-out rows, anchors of no set")
-        return {
-            METRICS[name].title: Lines(
-                tuple(
-                    line
-                    for strategy, part in table.groupby("strategy", sort=False)
-                    for line in lines_over(part, "n_anchors", {name: STRATEGIES[strategy].title})
-                ),
-                "number of anchors",
-                METRICS[name].title,
-                log_x=True,
-                baselines=(("chance", float(table[f"{name} chance"].mean())),),
-                note=note,
-            )
-            for name in _METRICS
-        }
+        rows, charts = count_of(table, "held-out rows, anchors of no set", "rows"), {}
+        names = {name: strategy.title for name, strategy in STRATEGIES.items()}
+        for name in _METRICS:
+            title, lines = METRICS[name].title, lines_by(table, "n_anchors", name, "strategy", names)
+            titles, chance = ("number of anchors", title), {"chance": f"{name} chance"}
+            charts[title] = chart(table, lines, titles, rows, chance, log_x=True)
+        return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = []
-        for strategy, part in table.groupby("strategy", sort=False) if len(table) else ():
+        for strategy, part in table.groupby("strategy", sort=False):
             measures = {name: f"{STRATEGIES[strategy].title}: {METRICS[name].title}" for name in _METRICS}
-            rows += findings_over(part.sort_values("n_anchors"), "n_anchors", measures)
+            rows += findings_over(part, "n_anchors", measures)
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table) or "random" not in set(table.strategy):
+        least = table.n_anchors.min()
+        changes = gains(table[table.n_anchors == least], "strategy", "random", "mrr")
+        if not changes:
             return ""
-        part = table[table.n_anchors == table.n_anchors.min()]
-        gains = {
-            name: differences(part, "strategy", name, "random", "mrr")
-            for name in {*part.strategy} - {"random"}
-        }
-        known = {name: gain for name, gain in gains.items() if gain.has_interval}
-        if not known:
-            return ""
-        best = max(known, key=lambda name: known[name].value)
+        best = max(changes, key=lambda name: changes[name].value)
         return (
-            f"With {part.n_anchors.iloc[0]} anchors, {STRATEGIES[best].title} changes the MRR of random"
-            f" anchors by {known[best].told()}."
+            f"With {least} anchors, {STRATEGIES[best].title} changes the MRR of random anchors by"
+            f" {changes[best]}."
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        anchors = _strategy_anchors(settings, word_pair(settings["spaces"], Store()))
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors))
-
-
-def _strategy_anchors(settings: Settings, pair: Match) -> list[str]:
-    known = pair.source.take(Split.draw(pair.ids).known)
-    number, state = settings["n_anchors"], settings["random_state"]
-    return select_anchors(known, number, settings["strategy"], random_state=state).tolist()
 
 
 # What each anchor adds to linear CKA and to the mean cosine, by exact deletion.
@@ -488,7 +388,7 @@ _FEWEST_ROWS, _MOST_ROWS = 20, 4000  # of each half
 _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 
-class AnchorInfluence(Study):
+class AnchorInfluence(OnWords):
     """Half of the rows that are no anchors choose: each anchor's effect is the score with it less the score
     without it, exactly, and the ten anchors whose deletion raises linear CKA most, one after the other, are
     dropped; ten of 100 farthest-point rows are added in the same way. The other half scores the change.
@@ -506,15 +406,17 @@ class AnchorInfluence(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {"spaces": list(options["spaces"])}
-        if options["anchors"]:
-            anchors = list(options["anchors"])
-            return [{**shared, "n_anchors": len(anchors), "anchors": anchors, "random_state": 0}]
-        return grid(options, shared | {"n_anchors": options["n_anchors"]})
+        if not (anchors := list(options["anchors"])):
+            return grid(options, "spaces n_anchors")
+        spaces = list(options["spaces"])
+        return [{"spaces": spaces, "n_anchors": len(anchors), "anchors": anchors, "random_state": 0}]
+
+    def anchors(self, settings: Settings, pair: Match) -> list[str]:
+        return settings.get("anchors") or super().anchors(settings, pair)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair = word_pair(settings["spaces"], store)
-        anchors = _influence_anchors(settings, pair)
+        anchors = self.anchors(settings, pair)
         rows = pair.source.rows(anchors)
         columns = np.concatenate([rows, _candidates(pair, rows)])
         split = halves(pair.ids, columns)
@@ -551,60 +453,42 @@ class AnchorInfluence(Study):
         return 4.0 + settings["n_anchors"] / 50
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
         run = table.iloc[0]
         names = run["anchor, least first"]
-        lines = [
-            Line(name, np.arange(1, len(names) + 1), run[f"effect on {name}"], labels=names)
-            for name in ("linear CKA", "cosine")
-        ]
-        note = f"random state {run.random_state}; the score with the anchor less the score without it"
+        places = np.arange(1, len(names) + 1)
         return {
             "effect of each anchor": Lines(
-                tuple(lines),
+                [
+                    Line(name, places, run[f"effect on {name}"], labels=names)
+                    for name in ("linear CKA", "cosine")
+                ],
                 "anchor, by its effect on CKA",
                 "effect on the score",
                 kind="points",
                 baselines=(("no effect", 0.0),),
-                note=note,
+                note=f"random state {run.random_state}; the score with the anchor less the score without it",
             )
         }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        verbs = {"drop": "dropped", "add": "added"}
         return findings_table(
             [
                 finding(
-                    f"{METRICS[name].title}, change by {_N_CHANGED} {verbs[change]} anchors, other rows",
+                    f"{METRICS[name].title}, change by {_N_CHANGED} {verb} anchors, other rows",
                     mean(table[f"{change}: {name}"]),
-                    STUDENT,
                 )
-                for change in _CHANGES
+                for change, verb in zip(_CHANGES, ("dropped", "added"), strict=True)
                 for name in _METRICS
                 if f"{change}: {name}" in table
             ]
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        gains = [mean(table[f"{change}: mrr"]) if f"{change}: mrr" in table else None for change in _CHANGES]
-        if not all(gain and gain.has_interval for gain in gains):
-            return ""
-        drop, add = gains
-        return (
-            f"On other rows, the MRR changes by {drop.told()} without the {_N_CHANGED} anchors that lower CKA"
-            f" most, and by {add.told()} with {_N_CHANGED} more that raise it most."
+        return sentence(
+            f"On other rows, the MRR changes by {{}} without the {_N_CHANGED} anchors that lower CKA most,"
+            f" and by {{}} with {_N_CHANGED} more that raise it most.",
+            *(mean(table.get(f"{change}: mrr", ())) for change in _CHANGES),
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        anchors = _influence_anchors(settings, word_pair(settings["spaces"], Store()))
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors))
-
-
-def _influence_anchors(settings: Settings, pair: Match) -> list[str]:
-    if "anchors" in settings:
-        return list(settings["anchors"])
-    return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
 
 
 def _candidates(pair: Match, rows: np.ndarray) -> np.ndarray:
@@ -625,10 +509,8 @@ def halves(ids: np.ndarray, columns: np.ndarray) -> Split:
     """
     free = np.setdiff1d(np.arange(len(ids)), columns)
     if len(free) < _FEWEST_ROWS:
-        raise SpaceError(
-            f"influence: expected {_FEWEST_ROWS} rows or more beside the anchors, got {len(free)}; use fewer"
-            " anchors"
-        )
+        got = f"{len(free)}; use fewer anchors"
+        raise SpaceError(f"influence: expected {_FEWEST_ROWS} rows or more beside the anchors, got {got}")
     order = free[np.argsort(row_keys(ids[free], "influence"))]
     half = len(order) // 2
     return Split(ids, columns, np.sort(order[:half][:_MOST_ROWS]), np.sort(order[half:][:_MOST_ROWS]))
@@ -654,9 +536,8 @@ class Products:
 
     def cka(self, columns: np.ndarray) -> float:
         """Linear CKA of the spaces relative to these columns, (m,) bool, 0 … 1."""
-        cross, source, target = (
-            M[np.ix_(columns, columns)].sum() for M in (self.cross, self.source, self.target)
-        )
+        products = (self.cross, self.source, self.target)
+        cross, source, target = (M[np.ix_(columns, columns)].sum() for M in products)
         return float(cross / np.sqrt(source * target))
 
     def cka_changed(self, columns: np.ndarray) -> np.ndarray:

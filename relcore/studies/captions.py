@@ -22,8 +22,8 @@ from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.studies.material import dataset_of, test_ids_of
-from relcore.studies.runs import average, circumstances, findings_over, lines_over, means_at
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.statistics import average, chart, count_of, lines_over, mean_at, sentence
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, grid, states
 
 TEMPLATES = (
     "a hand-written {}",
@@ -56,12 +56,12 @@ class PicturesAndWords(Study):
             "keep", "Similarities to keep", (10, 30, 100, 300), 100, help="ASIF keeps 800 of 1.6 million."
         ),
         Option("exponent", "Exponent", (1, 2, 4, 8), 8, help="ASIF uses 8."),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the pictures with captions."),
+        states("the pictures with captions", 5),
     )
+    by, measures = "n_pairs", {"accuracy": "accuracy by sentences"}
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("encoder", "keep", "exponent")}
-        return grid(options, shared, n_pairs=_NUMBERS)
+        return grid(options, "encoder keep exponent", n_pairs=_NUMBERS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         (images,) = encode(dataset_of("digits"), _VISION, store, report)
@@ -71,36 +71,25 @@ class PicturesAndWords(Study):
         (texts,) = encode(captions, _text_encoder(settings["encoder"]), store, report)
         by_class = texts.vectors.reshape(len(_DIGITS), len(TEMPLATES), -1)
         test = images.rows(test_ids_of("digits", images))
-        return RunResult(zero_shot(images, by_class, test, **_asif(settings)))
+        names = ("n_pairs", "keep", "exponent", "random_state")
+        return RunResult(zero_shot(images, by_class, test, **{name: settings[name] for name in names}))
 
     def seconds(self, settings: Settings) -> float:
         return 2.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        baselines = (("chance", average(table, "chance")), ("head trained on labels", average(table, "head")))
-        note = circumstances(table, f"{int(table['test rows'].iloc[0]):,} held-out digits, 10 classes")
         lines = lines_over(table, "n_pairs", {"accuracy": _ENCODERS[options["encoder"]]})
-        axes = {"log_x": True, "y_range": (0, 1.02)}
-        return {
-            "accuracy": Lines(
-                tuple(lines), "pictures with captions", "accuracy", baselines=baselines, note=note, **axes
-            )
-        }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = {"accuracy": "accuracy by sentences"}
-        return findings_table(findings_over(table, "n_pairs", measures) if len(table) else [])
+        titles, rows = ("pictures with captions", "accuracy"), count_of(table, "held-out digits, 10 classes")
+        levels, look = {"chance": "chance", "head trained on labels": "head"}, {"y_range": (0, 1.02)}
+        return {"accuracy": chart(table, lines, titles, rows, levels, log_x=True, **look)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.n_pairs.max() if len(table) else 0
-        for estimate in means_at(table, "n_pairs", most, ["accuracy"]):
-            return (
-                f"From {most:,} pictures with captions, sentences classify {estimate.told()} of the held-out"
-                f" digits; a head trained on all labels {average(table, 'head'):.3f}."
-            )
-        return ""
+        most = table.n_pairs.max()
+        return sentence(
+            f"From {most:,} pictures with captions, sentences classify {{}} of the held-out digits; a head"
+            f" trained on all labels {average(table, 'head'):.3f}.",
+            mean_at(table, "n_pairs", most, "accuracy"),
+        )
 
     def opening(self, settings: Settings) -> Opening:
         return Opening(dataset=dataset_of("digits"), encoders=(_VISION,))
@@ -110,10 +99,6 @@ def _text_encoder(name: str) -> Encoder:
     from relcore.encoders.transformers import MiniLM
 
     return MiniLM() if name == "minilm" else TfidfSvd(15, min_texts=1)
-
-
-def _asif(settings: Settings) -> dict[str, Any]:
-    return {name: settings[name] for name in ("n_pairs", "keep", "exponent", "random_state")}
 
 
 def zero_shot(

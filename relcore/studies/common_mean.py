@@ -16,9 +16,8 @@ from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.studies.material import data_option, ordered_pairs, studied_spaces, studied_split
-from relcore.studies.runs import circumstances, findings_over, listed, points_over
-from relcore.studies.statistics import mean
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.statistics import count_of, listed, mean, points_chart
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 MEASURES = {
     "translated": "translated rows",
@@ -28,6 +27,9 @@ MEASURES = {
     "centred": "translated rows, centred",
     "centred permuted": "translated rows, centred and permuted",
 }
+
+
+_STUDIED = ("languages", "pooled", "words", "digits", "sentences")
 
 
 class CommonMean(Study):
@@ -46,81 +48,57 @@ class CommonMean(Study):
     question = "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?"
     paper = "Maiorca et al. 2024, Table 1 and § 4.1"
     options = (
-        data_option("languages", "pooled", "words", "digits", "sentences"),
+        data_option(*_STUDIED),
         Option("n_anchors", "Anchors", (100, 300), 300),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            5,
-            help="Each draws the anchors, the prunings and the held-out rows.",
-        ),
+        states("the anchors, the prunings and the held-out rows", 5),
     )
+    by, measures, names = "data", MEASURES, dict(zip(_STUDIED, _STUDIED, strict=True))
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, {"n_anchors": options["n_anchors"]}, data=options["data"])
+        return grid(options, "n_anchors", data=options["data"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces, state = studied_spaces(settings["data"], store, report), settings["random_state"]
         split = studied_split(settings["data"], spaces[0], settings["n_anchors"], state)
         means = [mean_row(space.vectors[split.known]) for space in spaces]
         pairs = ordered_pairs(spaces)
-        found = []
+        measured = []
         for number, (i, j) in enumerate(pairs):
             report(number, len(pairs), f"{spaces[i].name} → {spaces[j].name}")
             inverse = InverseRelativeProjection(random_state=state)
             anchors = [space.vectors[split.anchors] for space in (spaces[i], spaces[j])]
             inverse.fit(*anchors, source_mean=means[i], target_mean=means[j])
             translated = inverse.transform(spaces[i].vectors[split.test])
-            found.append(cosines(translated, spaces[j].vectors[split.test], means[j]))
-        averaged = {name: float(np.mean([one[name] for one in found])) for name in MEASURES}
+            measured.append(cosines(translated, spaces[j].vectors[split.test], means[j]))
+        averaged = {name: float(np.mean([one[name] for one in measured])) for name in MEASURES}
         return RunResult(averaged | {"test rows": len(split.test), "pairs": len(pairs)})
 
     def seconds(self, settings: Settings) -> float:
-        return {"languages": 3.0, "pooled": 3.0, "words": 3.0, "digits": 3.0, "sentences": 8.0}[
-            settings["data"]
-        ]
+        return 8.0 if settings["data"] == "sentences" else 3.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        data = [one for one in options["data"] if one in set(table.data)]
-        sizes = ", ".join(f"{table[table.data == one]['test rows'].mean():,.0f} of {one}" for one in data)
-        note = circumstances(table, f"held-out rows: {sizes}; {table.n_anchors.iloc[0]} anchors", "bars")
-        lines = points_over(table, "data", data, MEASURES, width=0.1)
-        return {
-            "cosine": Lines(
-                tuple(lines), "data", "mean cosine", kind="points", x_names=tuple(data), note=note
-            )
-        }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(
-            findings_over(table, "data", MEASURES, {one: one for one in options["data"]})
-            if len(table)
-            else []
-        )
+        parts = table.groupby("data", sort=False)
+        sizes = ", ".join(count_of(part, f"of {data}") for data, part in parts)
+        rows, titles = f"held-out rows: {sizes}; {table.n_anchors.iloc[0]} anchors", ("data", "mean cosine")
+        return {"cosine": points_chart(table, "data", self.names, MEASURES, titles, rows, width=0.1)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        parts = dict(list(table.groupby("data", sort=False))) if len(table) else {}
+        parts = dict(list(table.groupby("data", sort=False)))
         excess = {data: mean(part.constant**2 - part.translated**2 / 2) for data, part in parts.items()}
-        if not excess or not all(one.has_interval for one in excess.values()):
+        if not all(one.has_interval for one in excess.values()):
             return ""
         by_mean = [data for data, one in excess.items() if one.low > 0]
         others = [data for data in excess if data not in by_mean]
-        verdict = (
-            f"Mostly the common mean on {listed(by_mean)}"
-            if by_mean
-            else f"Not mostly the common mean on {listed(others)}"
-        )
-        verdict += f", not on {listed(others)}" if by_mean and others else ""
-        told = [
-            f"{mean(part.constant).told(2)} of the {short(part.translated.mean(), 2)} of translated rows on"
-            f" {data}"
+        verdicts = [f"mostly the common mean on {listed(by_mean)}"] if by_mean else []
+        verdicts += [f"not mostly the common mean on {listed(others)}"] if others else []
+        verdict = ", ".join(verdicts)
+        shares = [
+            f"{mean(part.constant):2} of the {short(part.translated.mean(), 2)} of translated rows on {data}"
             for data, part in parts.items()
         ]
         return (
-            f"{verdict}: the raw cosine of the target's mean, repeated for every row, is {'; '.join(told)}."
+            f"{verdict[0].upper()}{verdict[1:]}: the raw cosine of the target's mean, repeated for every row,"
+            f" is {'; '.join(shares)}."
         )
 
 

@@ -52,7 +52,7 @@ class StudyChart(Recipe):
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
         table = _complete(StudyRuns(study, spec)) if result is None else result
-        charts = study.charts(settings, table)
+        charts = study.charts(settings, table) if len(table) else {}
         if not charts:
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
         chart = self.chart or next(iter(charts))

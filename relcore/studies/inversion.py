@@ -26,16 +26,26 @@ from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import share_rows
-from relcore.studies.material import DATA, SPACES, labelled_spaces, test_ids_of, word_pair, word_specs
-from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at
-from relcore.studies.statistics import Estimate, mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.material import DATA, SPACES, OnWords, labelled_spaces, test_ids_of, word_pair
+from relcore.studies.statistics import (
+    Estimate,
+    average,
+    chart,
+    count_of,
+    finding,
+    findings_table,
+    lines_over,
+    mean,
+    mean_at,
+)
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
 MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows of each cell, training rows of the head
 _ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # from a CNN to a ViT, from TF-IDF + SVD to MiniLM
 _MEASURES = ("cosine", "within", "accuracy", "condition", "kept", "chance")
+_LEVELS = ("procrustes", "not stitched", "most frequent class")
 
 
 class Pruning(Study):
@@ -53,13 +63,12 @@ class Pruning(Study):
         DATA,
         Option("route", "Recovered", tuple(ROUTES), "forward", names=tuple(r.title for r in ROUTES.values())),
         Option("n_anchors", "Anchors", (100, 300, 768), 300),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws anchors, prunings and rows."),
+        states("anchors, prunings and rows"),
         SPACES,
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("data", "route", "n_anchors")}
-        return grid(options, shared | {"spaces": list(options["spaces"])})
+        return grid(options, "data route n_anchors spaces")
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, test_ids = _pair_of(settings, store, report)
@@ -71,62 +80,58 @@ class Pruning(Study):
         return 2.0 if settings["data"] == "digits" else 30.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
-        if not len(table):
-            return {}
-        cells = mean_cells(table)
-        scored = f"{table.n_rows.iloc[0]:,} held-out rows, {table.n_anchors.iloc[0]:,} anchors"
-        states = f"mean of {len(table)} random states"
-        axes = {"row_title": "ω", "column_title": "δ"}
+        cells, k = mean_cells(table), table.n_anchors.iloc[0]
+        circumstances = f"{count_of(table, 'held-out rows', 'n_rows')}, {k:,} anchors"
+        circumstances += f", mean of {len(table)} random states"
+        levels = {name: short(average(table, name), 2) for name in _LEVELS}
         chance = band(average(table, "best by chance, low"), average(table, "best by chance, high"))
-        panels = [
-            _panel(
-                cells,
-                "cosine",
+        described = {
+            "cosine": (
                 "Recovered rows",
-                f"cosine; Procrustes {short(average(table, 'procrustes'), 2)}, best cell by chance {chance}",
-            )
-        ]
-        if cells["within"].notna().any():
-            panels.append(_panel(cells, "within", "Within the target", "cosine, by the same prunings"))
-        if cells["accuracy"].notna().any():
-            own, usual = average(table, "not stitched"), average(table, "most frequent class")
-            note = f"accuracy; not stitched {short(own, 2)}, chance {short(usual, 2)}"
-            panels.append(_panel(cells, "accuracy", "Head of the target", note))
-        alt = f"Heat maps over δ × ω, {scored}, {states}. {self.conclusion(options, table)}"
-        title = "cosine and accuracy" if len(panels) > 1 else "cosine"
+                f"cosine; Procrustes {levels['procrustes']}, best by chance {chance}",
+            ),
+            "within": ("Within the target", "cosine, by the same prunings"),
+            "accuracy": (
+                "Head of the target",
+                f"accuracy; not stitched {levels['not stitched']}, chance {levels['most frequent class']}",
+            ),
+        }
+        drawn = [name for name in described if name == "cosine" or cells[name].notna().any()]
+        panels = tuple(_panel(cells, name, *described[name]) for name in drawn)
         condition = _panel(cells, "condition", "Condition number", "of what is inverted", digits=1)
         top = max(10.0, float(np.nanmax(condition.values, initial=10.0)))
-        kept = _panel(cells, "kept", "Anchors kept", f"{scored}, {states}", digits=0)
+        kept = _panel(cells, "kept", "Anchors kept", circumstances, digits=0)
+        alt = f"Heat maps over δ × ω, {circumstances}. {self.conclusion(options, table)}"
+        axes = (alt, "ω", "δ")
         return {
-            "recovered": Matrices(tuple(panels), (0.0, 1.0), title, alt, **axes),
-            "condition": Matrices((condition,), (1.0, top), "condition number", alt, log=True, **axes),
-            "kept": Matrices((kept,), (0.0, float(table.n_anchors.iloc[0])), "anchors kept", alt, **axes),
+            "recovered": Matrices(panels, (0.0, 1.0), "cosine and accuracy", *axes),
+            "condition": Matrices((condition,), (1.0, top), "condition number", *axes, log=True),
+            "kept": Matrices((kept,), (0.0, float(k)), "anchors kept", *axes),
         }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        if not len(table) or not (cells := mean_cells(table))["cosine"].notna().any():
+        cells = mean_cells(table)
+        if not cells["cosine"].notna().any():
             return findings_table([])
-        best = cells["cosine"].idxmax()
         rows = [
-            finding(f"δ {general(delta)}, ω {omega}, {measure}", _at(table, (delta, omega), measure), STUDENT)
-            for delta, omega in dict.fromkeys((best, (0.0, 1), (DELTAS[-1], OMEGAS[-1])))
+            finding(f"δ {general(delta)}, ω {omega}, {measure}", _at(table, (delta, omega), measure))
+            for delta, omega in dict.fromkeys((cells["cosine"].idxmax(), (0.0, 1), (DELTAS[-1], OMEGAS[-1])))
             for measure in ("cosine", "accuracy", "kept")
             if not np.isnan(cells.loc[(delta, omega), measure])
         ]
-        for column in ("procrustes", "not stitched", "best by chance, high"):
-            if table[column].notna().any():
-                rows.append(finding(column, mean(table[column].astype(float)), STUDENT))
+        levels = ("procrustes", "not stitched", "best by chance, high")
+        rows += [finding(name, mean(table[name])) for name in levels if table[name].notna().any()]
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table) or not (cells := mean_cells(table))["cosine"].notna().any():
+        cells = mean_cells(table)["cosine"]
+        if not cells.notna().any():
             return ""
-        delta, omega = best = cells["cosine"].idxmax()
-        estimate = _at(table, best, "cosine")
-        chance = short(average(table, "best by chance, high"))
+        delta, omega = cells.idxmax()
         return (
-            f"Best is δ = {general(delta)} with ω = {omega}: a mean cosine of {estimate.told()} to the true"
-            f" rows; by chance the best of {int(cells['cosine'].notna().sum())} cells stays below {chance}."
+            f"Best is δ = {general(delta)} with ω = {omega}: a mean cosine of"
+            f" {_at(table, (delta, omega), 'cosine')} to the true rows; by chance the best of"
+            f" {int(cells.notna().sum())} cells stays below {short(average(table, 'best by chance, high'))}."
         )
 
 
@@ -159,8 +164,7 @@ def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int 
 
 def _explained(cell: pd.Series) -> str:
     lines = [f"{name} {short(cell[name])}" for name in _MEASURES if not np.isnan(cell[name])]
-    reason = ["a pruning is left with one anchor; lower δ"] if np.isnan(cell["cosine"]) else []
-    return "\n".join(lines + reason)
+    return "\n".join(lines + ["a pruning is left with one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
 
 
 def _pair_of(settings: Settings, store: Store, report: Report) -> tuple[Match, tuple[str, ...]]:
@@ -258,8 +262,7 @@ class BestCellChance:
         Unit rows.
     """
 
-    _most_bytes = 256 * 2**20  # of cells that wait for the permuted rows
-    _at_once = 16  # permutations of the true rows in memory
+    _at_once = 16  # cells, and permutations of the true rows, in memory
 
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
@@ -271,23 +274,19 @@ class BestCellChance:
 
     def add(self, decoded: np.ndarray) -> None:
         """One more cell: unit rows (m, d) float32."""
-        self._waiting.append(decoded)
-        if len(self._waiting) * decoded.nbytes >= self._most_bytes:
+        self._waiting.append(decoded.ravel())
+        if len(self._waiting) == self._at_once:
             self._compare()
 
     def null(self) -> Null | None:
         """Mean and middle 95 % of the best cell's mean cosine over the permutations; None without cells."""
         self._compare()
-        if not np.isfinite(self._best).all():
-            return None
-        low, high = np.quantile(self._best, [0.025, 0.975])
-        return Null(float(self._best.mean()), float(low), float(high), len(self._best))
+        return Null.from_draws(self._best) if np.isfinite(self._best).all() else None
 
     def _compare(self) -> None:
         if not self._waiting:
             return
-        cells = np.stack(self._waiting).reshape(len(self._waiting), -1)
-        self._waiting = []
+        cells, self._waiting = np.stack(self._waiting), []
         for start in range(0, len(self._partners), self._at_once):
             part = slice(start, start + self._at_once)
             permuted = self._true[np.stack(self._partners[part])]
@@ -350,7 +349,7 @@ _ROWS = 4000
 _COLUMNS = {f"cosine, ω = {omega}": f"ω = {omega}" for omega in OMEGA_GRID}
 
 
-class InversionSensitivity(Study):
+class InversionSensitivity(OnWords):
     """Figs. 3 and 6: mean cosine of recovered rows to the true ones; with δ the pruning keeps fewer, more
     different anchors.
     """
@@ -369,92 +368,56 @@ class InversionSensitivity(Study):
             names=("in the target", "in the source itself"),
         ),
         Option("n_anchors", "Anchors", (100, 300, 768), 300),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            3,
-            help=f"Each draws the anchors and the {_ROWS:,} held-out rows.",
-        ),
+        states(f"the anchors and the {_ROWS:,} held-out rows"),
         SPACES,
     )
+    by, measures = "delta", _COLUMNS
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("direction", "n_anchors")} | {
-            "spaces": list(options["spaces"])
-        }
-        return grid(options, shared, delta=_DELTAS)
+        return grid(options, "direction n_anchors spaces", delta=_DELTAS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
         target = pair.target if settings["direction"] == "between" else pair.source
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
-        split = Split.held_out(pair.ids, pair.source.rows(anchors), state)
-        delta = [settings["delta"]]
-        found = inversion_grid(
-            pair.source.vectors,
-            target.vectors,
-            split,
-            delta,
-            OMEGA_GRID,
-            state,
-            n_rows=_ROWS,
-        )
-        cosines = {
+        split = Split.held_out(pair.ids, pair.source.rows(self.anchors(settings, pair)), state)
+        sides = pair.source.vectors, target.vectors
+        cells = inversion_grid(*sides, split, [settings["delta"]], OMEGA_GRID, state, n_rows=_ROWS)
+        values = {
             f"cosine, ω = {row.omega}": None if np.isnan(row.cosine) else row.cosine
-            for row in found.itertuples()
+            for row in cells.itertuples()
         }
-        last = found.iloc[-1]
-        condition = float(last.condition) if np.isfinite(last.condition) else None
-        return RunResult(
-            {
-                **cosines,
-                "anchors kept": float(last.kept),
-                "condition number": condition,
-                "rows": len(split.queries(_ROWS)),
-            }
-        )
+        last = cells.iloc[-1]
+        values["anchors kept"] = float(last.kept)
+        values["condition number"] = float(last.condition) if np.isfinite(last.condition) else None
+        return RunResult(values | {"rows": len(split.queries(_ROWS))})
 
     def seconds(self, settings: Settings) -> float:
         return 3.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        told = f"{int(table['rows'].iloc[0]):,} held-out rows, {table.n_anchors.iloc[0]} anchors"
-        note = circumstances(table, told)
-        kept = lines_over(
-            table, "delta", {"anchors kept": "anchors kept", "condition number": "condition number"}
-        )
-        return {
-            "cosine": Lines(
-                tuple(lines_over(table, "delta", _COLUMNS)), "δ", "mean cosine to the true rows", note=note
-            ),
-            "anchors kept": Lines(tuple(kept), "δ", "mean over 16 prunings", note=note),
+        rows = f"{count_of(table, 'held-out rows', 'rows')}, {table.n_anchors.iloc[0]} anchors"
+        kept = {"anchors kept": "anchors kept", "condition number": "condition number"}
+        titles = {
+            "cosine": (_COLUMNS, "mean cosine to the true rows"),
+            "anchors kept": (kept, "mean over 16 prunings"),
         }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(
-            findings_over(table.sort_values("delta"), "delta", _COLUMNS) if len(table) else []
-        )
+        return {
+            name: chart(table, lines_over(table, "delta", measures), ("δ", title), rows)
+            for name, (measures, title) in titles.items()
+        }
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         cells = {
-            (delta, omega): found[0]
-            for delta in (sorted(set(table.delta)) if len(table) else ())
+            (delta, omega): mean_at(table, "delta", delta, f"cosine, ω = {omega}")
+            for delta in sorted(set(table.delta))
             for omega in OMEGA_GRID
-            if (found := means_at(table, "delta", delta, [f"cosine, ω = {omega}"]))
         }
+        cells = {place: estimate for place, estimate in cells.items() if estimate.has_interval}
         if len(cells) < 2:
             return ""
-        delta, omega = max(cells, key=lambda cell: cells[cell].value)
-        told = (
+        delta, omega = best = max(cells, key=lambda cell: cells[cell].value)
+        plain = f"; without pruning it is {cells[0.0, 1]}" if (0.0, 1) in cells else ""
+        return (
             f"The best of {len(cells)} cells is δ = {delta:g} and ω = {omega}, with a cosine of"
-            f" {cells[delta, omega].told()}"
+            f" {cells[best]}{plain}."
         )
-        return f"{told}; without pruning it is {cells[0.0, 1].told()}." if (0.0, 1) in cells else f"{told}."
-
-    def opening(self, settings: Settings) -> Opening:
-        pair = word_pair(settings["spaces"], Store())
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"])
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors.tolist()))

@@ -20,9 +20,8 @@ from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.material import dataset_of
-from relcore.studies.runs import STUDENT, average
-from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.statistics import Estimate, average, count_of, finding, findings_table, mean, sentence
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, grid, states
 
 PERMUTATIONS = 1000
 _LAYERS = tuple(range(7))
@@ -46,11 +45,11 @@ class Layers(Study):
         ),
         Option("method", "Heads on", ("relative", "whitened"), "relative"),
         Option("n_anchors", "Anchors", (100, 300), 300),
-        Option("n_states", "Random states", (3, 5), 3, help="Each draws the anchors and the test rows."),
+        states("the anchors and the test rows", choices=(3, 5)),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, {name: options[name] for name in ("metric", "method", "n_anchors")})
+        return grid(options, "metric method n_anchors")
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = encode(dataset_of("sentences"), _encoder(), store, report)
@@ -63,50 +62,37 @@ class Layers(Study):
         return 40.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
-        if not len(table) or table.random_state.min() > 0:
+        if table.random_state.min() > 0:
             return {}
         metric, run = METRICS[options["metric"]].title, table[table.random_state == 0].iloc[0]
         diagonal = tuple((layer, layer) for layer in _LAYERS)
-        chance = f"{run['most similar']}, by chance {band(run['similar, low'], run['similar, high'])}"
-        panels = [
-            (metric, np.array(run.similarity), f"most alike {chance}; {int(run.rows):,} rows"),
-            (
-                "accuracy",
-                np.mean([np.array(matrix) for matrix in table.accuracy], axis=0),
-                f"chance {short(average(table, 'chance'))}; {int(run['test rows']):,} held-out rows",
-            ),
-        ]
-        drawn = []
-        for title, values, note in panels:
+        similar = f"{run['most similar']}, by chance {band(run['similar, low'], run['similar, high'])}"
+        chance = f"chance {short(average(table, 'chance'))}; {count_of(table, 'held-out rows')}"
+        panels = []
+        for title, values, note in (
+            (metric, np.array(run.similarity), f"most alike {similar}; {int(run.rows):,} rows"),
+            ("accuracy", np.mean(np.array(table.accuracy.tolist()), axis=0), chance),
+        ):
             off = np.where(np.eye(len(values), dtype=bool), -np.inf, values)
             best = tuple(int(place) for place in np.unravel_index(off.argmax(), off.shape))
-            drawn.append(
-                MatrixPanel(title, _NAMES, _NAMES, values, note=note, marked=diagonal, framed=(best,))
-            )
-        alt = "Heat maps, 7 by 7 layers. " + "; ".join(f"{title}: {note}" for title, _, note in panels)
-        axes = ("rows of", "heads of; columns")
-        return {
-            "layers": Matrices(tuple(drawn), (0.0, 1.0), f"{metric}, accuracy", f"{alt}.", *axes, across=2)
-        }
+            look = {"note": note, "marked": diagonal, "framed": (best,)}
+            panels.append(MatrixPanel(title, _NAMES, _NAMES, values, **look))
+        notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
+        texts = (f"{metric}, accuracy", f"Heat maps, 7 by 7 layers. {notes}.", "rows of", "heads of; columns")
+        return {"layers": Matrices(tuple(panels), (0.0, 1.0), *texts, across=2)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         """Accuracy by the distance of the two layers, the mean of both directions."""
         return findings_table(
-            [
-                finding(f"accuracy, heads {apart} layers away", mean(_apart(table, apart)), STUDENT)
-                for apart in _LAYERS
-                if len(table)
-            ]
+            [finding(f"accuracy, heads {apart} layers away", _apart(table, apart)) for apart in _LAYERS]
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        near, far = (mean(_apart(table, apart)) if len(table) else None for apart in (1, 6))
-        if near is None or not near.has_interval:
-            return ""
-        low, high = average(table, "stitched, low"), average(table, "stitched, high")
-        return (
-            f"Heads read the next layer with an accuracy of {near.told()} and the one six layers away with"
-            f" {far.told()}; the best of all stitched pairs is {band(low, high)} by chance."
+        chance = band(average(table, "stitched, low"), average(table, "stitched, high"))
+        return sentence(
+            "Heads read the next layer with an accuracy of {} and the one six layers away with {}; the best"
+            f" of all stitched pairs is {chance} by chance.",
+            *(_apart(table, apart) for apart in (1, 6)),
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -147,9 +133,8 @@ def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[s
     )
     run, stitched = result.runs[0], ~np.eye(len(spaces), dtype=bool)
     answers, rng = run.answers[method][stitched], np.random.default_rng(0)
-    best_chance = Null.from_draws(
-        np.array([(answers == rng.permutation(run.truth)).mean(axis=1).max() for _ in range(PERMUTATIONS)])
-    )
+    permuted = (rng.permutation(run.truth) for _ in range(PERMUTATIONS))
+    best_chance = Null.from_draws(np.array([(answers == truth).mean(axis=1).max() for truth in permuted]))
     accuracy = result.by_state(method)[0]
     return {
         "accuracy": accuracy.tolist(),
@@ -161,9 +146,8 @@ def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[s
     }
 
 
-def _apart(table: pd.DataFrame, apart: int) -> list[float]:
-    """Accuracy of each run, the mean over layers at this distance."""
-    return [
-        float(np.mean([np.diagonal(np.array(matrix), shift).mean() for shift in (apart, -apart)]))
-        for matrix in table.accuracy
-    ]
+def _apart(table: pd.DataFrame, apart: int) -> Estimate:
+    """Accuracy of heads of layers at this distance."""
+    matrices = np.array(table.accuracy.tolist())
+    diagonals = [np.diagonal(matrices, shift, 1, 2).mean(axis=1) for shift in (apart, -apart)]
+    return mean(np.mean(diagonals, axis=0))

@@ -6,6 +6,7 @@ brought to the length α.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,17 @@ from relcore.studies.material import (
     test_ids_of,
     word_pair,
 )
-from relcore.studies.runs import average, circumstances, findings_over, means_at
-from relcore.studies.statistics import Estimate, mean
-from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.statistics import (
+    Estimate,
+    average,
+    chart,
+    count_of,
+    finding,
+    findings_table,
+    mean,
+    mean_at,
+)
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 if TYPE_CHECKING:
     import torch
@@ -84,57 +93,52 @@ class RescaledRows(Study):
             names=tuple(NETWORKS.values()),
             help="Two hidden layers of 128 with this activation and no normalisation.",
         ),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws rows, split and first weights."),
+        states("rows, split and first weights"),
         SPACES,
     )
+    by, names, measures = "network", NETWORKS, {name: name for name in (*_MEASURES, "chance")}
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {"data": options["data"], "spaces": list(options["spaces"])}
-        return grid(options, shared, network=options["networks"])
+        return grid(options, "data spaces", network=options["networks"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        space, test_ids = _labelled_space(settings, store, report)
+        if settings["spaces"]:
+            space, test_ids = word_pair(settings["spaces"], store).source, ()
+        else:
+            space = labelled_spaces(settings["data"], store, report)[_SPACE[settings["data"]]]
+            test_ids = test_ids_of(settings["data"], space)
         return RunResult(rescaled_rows(space, settings["network"], settings["random_state"], test_ids))
 
     def seconds(self, settings: Settings) -> float:
         return 4.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
         lines = []
         for network, part in table.groupby("network", sort=False):
-            curves = np.array(part["accuracy by length"].tolist())
-            estimates = [mean(curves[:, at]) for at in range(curves.shape[1])]
-            ends = ([getattr(one, end) for one in estimates] for end in ("value", "low", "high"))
+            means = [mean(scores) for scores in zip(*part["accuracy by length"], strict=True)]
+            ends = ([getattr(one, end) for one in means] for end in ("value", "low", "high"))
             lines.append(Line(NETWORKS[network], part.lengths.iloc[0], *ends))
-        baselines = (
-            ("rows as they are", average(table, "as it is")),
-            ("chance", average(table, "chance")),
-        )
         marks = (("mean length", float(table["mean length"].iloc[0])),)
-        note = circumstances(table, f"{table.space.iloc[0]}, {table['test rows'].iloc[0]:,} held-out rows")
-        look = {"log_x": True, "baselines": baselines, "marks": marks, "note": note}
-        return {"accuracy": Lines(tuple(lines), "length α of every row", "accuracy", **look)}
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = {name: name for name in (*_MEASURES, "chance")}
-        return findings_table(findings_over(table, "network", measures, NETWORKS) if len(table) else [])
+        levels = {"rows as they are": "as it is", "chance": "chance"}
+        rows = f"{table.space.iloc[0]}, {count_of(table, 'held-out rows')}"
+        titles = ("length α of every row", "accuracy")
+        return {"accuracy": chart(table, lines, titles, rows, levels, log_x=True, marks=marks)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        networks = dict.fromkeys(table.network) if len(table) else ()
-        both = {network: means_at(table, "network", network, _MEASURES[::2]) for network in networks}
+        both = {
+            network: [mean_at(table, "network", network, name) for name in _MEASURES[::2]]
+            for network in dict.fromkeys(table.network)
+        }
         parts = [
-            f"{NETWORKS[network]} {estimates[0].told(2)} and {estimates[1].told(2)}"
-            for network, estimates in both.items()
-            if estimates
+            f"{NETWORKS[network]} {own:2} and {least:2}"
+            for network, (own, least) in both.items()
+            if own.has_interval
         ]
-        chance = f"; chance is {short(average(table, 'chance'), 2)}" if parts else ""
         if not parts:
             return ""
         return (
             "Accuracy of rows as they are, and the least where all are ⅛ to 8 times as long as on average:"
-            f" {'; '.join(parts)}{chance}."
+            f" {'; '.join(parts)}; chance is {short(average(table, 'chance'), 2)}."
         )
 
 
@@ -180,61 +184,43 @@ class RescaledLayers(Study):
         return 15.0 + (1e-4 if small else 0.027) * passes
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
-        if not len(table):
-            return {}
         run = table.iloc[0]
         nearest = tuple((row, _nearest(run.lengths, own)) for row, own in enumerate(run["own lengths"]))
         note = (
             f"not rescaled {short(run['as it is'])}, chance {short(run.chance)};"
-            f" {run['test rows']:,} held-out items; in brackets: the layer's own mean length, dotted: the"
+            f" {count_of(table, 'held-out items')}; in brackets: the layer's own mean length, dotted: the"
             " nearest α"
         )
-        rows = tuple(
-            f"{layer} ({general(own, 2)})" for layer, own in zip(run.layers, run["own lengths"], strict=True)
-        )
+        layers, own = run.layers, run["own lengths"]
+        rows = tuple(f"{layer} ({general(length, 2)})" for layer, length in zip(layers, own, strict=True))
         values = np.array(run.accuracy)
-        panel = MatrixPanel(run["name"], rows, tuple(run.lengths), values, note=note, marked=nearest)
         least = ", ".join(
-            f"{layer} {short(min(line), 2)}" for layer, line in zip(run.layers, run.accuracy, strict=True)
+            f"{layer} {short(value, 2)}" for layer, value in zip(layers, values.min(axis=1), strict=True)
         )
+        panel = MatrixPanel(run["name"], rows, tuple(run.lengths), values, note=note, marked=nearest)
         alt = f"Heat map of accuracy, layer by length, of {run['name']}; {note}. Least of each: {least}."
-        return {
-            "accuracy": Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")
-        }
+        axes = (alt, "layer", "length α of its vectors")
+        return {"accuracy": Matrices((panel,), (0.0, 1.0), "accuracy", *axes)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        if not len(table):
-            return findings_table([])
         run = table.iloc[0]
-        rows = [_plain("accuracy without rescaling", run["as it is"], run), _plain("chance", run.chance, run)]
+        n = int(run["test rows"])
+        levels = {"accuracy without rescaling": run["as it is"], "chance": run.chance}
+        rows = [finding(name, Estimate(float(value), n=n)) for name, value in levels.items()]
         for layer, line, lost in zip(run.layers, run.accuracy, lost_by_layer(run), strict=True):
             rows.append(finding(f"{layer}, accuracy lost at about its mean length", lost, "paired answers"))
-            rows.append(_plain(f"{layer}, least accuracy", min(line), run))
+            rows.append(finding(f"{layer}, least accuracy", Estimate(float(min(line)), n=n)))
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table):
-            return ""
         run = table.iloc[0]
         lost = lost_by_layer(run)
         most = max(range(len(lost)), key=lambda layer: lost[layer].value)
         return (
             f"Brought to about their mean length, the vectors of {run.layers[most]}, the layer that loses"
-            f" most of {len(lost)}, cost {lost[most].told()} of accuracy; at the worst length"
-            f" {short(run['as it is'] - min(map(min, run.accuracy)))}."
+            f" most of {len(lost)}, cost {lost[most]} of accuracy; at the worst length"
+            f" {short(run['as it is'] - np.min(run.accuracy))}."
         )
-
-
-def _plain(what: str, value: float, run: Any) -> dict[str, Any]:
-    return finding(what, Estimate("", float(value), float("nan"), float("nan"), int(run["test rows"])))
-
-
-def _labelled_space(settings: Settings, store: Store, report: Report) -> tuple[LatentSpace, tuple[str, ...]]:
-    """The rows to rescale, and those to hold out: () where they are to be drawn."""
-    if settings["spaces"]:
-        return word_pair(settings["spaces"], store).source, ()
-    space = labelled_spaces(settings["data"], store, report)[_SPACE[settings["data"]]]
-    return space, test_ids_of(settings["data"], space)
 
 
 def rescaled_rows(
@@ -244,9 +230,8 @@ def rescaled_rows(
     test_ids: Sequence[str] = (),
     n_rows: int = _N_ROWS,
 ) -> dict[str, Any]:
-    """Train a network on rows as they are, and score it on held-out rows that all have length α, for each α.
-
-    Held out are the given rows, else a fifth; at most `n_rows` are taken. "least …": over the lengths.
+    """Train a network on rows as they are, and score it on held-out rows (those given, else a fifth) that all
+    have length α, for each α. At most `n_rows` are taken. "least …": over the lengths.
 
     Raises
     ------
@@ -303,23 +288,19 @@ def fit_plain_mlp(
         raise SpaceError(f"classes: expected two or more, got {len(np.unique(classes))}")
     bend = {"relu": torch.relu, "tanh": torch.tanh, "cosine": torch.cos}[activation]
 
-    class Classifier(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.second = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH)
-            self.out = nn.Linear(_WIDTH, int(classes.max()) + 1)
-
+    class Bend(nn.Module):
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            return self.out(bend(self.second(bend(self.first(rows)))))
+            return bend(rows)
 
-    exponent = network_exponent(X)
+    exponent, n_classes = network_exponent(X), int(classes.max()) + 1
 
     def read(rows: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.array(scaled(np.asarray(rows, dtype=np.float32), exponent)))
 
     rows, targets = read(X), torch.from_numpy(classes)
     with reproducible(random_state):
-        model = Classifier()
+        layers = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH), nn.Linear(_WIDTH, n_classes)
+        model = nn.Sequential(layers[0], Bend(), layers[1], Bend(), layers[2])
         optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(len(rows)).split(_BATCH):
@@ -392,9 +373,8 @@ def rescaled_layers(
     dataset = load_dataset(dataset_of(data), store)
     train, test = _balanced_rows(dataset.labels, settings["n_train"], settings["n_test"])
     report(0, 1, f"opening {encoder.title}")
-    weights = (
-        trained_weights(encoder, dataset, store, report) if isinstance(encoder, TrainedEncoder) else None
-    )
+    is_trained = isinstance(encoder, TrainedEncoder)
+    weights = trained_weights(encoder, dataset, store, report) if is_trained else None
     network = open_network(encoder, dataset, report, weights)
     _, targets = np.unique(dataset.labels[np.concatenate([train, test])].astype(str), return_inverse=True)
     known, truth = targets[: len(train)], targets[len(train) :]
@@ -402,13 +382,12 @@ def rescaled_layers(
     answer = fit_plain_mlp(network.encode([dataset.item(row) for row in train]), known)
     items = [dataset.item(row) for row in test]
     lengths = _mean_lengths(network, items)
-    alphas = lengths_around(
-        np.exp(np.mean(np.log(list(lengths.values())))), settings["span"], settings["n_alphas"]
-    )
-    done, total = iter(range(10**9)), len(lengths) * len(alphas) + 1
+    center = np.exp(np.mean(np.log(list(lengths.values()))))
+    alphas = lengths_around(center, settings["span"], settings["n_alphas"])
+    counter, total = itertools.count(), len(lengths) * len(alphas) + 1
 
     def encode() -> np.ndarray:
-        report(next(done), total, f"{len(items):,} items, one layer at one length at a time")
+        report(next(counter), total, f"{len(items):,} items, one layer at one length at a time")
         return network.encode(items)
 
     layers = {name: network.layers[name] for name in lengths}
@@ -439,16 +418,12 @@ def rescale_layers(
     gives.
     """
     own = answer(encode()) == classes
-    accuracy, changed = [], []
-    for module in layers.values():
-        accuracy.append([])
-        changed.append([])
-        for alpha in alphas:
+    right = np.empty((len(layers), len(alphas), len(own)), dtype=bool)
+    for i, module in enumerate(layers.values()):
+        for j, alpha in enumerate(alphas):
             with injected(module, alpha):
-                right = answer(encode()) == classes
-            accuracy[-1].append(float(np.mean(right)))
-            changed[-1].append(float(np.mean(right != own)))
-    return float(np.mean(own)), accuracy, changed
+                right[i, j] = answer(encode()) == classes
+    return float(own.mean()), right.mean(axis=2).tolist(), (right != own).mean(axis=2).tolist()
 
 
 @contextmanager
@@ -479,7 +454,7 @@ def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
         at = _nearest(run["lengths"], own)
         lost = run["as it is"] - accuracy[at]
         reach = Z95 * np.sqrt((changed[at] * n + 1) / n - lost**2) / np.sqrt(n)
-        estimates.append(Estimate("lost", float(lost), float(lost - reach), float(lost + reach), n))
+        estimates.append(Estimate.around(lost, reach, n))
     return estimates
 
 
@@ -536,10 +511,9 @@ class RowLengths(Study):
     options = (data_option("digits", "sentences", "words", default=("digits", "words")), SPACES)
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        given = list(options["spaces"])
-        counts = {"": 2} if given else {data: _COUNT[data] for data in options["data"]}
+        counts = {"": 2} if options["spaces"] else {data: _COUNT[data] for data in options["data"]}
         return [
-            {"data": data, "spaces": given, "space": number, "random_state": 0}
+            {"data": data, "spaces": list(options["spaces"]), "space": number, "random_state": 0}
             for data, count in counts.items()
             for number in range(count)
         ]
@@ -556,17 +530,12 @@ class RowLengths(Study):
         return 1.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
         middles = (_EDGES[:-1] + _EDGES[1:]) / 2
-        return {
-            title: Lines(
-                tuple(Line(run["name"], middles, run[f"{kind} density"]) for _, run in table.iterrows()),
-                f"{title} / its average",
-                "density",
-            )
-            for kind, title in _KINDS.items()
-        }
+        charts = {}
+        for kind, title in _KINDS.items():
+            lines = [Line(run["name"], middles, run[f"{kind} density"]) for _, run in table.iterrows()]
+            charts[title] = Lines(lines, f"{title} / its average", "density")
+        return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         return findings_table(
@@ -578,12 +547,9 @@ class RowLengths(Study):
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table):
-            return ""
         estimates = {run["name"]: _estimate(run, "centred") for _, run in table.iterrows()}
         least, most = (choose(estimates, key=lambda name: estimates[name].value) for choose in (min, max))
-        ends = dict.fromkeys((least, most))
-        parts = [f"{estimates[name].told(2)} of their mean in {name}" for name in ends]
+        parts = [f"{estimates[name]:2} of their mean in {name}" for name in dict.fromkeys((least, most))]
         return f"Row lengths vary by {' to '.join(parts)}; inversion cannot recover them."
 
 
@@ -606,6 +572,4 @@ def length_values(space: LatentSpace) -> dict[str, Any]:
 
 
 def _estimate(run: Any, kind: str) -> Estimate:
-    value, reach = run[f"{kind} varies by"], run[f"{kind} reach"]
-    name = f"mean {general(run[f'{kind} mean'])}"
-    return Estimate(name, value, value - reach, value + reach, int(run["rows"]))
+    return Estimate.around(run[f"{kind} varies by"], run[f"{kind} reach"], int(run["rows"]))

@@ -25,9 +25,18 @@ from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies.runs import average, circumstances, findings_over, lines_over
-from relcore.studies.statistics import share
-from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
+from relcore.studies.statistics import (
+    Estimate,
+    chart,
+    count_of,
+    finding,
+    findings_over,
+    findings_table,
+    lines_over,
+    sentence,
+    share,
+)
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 # Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder
 # (RELSCOPE_DATA).
@@ -101,6 +110,7 @@ def _texts(path: Path, name: str) -> Dataset:
 
 
 METHODS = tuple(name for name in ADAPTERS if name != "residual")
+_ADAPTERS = {name: ADAPTERS[name].title for name in METHODS}
 BEST, CHOSEN = "best method", "chosen"
 _BY_DATA = {"sentences": ("minilm", "tfidf"), "cranfield": MODELS}
 _CLOSE = 0.01
@@ -140,12 +150,12 @@ class MigrationQuality(Study):
             many=True,
             help="Fewer than the corpus has rows.",
         ),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the pairs."),
+        states("the pairs", 5),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         models = [f"{new} → {old}" for new, old in permutations(_BY_DATA[options["data"]], 2)]
-        return grid(options, {"data": options["data"]}, models=models, pairs=options["pairs"])
+        return grid(options, "data", models=models, pairs=options["pairs"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         report(0, 4, "encoding")
@@ -159,58 +169,50 @@ class MigrationQuality(Study):
         result = task.answer(ground, material.spaces[0].vectors)
         report(2, 4, "every method")
         values = values_of(result) | methods_of(ground)
-        values[CHOSEN] = result.option("bridge").value
-        values[BEST] = max(values[name] for name in METHODS)
         report(3, 4, "held-out pairs alone")
         alone = Migration(result.adapter, **plan).run(material.spaces[:2])
-        agreed = {
+        verdicts = {
+            CHOSEN: result.option("bridge").value,
+            BEST: max(values[name] for name in METHODS),
             "verdict": result.verdict.option,
             "clear": result.verdict.is_clear,
             "alone": alone.verdict.option,
+            "adapter": result.adapter,
+            "truth": alone.truth,
         }
-        return RunResult(
-            values
-            | agreed
-            | {"adapter": result.adapter, "truth": alone.truth}
-            | refusals(material, result, state)
-        )
+        return RunResult(values | verdicts | refusals(material, result, state))
 
     def seconds(self, settings: Settings) -> float:
         return (4.0 if settings["data"] == "sentences" else 12.0) + settings["pairs"] / 50
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        charts = {}
-        for models, part in table.groupby("models", sort=False) if len(table) else ():
-            measures = {name: ADAPTERS[name].title for name in METHODS} | {"twice": TITLES["twice"]}
-            baselines = tuple((TITLES[name], average(part, name)) for name in ("keep", "re-embed"))
-            note = circumstances(
-                part, f"{models}: {part.queries.mean():,.0f} queries, {part.rows.mean():,.0f} rows"
-            )
-            lines = tuple(lines_over(part, "pairs", measures))
-            charts[models] = Lines(lines, "pairs", "nDCG@10", log_x=True, baselines=baselines, note=note)
+        charts, titles = {}, ("pairs", "nDCG@10")
+        measures = _ADAPTERS | {"twice": TITLES["twice"]}
+        levels = {TITLES[name]: name for name in ("keep", "re-embed")}
+        for models, part in table.groupby("models", sort=False):
+            rows = f"{models}: {count_of(part, 'queries', 'queries')}, {count_of(part, 'rows', 'rows')}"
+            lines = lines_over(part, "pairs", measures)
+            charts[models] = chart(part, lines, titles, rows, levels, log_x=True)
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = []
-        for models, part in table.groupby("models", sort=False) if len(table) else ():
+        for models, part in table.groupby("models", sort=False):
             names = {pairs: f"{models}, {pairs:,} pairs" for pairs in options["pairs"]}
-            measures = TITLES | {name: ADAPTERS[name].title for name in METHODS}
-            rows += findings_over(part.sort_values("pairs"), "pairs", measures, names)
+            rows += findings_over(part.sort_values("pairs"), "pairs", TITLES | _ADAPTERS, names)
         return findings_table(
             rows + [finding(name, part, "Wilson's") for name, part in shares_of(table).items()]
         )
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table) or table.random_state.nunique() < 2:
+        if table.random_state.nunique() < 2:
             return ""
         shares = shares_of(table)
-        close, agreed = (
-            shares[name].told(2) for name in ("chosen within .01 of the best method", "verdicts that agree")
-        )
-        return (
+        return sentence(
             f"In {len(table)} cases the chosen adapter is within .01 nDCG@10 of the best one in a share of"
-            f" {close}; the verdict of held-out pairs alone is that of the known answers in a share of"
-            f" {agreed}."
+            " {:2}; the verdict of held-out pairs alone is that of the known answers in a share of {:2}.",
+            shares["chosen within .01 of the best method"],
+            shares["verdicts that agree"],
         )
 
 
@@ -265,19 +267,14 @@ def _accepted(new: np.ndarray, old: np.ndarray) -> bool:
     return True
 
 
-def shares_of(table: pd.DataFrame) -> dict[str, Any]:
+def shares_of(table: pd.DataFrame) -> dict[str, Estimate]:
     """Shares of the runs, with Wilson's intervals."""
-    if not len(table):
-        return {}
-    clear = table[table.clear.astype(bool)]
-    counts = {
-        "chosen within .01 of the best method": (
-            table[CHOSEN].astype(float) >= table[BEST].astype(float) - _CLOSE
-        ),
-        "verdicts that agree": table.verdict == table.alone,
-        "verdicts that agree, of those that are clear": clear.verdict == clear.alone,
-        "shuffled pairs that are refused": table["shuffled refused"].astype(bool),
-        "shifts by one row that are named": table["shift named"].astype(bool),
-        "true pairs that are accepted": table.accepted.astype(bool),
+    agree, clear = table.verdict == table.alone, table.clear.astype(bool)
+    return {
+        "chosen within .01 of the best method": share(table[CHOSEN] >= table[BEST] - _CLOSE),
+        "verdicts that agree": share(agree),
+        "verdicts that agree, of those that are clear": share(agree[clear]),
+        "shuffled pairs that are refused": share(table["shuffled refused"]),
+        "shifts by one row that are named": share(table["shift named"]),
+        "true pairs that are accepted": share(table.accepted),
     }
-    return {name: share(int(flags.sum()), len(flags)) for name, flags in counts.items()}

@@ -12,7 +12,6 @@ import pandas as pd
 from relcore.base.magnitude import brought
 from relcore.base.numbers import short
 from relcore.charts.lines import Lines
-from relcore.represent.anchors import select_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import RelativeProjection, unit_rows
 from relcore.runs.progress import Report
@@ -23,16 +22,25 @@ from relcore.spaces.split import Split
 from relcore.studies.material import (
     LABELLED,
     SPACES,
+    OnWords,
     data_option,
     ordered_pairs,
     studied_spaces,
     studied_split,
     word_pair,
-    word_specs,
 )
-from relcore.studies.runs import average, circumstances, findings_over, lines_over, points_over
-from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.statistics import (
+    chart,
+    count_of,
+    findings_over,
+    findings_table,
+    lines_over,
+    mean,
+    mean_at,
+    points_chart,
+    sentence,
+)
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 _ROWS = 3000  # Ward clustering takes the square of the rows, in time and in memory
@@ -83,12 +91,11 @@ class Quantisation(Study):
                 " cluster."
             ),
         ),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and the rows."),
+        states("the anchors and the rows", 5),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("n_anchors", "clusters")}
-        return grid(options, shared, data=options["data"], t=_THRESHOLDS)
+        return grid(options, "n_anchors clusters", data=options["data"], t=_THRESHOLDS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         data, state = settings["data"], settings["random_state"]
@@ -97,21 +104,18 @@ class Quantisation(Study):
         report(0, 1, f"clusters at t = {settings['t']:g}")
         clustered = split.train if settings["clusters"] == "held-out" else np.union1d(split.train, split.test)
         projections = [projection_at(space, split.anchors, clustered, settings["t"]) for space in spaces]
-        made = [
+        relative = [
             one.transform(space.vectors[split.test]) for one, space in zip(projections, spaces, strict=True)
         ]
-        values: dict[str, Any] = {
-            "distinct rows": float(np.mean([len(np.unique(rows, axis=0)) for rows in made]))
-        }
-        pairs = [(made[i], made[j]) for i, j in ordered_pairs(spaces)]
-        distances, scores = [distances_of(*pair) for pair in pairs], [_scores(*pair, state) for pair in pairs]
-        for found in (distances, scores):
-            values |= {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+        distinct = np.mean([len(np.unique(rows, axis=0)) for rows in relative])
+        values: dict[str, Any] = {"distinct rows": float(distinct)}
+        pairs = [(relative[i], relative[j]) for i, j in ordered_pairs(spaces)]
+        measured = [distances_of(*pair) | _scores(*pair, state) for pair in pairs]
+        values |= {name: float(np.mean([one[name] for one in measured])) for name in measured[0]}
         if data in LABELLED:
-            values |= _accuracies(spaces, projections, made, split)
-        values["ratio"] = (
-            values["distance"] / values["chance distance"] if values["chance distance"] > 1e-6 else None
-        )
+            values |= _accuracies(spaces, projections, relative, split)
+        chance = values["chance distance"]
+        values["ratio"] = values["distance"] / chance if chance > 1e-6 else None
         return RunResult(values | {"test rows": len(split.test)})
 
     def seconds(self, settings: Settings) -> float:
@@ -119,35 +123,28 @@ class Quantisation(Study):
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}
-        for data, part in table.groupby("data", sort=False) if len(table) else ():
-            note = circumstances(
-                part,
-                f"{data}: {part['test rows'].mean():,.0f} held-out rows, {part.n_anchors.iloc[0]} anchors",
-            )
-            baselines = [("chance of MRR", average(part, "chance of MRR"))]
-            if data in LABELLED:
-                baselines.append(("chance of accuracy", average(part, "chance of accuracy")))
-            lines = (tuple(lines_over(part, "t", names)) for names in (SCORES, DISTANCES))
-            x = "t (0: not quantised)"
-            charts[f"{data}: price"] = Lines(next(lines), x, "score", baselines=baselines, note=note)
-            charts[f"{data}: distance"] = Lines(next(lines), x, "cosine distance (0 = equal)", note=note)
+        for data, part in table.groupby("data", sort=False):
+            held_out = count_of(part, "held-out rows")
+            rows = f"{data}: {held_out}, {part.n_anchors.iloc[0]} anchors"
+            names = ("chance of MRR", "chance of accuracy")[: 1 + (data in LABELLED)]
+            look = ("t (0: not quantised)", "score"), rows, {name: name for name in names}
+            charts[f"{data}: price"] = chart(part, lines_over(part, "t", SCORES), *look)
+            look = ("t (0: not quantised)", "cosine distance (0 = equal)"), rows
+            charts[f"{data}: distance"] = chart(part, lines_over(part, "t", DISTANCES), *look)
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = []
-        for data, part in table.groupby("data", sort=False) if len(table) else ():
+        for data, part in table.groupby("data", sort=False):
             names = {t: f"{data}, t = {t:g}" for t in _THRESHOLDS}
             rows += findings_over(part.sort_values("t"), "t", {**SCORES, **DISTANCES}, names)
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        told = []
-        for data, part in table.groupby("data", sort=False) if len(table) else ():
-            one = _told(part)
-            if not one:
-                return ""
-            told.append(f"n {data} {one}")
-        return f"O{'; o'.join(told)}." if told else ""
+        parts = [(data, _tightest(part)) for data, part in table.groupby("data", sort=False)]
+        if not all(text for _, text in parts):
+            return ""
+        return f"O{'; o'.join(f'n {data} {text}' for data, text in parts)}."
 
 
 def projection_at(
@@ -184,18 +181,14 @@ def _scores(source: np.ndarray, target: np.ndarray, random_state: int) -> dict[s
         unit_rows(rows) + _JITTER * rng.standard_normal(rows.shape).astype(np.float32)
         for rows in (source, target)
     ]
-    found = find_neighbours(*jittered, k=_K, convention="mutual")
-    mrr, jaccard = found.mrr(5), found.jaccard(5)
-    return {
-        "mrr": float(mrr),
-        "jaccard": float(jaccard),
-        "chance of MRR": mrr.null.mean,
-        "chance of Jaccard": jaccard.null.mean,
-    }
+    neighbours = find_neighbours(*jittered, k=_K, convention="mutual")
+    mrr, jaccard = neighbours.mrr(5), neighbours.jaccard(5)
+    chance = {"chance of MRR": mrr.null.mean, "chance of Jaccard": jaccard.null.mean}
+    return {"mrr": float(mrr), "jaccard": float(jaccard), **chance}
 
 
 def _accuracies(
-    spaces: list[LatentSpace], projections: list[RelativeProjection], made: list[np.ndarray], split: Split
+    spaces: list[LatentSpace], projections: list[RelativeProjection], relative: list[np.ndarray], split: Split
 ) -> dict[str, float]:
     """Mean share of right answers over the ordered pairs: a head of one encoder on the rows of another."""
     names, classes = np.unique(spaces[0].labels.astype(str), return_inverse=True)
@@ -203,13 +196,13 @@ def _accuracies(
     right = []
     for i, (space, projection) in enumerate(zip(spaces, projections, strict=True)):
         head = fit_head(projection.transform(space.vectors[known]), classes[known], len(names))
-        others = [rows for j, rows in enumerate(made) if j != i]
+        others = [rows for j, rows in enumerate(relative) if j != i]
         right += [float((head.probabilities(rows).argmax(axis=1) == truth).mean()) for rows in others]
     chance = float((truth == np.bincount(classes[known]).argmax()).mean())
     return {"accuracy": float(np.mean(right)), "chance of accuracy": chance}
 
 
-def _told(part: pd.DataFrame) -> str:
+def _tightest(part: pd.DataFrame) -> str:
     """Where the distance first falls below that of t = 0 for certain, and what is lost there; "" with too
     few states.
     """
@@ -217,24 +210,22 @@ def _told(part: pd.DataFrame) -> str:
     if 0 not in by_t or len(by_t[0]) < 2 or len(by_t) < 2:
         return ""
     plain = by_t.pop(0)
-    won = {
-        t: {name: mean(plain[name] - rows[name]) for name in ("distance", "mrr")} for t, rows in by_t.items()
-    }
     start = f"the distance between the spaces is {short(plain.distance.mean())} without quantising"
-    tighter = [t for t, found in won.items() if found["distance"].low > 0]
+    nearer = {t: mean(plain.distance - rows.distance) for t, rows in by_t.items()}
+    tighter = [t for t, gain in nearer.items() if gain.low > 0]
     if not tighter:
         return f"{start}, and no t makes it smaller for certain"
     t = tighter[0]
-    shares, heads = (
-        [rows.get(name, rows.t * np.nan).astype(float).mean() for rows in (plain, by_t[t])]
+    ratios, heads = (
+        [rows[name].astype(float).mean() for rows in (plain, by_t[t])] if name in part else [np.nan] * 2
         for name in ("ratio", "accuracy")
     )
-    told = (
-        f"{start} and first smaller for certain at t = {t:g}, by {won[t]['distance'].told()}, where MRR loses"
-        f" {won[t]['mrr'].told()} of {short(plain.mrr.mean())}, the distance goes from {short(shares[0], 2)}"
-        f" to {short(shares[1], 2)} of that of permuted rows"
+    text = (
+        f"{start} and first smaller for certain at t = {t:g}, by {nearer[t]}, where MRR loses"
+        f" {mean(plain.mrr - by_t[t].mrr)} of {short(plain.mrr.mean())}, the distance goes from"
+        f" {short(ratios[0], 2)} to {short(ratios[1], 2)} of that of permuted rows"
     )
-    return told if np.isnan(heads[0]) else f"{told} and accuracy from {short(heads[0])} to {short(heads[1])}"
+    return text if np.isnan(heads[0]) else f"{text} and accuracy from {short(heads[0])} to {short(heads[1])}"
 
 
 # Does quantisation make spaces more similar? Points become the centroids of their clusters before they become
@@ -252,11 +243,10 @@ _DISTANCES = {
     "distance": "Euclidean distance",
     "unit distance": "Euclidean distance of unit rows",
 }
-_TOLD = {"cosine distance": "cosine distance", "mrr": "MRR"}
-_QUASI_ISOMETRY_ROWS, _QUASI_ISOMETRY_K = 2000, 10
+_WORDS_COMPARED = 2000
 
 
-class QuasiIsometry(Study):
+class QuasiIsometry(OnWords):
     """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it,
     without centring.
 
@@ -274,97 +264,60 @@ class QuasiIsometry(Study):
     version = 2
     options = (
         Option("n_anchors", "Anchors", (100, 300), 300),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            5,
-            help=f"Each draws the anchors and the {_QUASI_ISOMETRY_ROWS:,} words compared.",
-        ),
+        states(f"the anchors and the {_WORDS_COMPARED:,} words compared", 5),
         SPACES,
     )
+    by, measures, names = "form", _DISTANCES | {"mrr": "MRR"}, FORMS
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {"n_anchors": options["n_anchors"], "spaces": list(options["spaces"])}
-        return grid(options, shared, form=FORMS)
+        return grid(options, "n_anchors spaces", form=FORMS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
-        rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_QUASI_ISOMETRY_ROWS)
-        made = [
+        anchors = self.anchors(settings, pair)
+        rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_WORDS_COMPARED)
+        sides = [
             _form(space.vectors, space.rows(anchors), rows, settings["form"])
             for space in (pair.source, pair.target)
         ]
-        chance = float(
-            np.sum(1 / np.arange(1, _QUASI_ISOMETRY_K + 1)) / len(rows)
-        )  # of 1/rank where the order is random and ends at k
-        values: dict[str, Any] = {"rows": len(rows), "k": _QUASI_ISOMETRY_K, "mrr chance": chance}
-        if made[0].shape != made[1].shape:  # absolute rows of two widths
+        # of 1/rank where the order is random and ends at k
+        chance = float(np.sum(1 / np.arange(1, _K + 1)) / len(rows))
+        values: dict[str, Any] = {"rows": len(rows), "k": _K, "mrr chance": chance}
+        if sides[0].shape != sides[1].shape:  # absolute rows of two widths
             return RunResult(values | dict.fromkeys((*_DISTANCES, "mrr")))
-        units = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12) for X in made]
+        units = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12) for X in sides]
+        ranks = find_neighbours(*sides, k=_K).reciprocal_rank
         values["cosine distance"] = 1 - float(np.einsum("ij,ij->i", *units).mean(dtype=np.float64))
-        values["distance"] = float(np.linalg.norm(made[0] - made[1], axis=1).mean())
+        values["distance"] = float(np.linalg.norm(sides[0] - sides[1], axis=1).mean())
         values["unit distance"] = float(np.linalg.norm(units[0] - units[1], axis=1).mean())
-        values["mrr"] = float(
-            find_neighbours(*made, k=_QUASI_ISOMETRY_K).reciprocal_rank.mean(dtype=np.float64)
-        )
-        return RunResult(values)
+        return RunResult(values | {"mrr": float(ranks.mean(dtype=np.float64))})
 
     def seconds(self, settings: Settings) -> float:
         return 2.0 if settings["form"] in ("absolute", "relative") else 4.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        forms = [form for form in FORMS if form in set(table.form)]
-        told = (
-            f"{int(table['rows'].iloc[0]):,} words that are no anchors, {table.n_anchors.iloc[0]} anchors, k"
-            f" = {_QUASI_ISOMETRY_K}"
-        )
-        note = circumstances(table, told, "bars")
-        look = {"kind": "points", "x_names": tuple(FORMS[form] for form in forms), "note": note}
-        found = {"mrr": "MRR", "mrr chance": "chance level"}
-        return {
-            "distance": Lines(
-                tuple(points_over(table, "form", forms, _DISTANCES)),
-                "representation",
-                "mean distance (0 = equal)",
-                **look,
-            ),
-            "MRR": Lines(
-                tuple(points_over(table, "form", forms, found)),
-                "representation",
-                "MRR (1 = each word is its own nearest neighbour)",
-                **look,
-            ),
+        words = count_of(table, "words that are no anchors", "rows")
+        rows = f"{words}, {table.n_anchors.iloc[0]} anchors, k = {_K}"
+        ranks = {"mrr": "MRR", "mrr chance": "chance level"}
+        titles = {
+            "distance": (_DISTANCES, "mean distance (0 = equal)"),
+            "MRR": (ranks, "MRR (1 = each word is its own nearest neighbour)"),
         }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = _DISTANCES | {"mrr": "MRR"}
-        return findings_table(findings_over(table, "form", measures, FORMS) if len(table) else [])
+        return {
+            name: points_chart(table, "form", FORMS, measures, ("representation", title), rows)
+            for name, (measures, title) in titles.items()
+        }
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        ends = ("relative", "t = 2")
-        parts = dict(list(table.groupby("form"))) if len(table) else {}
-        told = {
-            (form, column): mean(parts[form][column].astype(float))
-            for form in ends
-            if form in parts
-            for column in _TOLD
-        }
-        if len(told) < len(ends) * len(_TOLD) or not all(one.has_interval for one in told.values()):
-            return ""
-        changes = [
-            f"the {name} from {told[ends[0], column].told()} to {told[ends[1], column].told()}"
-            for column, name in _TOLD.items()
-        ]
-        return f"Quantising relative rows with t = 2 takes {' and '.join(changes)}."
-
-    def opening(self, settings: Settings) -> Opening:
-        pair = word_pair(settings["spaces"], Store())
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"])
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors.tolist()))
+        return sentence(
+            "Quantising relative rows with t = 2 takes the cosine distance from {} to {} and the MRR from {}"
+            " to {}.",
+            *(
+                mean_at(table, "form", form, column)
+                for column in ("cosine distance", "mrr")
+                for form in ("relative", "t = 2")
+            ),
+        )
 
 
 def _form(vectors: np.ndarray, anchors: np.ndarray, rows: np.ndarray, form: str) -> np.ndarray:

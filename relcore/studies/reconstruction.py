@@ -19,8 +19,8 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.autoencoders import REPRESENTATIONS, AutoencoderSpec, fit_autoencoder
 from relcore.studies.material import digit_pictures
-from relcore.studies.runs import average, findings_over, means_at, points_over
-from relcore.studies.study import Chart, Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.statistics import average, count_of, mean_at, points_chart
+from relcore.studies.study import Chart, Option, RunResult, Settings, Study, grid
 
 _PLANE = "AE, two numbers"
 _CODES = {
@@ -55,10 +55,11 @@ class Reconstruction(Study):
         Option("n_anchors", "Anchors", (50, 200, 500), 200, help="With balanced classes, the same for all."),
         Option("n_states", "Pairs of trainings", (3, 5, 10), 3),
     )
+    by, names = "model", {model: model for model in MODELS}
+    measures = _MEASURES | {"disparity": "disparity after the best turn, 0 equal, 1 unrelated"}
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("epochs", "n_anchors")}
-        return grid(options, shared, model=options["models"])
+        return grid(options, "epochs n_anchors", model=options["models"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         dataset, pictures = digit_pictures(store)
@@ -91,11 +92,8 @@ class Reconstruction(Study):
         }
         if plane:
             turned = Procrustes().fit(codes[1], codes[0]).transform(codes[1])
-            names = ("first plane", "second plane", "second plane, turned")
-            values |= {
-                name: np.round(points, 4).tolist()
-                for name, points in zip(names, (*codes, turned), strict=True)
-            }
+            planes = {"first plane": codes[0], "second plane": codes[1], "second plane, turned": turned}
+            values |= {name: np.round(points, 4).tolist() for name, points in planes.items()}
             values |= {"labels": dataset.labels[test].tolist(), "disparity": disparity(*codes)}
         return RunResult(values)
 
@@ -104,38 +102,33 @@ class Reconstruction(Study):
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
         charts: dict[str, Chart] = {}
-        crossed = table[table.model != _PLANE] if len(table) else table
+        crossed = table[table.model != _PLANE]
         if len(crossed):
-            models = list(dict.fromkeys(crossed.model))
             charts["pictures"] = picture_grid(crossed)
-            charts["errors"] = Lines(
-                points_over(crossed, "model", models, _MEASURES),
-                "autoencoder and its codes",
-                "MSE × 10³, smaller is better",
-                kind="points",
-                baselines=(("the mean picture", average(crossed, "mean picture")),),
-                note=f"{crossed['test rows'].iloc[0]:,} held-out digits; bars: 95 % over pairs of trainings",
-                x_names=tuple(models),
-            )
+            titles = ("autoencoder and its codes", "MSE × 10³, smaller is better")
+            rows, levels = count_of(crossed, "held-out digits"), {"the mean picture": "mean picture"}
+            charts["errors"] = points_chart(crossed, "model", self.names, _MEASURES, titles, rows, levels)
         if len(crossed) < len(table):
             run = table[table.model == _PLANE].iloc[0]
             charts["planes as they are"] = _planes(run, "second plane", "as it is")
             charts["planes turned"] = _planes(run, "second plane, turned", "turned onto the first")
         return charts
 
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = _MEASURES | {"disparity": "disparity after the best turn, 0 equal, 1 unrelated"}
-        names = dict(zip(MODELS, MODELS, strict=True))
-        return findings_table(findings_over(table, "model", measures, names) if len(table) else [])
-
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        errors = {
+            model: [mean_at(table, "model", model, name) for name in _MEASURES]
+            for model in dict.fromkeys(table.model)
+            if model != _PLANE
+        }
         parts = [
-            f"{estimates[1].told(1)} with {model} codes, {short(estimates[0].value, 1)} not stitched"
-            for model in (options["models"] if len(table) else ())
-            if model != _PLANE and (estimates := means_at(table, "model", model, tuple(_MEASURES)))
+            f"{stitched:1} with {model} codes, {short(own.value, 1)} not stitched"
+            for model, (own, stitched) in errors.items()
+            if stitched.has_interval
         ]
-        floor = f"; the mean picture has {short(average(table, 'mean picture'), 1)}" if parts else ""
-        return f"Mean squared error × 10³ of stitched pictures: {'; '.join(parts)}{floor}." if parts else ""
+        floor = f"the mean picture has {short(average(table, 'mean picture'), 1)}"
+        return (
+            f"Mean squared error × 10³ of stitched pictures: {'; '.join([*parts, floor])}." if parts else ""
+        )
 
 
 def _planes(run: pd.Series, moving: str, how: str) -> Lines:

@@ -10,14 +10,13 @@ import pandas as pd
 
 from relcore.base.magnitude import lengths
 from relcore.charts.lines import Lines
-from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.comparison import held_out, score_pair
-from relcore.studies.material import SPACES, word_pair, word_specs
-from relcore.studies.runs import average, circumstances, findings_over, lines_over, means_at
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.material import SPACES, OnWords, word_pair
+from relcore.studies.statistics import chart, count_of, lines_over, mean_at, sentence
+from relcore.studies.study import Option, RunResult, Settings, grid, states
 
 HARMS = {
     "noise": "noise (share of the mean row's length)",
@@ -38,7 +37,7 @@ _MEASURES = {
 _QUERIES = 2000
 
 
-class Robustness(Study):
+class Robustness(OnWords):
     """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the
     paper's convention.
     """
@@ -51,84 +50,51 @@ class Robustness(Study):
     options = (
         Option("harm", "Harm", tuple(HARMS), "wrong", names=("noise", "missing anchors", "wrong pairs")),
         Option("n_anchors", "Anchors", (100, 300), 300),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the harm."),
+        states("the anchors and the harm"),
         SPACES,
     )
+    by, measures = "amount", _MEASURES
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        harm = options["harm"]
-        shared = {"harm": harm, "n_anchors": options["n_anchors"], "spaces": list(options["spaces"])}
-        return grid(options, shared, amount=_AMOUNTS[harm])
+        return grid(options, "harm n_anchors spaces", amount=_AMOUNTS[options["harm"]])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
         rng = np.random.default_rng(state)
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
+        anchors = self.anchors(settings, pair)
         target, rows = pair.target.vectors, [space.rows(anchors) for space in (pair.source, pair.target)]
         target, rows = harmed(target, rows, settings["harm"], settings["amount"], rng)
         split = replace(held_out(pair, anchors), random_state=state)
         values: dict[str, Any] = {"anchors used": len(rows[0]), "rows": len(split.test)}
         for form in ("relative", "whitened"):
             projection = RelativeProjection(whiten=form == "whitened")
-            made = [
+            relative = [
                 projection.fit(X, anchors=own).transform(X)
                 for X, own in zip((pair.source.vectors, target), rows, strict=True)
             ]
-            found = score_pair(*made, split, k=10, n_queries=_QUERIES)
-            values |= {f"{form} {name}": float(found[name]) for name in ("mrr", "jaccard")} | {
-                "chance": found["mrr"].null.mean
-            }
+            scores = score_pair(*relative, split, k=10, n_queries=_QUERIES)
+            values |= {f"{form} {name}": float(scores[name]) for name in ("mrr", "jaccard")}
+            values["chance"] = scores["mrr"].null.mean
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
         return 5.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        n_rows, n_anchors = int(table["rows"].iloc[0]), table.n_anchors.iloc[0]
-        told = f"k = 10, {_QUERIES:,} of {n_rows:,} held-out rows as queries, {n_anchors} anchors"
-        note = circumstances(table, told)
-        baselines = (("chance of MRR", average(table, "chance")),)
-        return {
-            "scores": Lines(
-                tuple(lines_over(table, "amount", _MEASURES)),
-                HARMS[options["harm"]],
-                "score",
-                baselines=baselines,
-                note=note,
-            )
-        }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        return findings_table(
-            findings_over(table.sort_values("amount"), "amount", _MEASURES) if len(table) else []
-        )
+        held_out = count_of(table, "held-out rows as queries", "rows")
+        rows = f"k = 10, {_QUERIES:,} of {held_out}, {table.n_anchors.iloc[0]} anchors"
+        lines, titles = lines_over(table, "amount", _MEASURES), (HARMS[options["harm"]], "score")
+        return {"scores": chart(table, lines, titles, rows, {"chance of MRR": "chance"})}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        amounts = sorted(set(table.amount)) if len(table) else []
-        if len(amounts) < 2:
-            return ""
-        middle = amounts[len(amounts) // 2]
-        ends = [
-            means_at(table, "amount", amount, ["relative mrr", "whitened mrr"])
-            for amount in (amounts[0], middle)
-        ]
-        if not all(ends):
-            return ""
-        (relative, whitened), (relative_harmed, whitened_harmed) = (
-            [one.told() for one in end] for end in ends
+        amounts = sorted(set(table.amount))
+        least, middle = amounts[0], amounts[len(amounts) // 2]
+        columns = ("relative mrr", "whitened mrr")
+        return sentence(
+            f"Where the {HARMS[options['harm']]} goes from {least:g} to {middle:g}, the MRR of relative rows"
+            " goes from {} to {}, and that of whitened rows from {} to {}.",
+            *(mean_at(table, "amount", amount, name) for name in columns for amount in (least, middle)),
         )
-        return (
-            f"Where the {HARMS[options['harm']]} goes from {amounts[0]:g} to {middle:g}, the MRR of relative"
-            f" rows goes from {relative} to {relative_harmed}, and that of whitened rows from {whitened} to"
-            f" {whitened_harmed}."
-        )
-
-    def opening(self, settings: Settings) -> Opening:
-        pair = word_pair(settings["spaces"], Store())
-        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"])
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors.tolist()))
 
 
 def harmed(

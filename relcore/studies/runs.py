@@ -5,25 +5,22 @@ never computed twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.charts.lines import Line
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Engine, Job
 from relcore.runs.progress import Context, Expected, Report, expect, note_pace
 from relcore.runs.store import Store
-from relcore.studies.statistics import Estimate, mean
-from relcore.studies.study import Settings, Study, StudySpec, finding
+from relcore.studies.study import Settings, Study, StudySpec
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
+_STATES = ("running", "queued", "failed")
 _MOST_SHOWN = 40  # letters of a list in the run table
 
 
@@ -34,9 +31,7 @@ def run_key(study: Study, settings: Settings) -> str:
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
     """One run as a job of the Engine, under `run_key`."""
-    if not context.store.has(
-        context.key
-    ):  # a worker that dies between result and report is given the same run again
+    if not context.store.has(context.key):  # a worker that dies before its report is given the run again
         _run(study, settings, context.store, context.report)
 
 
@@ -69,9 +64,7 @@ def _kind(study: Study) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """The status of a study: counts of runs, seconds left if known, errors, one per run, and why it waits,
-    if it does.
-    """
+    """The status of a study: counts of runs, their errors, seconds left if known, and why it waits."""
 
     done: int
     running: int
@@ -91,11 +84,8 @@ class Standing:
 
 
 class StudyRuns:
-    """The runs of one spec: which are done, which are under way, start, stop, and the table of what they
-    found.
-
-    Whoever makes it again for the same spec sees the same runs: all that lasts is in the store and in the
-    engine.
+    """The runs of one spec: start, stop, status and table. All that lasts is in the store and the engine, so
+    another object of the same spec sees the same runs.
     """
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
@@ -111,25 +101,19 @@ class StudyRuns:
 
     def missing(self, store: Store, own: bool = False) -> list[dict[str, Any]]:
         """Settings of the runs that the store does not have; `own` as in `Store.has`."""
-        return [
-            settings
-            for settings, key in zip(self.settings, self.keys, strict=True)
-            if not store.has(key, own)
-        ]
+        runs = zip(self.settings, self.keys, strict=True)
+        return [settings for settings, key in runs if not store.has(key, own)]
 
     def made(self, store: Store) -> FinishedGroup | None:
-        """When the runs were computed that came with Relscope; None where there are none, or where all are
-        the store's own.
-        """
+        """Where the runs come from that came with Relscope; None if all are the store's own."""
         return next((made for key in self.keys if (made := store.made(key))), None)
 
     def seconds(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
-        """Roughly how long the missing runs take, `n_workers` at a time; see `expected`."""
         return self.expected(store, n_workers, own).likely
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """The same with its pace: that of the runs that are done, else of the study's last runs of other
-        settings.
+        """Roughly how long the missing runs take, `n_workers` at a time, by the pace of the runs that are
+        done, else of the study's last runs of other settings.
         """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
@@ -159,30 +143,33 @@ class StudyRuns:
     def standing(self, engine: Engine) -> Standing:
         done = sum(map(engine.store.has, self.keys))
         known = [(job, job.status()) for job in self._jobs(engine)]
-        running = [
-            one for one in known if one[1].state == "running" and not engine.store.has(one[0].key, own=True)
-        ]
-        waiting = [job for job, status in known if status.state == "queued"]
-        failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
-        here = any(job.here for job, _ in running) or any(job.here for job in waiting)
-        left = self.seconds(engine.store, engine.n_workers, own=here) if running or waiting else None
-        message = running[0][1].message if running else ""
-        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, message)
+        states = {state: [pair for pair in known if pair[1].state == state] for state in _STATES}
+        running = [pair for pair in states["running"] if not engine.store.has(pair[0].key, own=True)]
+        under_way = [job for job, _ in running + states["queued"]]
+        here = any(job.here for job in under_way)
+        return Standing(
+            done,
+            len(running),
+            len(states["queued"]),
+            tuple(f"{job.title}: {status.error}" for job, status in states["failed"]),
+            len(self),
+            self.seconds(engine.store, engine.n_workers, own=here) if under_way else None,
+            running[0][1].message if running else "",
+            next((status.lost for _, status in known if status.lost), ""),
+        )
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
-        """Wait until nothing is under way any more; `report` is called as ``report(done, total,
-        message)``.
-        """
-        while (standing := self.standing(engine)).under_way:
+        """Wait until nothing is under way any more."""
+        while True:
+            standing = self.standing(engine)
             if report:
                 report(standing.done, standing.total, standing.message)
+            if not standing.under_way:
+                return standing
             time.sleep(pause)
-        if report:
-            report(standing.done, standing.total, "")
-        return standing
 
     def finish(self, engine: Engine, report: Report | None = None) -> pd.DataFrame:
-        """Do what is missing and wait for it; `run_table` of the whole.
+        """Do what is missing and wait for it; `table` of the whole.
 
         Raises
         ------
@@ -198,26 +185,17 @@ class StudyRuns:
         return self.table(engine.store)
 
     def table(self, store: Store) -> pd.DataFrame:
-        """`run_table` of what is done."""
-        return run_table(self.keys, store)
+        """A row per finished run: its settings, results, seconds and key; the index is the run's number."""
+        rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
+        return pd.DataFrame.from_dict(rows, orient="index")
 
     def _jobs(self, engine: Engine) -> list[Job]:
         known = {job.key: job for job in engine.jobs() if job.function is run_job}
         return [known[key] for key in self.keys if key in known]
 
 
-def run_table(keys: Sequence[str], store: Store) -> pd.DataFrame:
-    """A row per finished run: its settings, its findings, its seconds and its key; lists by their first
-    letters.
-
-    The index is the run's number, from 0.
-    """
-    rows = {number: row for number, key in enumerate(keys) if (row := run_row(key, store))}
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
-    """One row of `run_table`; None where the store has no such run."""
+    """One row of `StudyRuns.table`; lists by their first letters; None where the store has no such run."""
     entry = store.summary(key)
     if entry is None:
         return None
@@ -227,93 +205,7 @@ def run_row(key: str, store: Store) -> dict[str, Any] | None:
 
 
 def _shown(value: Any) -> Any:
-    if isinstance(value, list | tuple | dict):
-        told = ", ".join(map(str, value)) if not isinstance(value, dict) else str(value)
-        return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}… ({len(value)})"
-    return value
-
-
-# From runs to lines: the mean over random states of what was measured, with its 95 % interval, by what was
-# varied.
-
-STUDENT = "Student's t over random states"
-
-
-def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:
-    """A line for each measured column, under its name, over the numbers of column x; columns nowhere
-    measured are left out.
-    """
-    return [line for column, name in measures.items() if len(line := _line(table, x, column, name))]
-
-
-def points_over(
-    table: pd.DataFrame, by: str, choices: Sequence[Any], measures: Mapping[str, str], width: float = 0.12
-) -> list[Line]:
-    """The same over choices that are no numbers: x is the place among `choices`, the measures side by
-    side.
-    """
-    placed = table.assign(place=[choices.index(value) for value in table[by]])
-    lines = lines_over(placed, "place", measures)
-    shifts = (np.arange(len(lines)) - (len(lines) - 1) / 2) * width
-    return [
-        Line(line.name, line.x + shift, line.y, line.low, line.high)
-        for line, shift in zip(lines, shifts, strict=True)
-    ]
-
-
-def _line(table: pd.DataFrame, x: str, column: str, name: str) -> Line:
-    found = {}
-    if column in table:
-        measured = table[[x, column]].astype({column: float}).dropna()
-        found = {float(value): mean(part[column]) for value, part in measured.groupby(x)}
-    low, high = ([getattr(one, end) for one in found.values()] for end in ("low", "high"))
-    return Line(name, list(found), [one.value for one in found.values()], low, high)
-
-
-def findings_over(
-    table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
-) -> list[dict[str, Any]]:
-    """A finding for each value of column `by` and each measured column; `names` are what people call the
-    values.
-    """
-    rows = []
-    for value, part in table.groupby(by, sort=False):
-        told = names[value] if names else f"{by.replace('_', ' ')} {value:g}"
-        for column, name in measures.items():
-            if column in part and part[column].notna().any():
-                estimate = mean(part[column].astype(float))
-                rows.append(finding(f"{told}, {name}", estimate, STUDENT))
-    return rows
-
-
-def circumstances(table: pd.DataFrame, told: str, drawn: str = "bands") -> str:
-    """The note of a chart: what each number rests on, and what its bands (or bars) are."""
-    return f"{told}; {drawn}: 95 % over {table.random_state.nunique()} random states"
-
-
-def average(table: pd.DataFrame, column: str) -> float:
-    """The mean of a column over all runs."""
-    return float(table[column].astype(float).mean())
-
-
-def means_at(table: pd.DataFrame, by: str, value: Any, columns: Sequence[str]) -> list[Estimate]:
-    """The mean of each column over the runs with this value; empty unless every one of them has an
-    interval.
-    """
-    part = table[table[by] == value] if by in table else table.iloc[:0]
-    found = [mean(part[column].astype(float)) for column in columns if column in part]
-    return found if len(found) == len(columns) and all(one.has_interval for one in found) else []
-
-
-def differences(table: pd.DataFrame, by: str, value: Any, other: Any, column: str) -> Estimate:
-    """Mean over random states of this column at one value less that at another, in the same state."""
-    first, second = (
-        table[table[by] == one].set_index("random_state")[column].astype(float) for one in (value, other)
-    )
-    return mean((first - second).dropna())
-
-
-def listed(names: Sequence[Any]) -> str:
-    """``words, digits and sentences``."""
-    names = [str(name) for name in names]
-    return " and ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + names[-1:])
+    if not isinstance(value, list | tuple):
+        return value
+    text = ", ".join(map(str, value))
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({len(value)})"

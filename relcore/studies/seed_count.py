@@ -14,9 +14,8 @@ from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.studies.material import word_pair
-from relcore.studies.runs import circumstances, findings_over, lines_over
-from relcore.studies.statistics import mean
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.statistics import chart, findings_over, findings_table, lines_by, mean
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
 ENOUGH = 0.9  # of the hidden pairs: the method has found how the spaces lie to each other
@@ -68,82 +67,63 @@ class SeedCount(Study):
         Option(
             "methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())
         ),
-        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the seeds and the hidden pairs."),
+        states("the seeds and the hidden pairs", 5),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         varied = {"method": options["methods"], "rows": options["rows"], "seeds": options["seeds"]}
-        runs = grid(options, {"spaces": options["spaces"]}, **varied)
+        runs = grid(options, "spaces", **varied)
         return [run for run in runs if run["seeds"] or run["method"] == "self-learning"]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         report(0, 1, f"{settings['seeds']} seeds, {settings['rows']} rows")
         measured = _translated if settings["spaces"] == "english-french" else _hidden
         result, share, hidden = measured(settings, store, report)
-        rows = result.history[-1].rows
-        return RunResult(
-            {"found": share, "fits": float(result.success), "hidden": hidden, "chance": 1 / rows}
-        )
+        chance = 1 / result.history[-1].rows
+        return RunResult({"found": share, "fits": float(result.success), "hidden": hidden, "chance": chance})
 
     def seconds(self, settings: Settings) -> float:
         millions = settings["rows"] ** 2 / 1e6
-        return 1 + (
-            4 * millions if settings["method"] == "paper" else (1 if settings["seeds"] else 5) * millions
-        )
+        return 1 + (4 if settings["method"] == "paper" else 1 if settings["seeds"] else 5) * millions
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        charts = {}
-        for method, part in table.groupby("method", sort=False) if len(table) else ():
-            names = {rows: f"{rows:,} rows" for rows in sorted(part.rows.unique())}
-            lines = tuple(
-                line for rows, name in names.items() for line in _lines(part[part.rows == rows], name)
-            )
-            note = circumstances(part, f"{int(part.hidden.median()):,} hidden pairs a run")
-            look = {"note": note, "y_range": (0, 1.02), "baselines": (("chance", float(part.chance.mean())),)}
-            charts[METHODS[method]] = Lines(lines, "seeds", "share of hidden pairs found", **look)
+        charts, titles = {}, ("seeds", "share of hidden pairs found")
+        names = {rows: f"{rows:,} rows" for rows in options["rows"]}
+        for method, part in table.groupby("method", sort=False):
+            lines = lines_by(part.sort_values("rows", kind="stable"), "seeds", "found", "rows", names)
+            hidden = f"{int(part.hidden.median()):,} hidden pairs a run"
+            levels = {"chance": "chance"}
+            charts[METHODS[method]] = chart(part, lines, titles, hidden, levels, y_range=(0, 1.02))
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, Any]] = []
-        for (method, n), part in table.groupby(["method", "rows"], sort=False) if len(table) else ():
-            measures = {
-                "found": f"{METHODS[method]}, {n:,} rows, found",
-                "fits": f"{METHODS[method]}, {n:,} rows, told to fit",
-            }
-            rows += findings_over(part.sort_values("seeds"), "seeds", measures)
+        for (method, n), part in table.groupby(["method", "rows"], sort=False):
+            names = {"found": "found", "fits": "told to fit"}
+            measures = {name: f"{METHODS[method]}, {n:,} rows, {what}" for name, what in names.items()}
+            rows += findings_over(part, "seeds", measures)
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         """Of the most rows: the fewest seeds with which a method finds nine tenths, or the best that it
         does.
         """
-        if not len(table):
-            return ""
-        rows = int(table.rows.max())
-        told = []
+        rows, parts = int(table.rows.max()), []
         for method, part in table[table.rows == rows].groupby("method", sort=False):
-            by_seeds = {int(seeds): mean(some.found, bounded=True) for seeds, some in part.groupby("seeds")}
-            known = {seeds: one for seeds, one in by_seeds.items() if one.has_interval}
-            if not known:
+            shares = {int(seeds): mean(some.found, bounded=True) for seeds, some in part.groupby("seeds")}
+            shares = {seeds: share for seeds, share in shares.items() if share.has_interval}
+            if not shares:
                 return ""
-            enough = [seeds for seeds, one in known.items() if one.value >= ENOUGH]
-            seeds = min(enough) if enough else max(known, key=lambda one: known[one].value)
-            count = "no seeds" if seeds == 0 else f"{seeds} seeds"
+            enough = [seeds for seeds, share in shares.items() if share.value >= ENOUGH]
+            best = min(enough) if enough else max(shares, key=lambda seeds: shares[seeds].value)
             verb = "needs" if enough else "does best with"
-            sentence = f"{METHODS[method]} {verb} {count} and finds {known[seeds].told(2)}"
-            if worse := [
-                more for more in sorted(known) if enough and more > seeds and known[more].value < ENOUGH
-            ]:
-                sentence += (  # so few are trusted, and lead astray
-                    f", but with {worse[-1]} seeds {known[worse[-1]].told(2)}"
-                )
-            told.append(sentence)
+            text = f"{METHODS[method]} {verb} {best or 'no'} seeds and finds {shares[best]:2}"
+            worse = [seeds for seeds in sorted(shares) if seeds > best and shares[seeds].value < ENOUGH]
+            if enough and worse:  # so few are trusted, and lead astray
+                text += f", but with {worse[-1]} seeds {shares[worse[-1]]:2}"
+            parts.append(text)
         pair = "English and French" if options["spaces"] == "english-french" else "Word2Vec and FastText"
-        return f"Of the hidden pairs among {rows:,} words of {pair}, {'; '.join(told)}."
-
-
-def _lines(part: pd.DataFrame, name: str) -> list:
-    return lines_over(part, "seeds", {"found": name})
+        return f"Of the hidden pairs among {rows:,} words of {pair}, {'; '.join(parts)}."
 
 
 def _hidden(settings: Settings, store: Store, report: Report) -> tuple[BootstrapResult, float, int]:
@@ -159,26 +139,16 @@ def _translated(settings: Settings, store: Store, report: Report) -> tuple[Boots
     english, french = (most_frequent(corpus_words(path, store, report), settings["rows"]) for path in corpora)
     listed = swadesh_pairs(in_data_folder("swadesh", "en"), in_data_folder("swadesh", "fr"))
     pairs = [pair for pair in listed if pair[0] in english.index and pair[1] in french.index]
-    order = np.random.default_rng(settings["random_state"]).permutation(len(pairs))
-    seeds = [pairs[number] for number in order[: settings["seeds"]]]
-    asked = [pairs[number] for number in order[settings["seeds"] :]]
-    literal = _LITERAL if settings["method"] == "paper" else {}
-    anchors = [one for one, _ in asked]
-    if (
-        settings["method"] == "paper"
-    ):  # as many anchors as the paper: other words beside those that are scored
+    method, state = settings["method"], settings["random_state"]
+    order = [pairs[number] for number in np.random.default_rng(state).permutation(len(pairs))]
+    seeds, hidden = order[: settings["seeds"]], order[settings["seeds"] :]
+    anchors = [one for one, _ in hidden]
+    if method == "paper":  # as many anchors as the paper: other words beside those that are scored
         others = np.setdiff1d(english.ids, [one for one, _ in pairs])
-        anchors += (
-            np.random.default_rng(settings["random_state"])
-            .choice(others, _ANCHORS - len(pairs), replace=False)
-            .tolist()
-        )
-    shared = {
-        "method": settings["method"],
-        "random_state": settings["random_state"],
-        "n_anchors": len(pairs),
-        **literal,
-    }
+        more = np.random.default_rng(state).choice(others, _ANCHORS - len(pairs), replace=False)
+        anchors += more.tolist()
+    literal = _LITERAL if method == "paper" else {}
+    shared = {"method": method, "random_state": state, "n_anchors": len(pairs), **literal}
     result = bootstrap_anchors(english, french, seeds=seeds, anchors=anchors, **shared)
-    truth, found = dict(asked), dict(result.anchors)
-    return result, float(np.mean([found[one] == other for one, other in truth.items()])), len(asked)
+    linked = dict(result.anchors)
+    return result, float(np.mean([linked[one] == other for one, other in hidden])), len(hidden)

@@ -4,7 +4,6 @@ accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -22,8 +21,8 @@ from relcore.represent.similarity import inverse_norms, mean_row, project_direct
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.studies.runs import finished_run
-from relcore.studies.statistics import NAMES, Estimate, correlation, mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.statistics import NAMES, Estimate, correlation, finding, findings_table, mean, sentence
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study
 
 SIMILARITIES = ("similarity", "centred similarity")
 HELD_OUT = ", held-out rows"
@@ -43,6 +42,7 @@ _REFERENCES = {
 }
 _N_ANCHORS = {"digits": 100, "Cora": 300}
 _INTERVALS = {"pearson": "Fisher's z", "spearman": "Fisher's z, Bonett and Wright's variance"}
+_CHOSEN = {"plain": "similarity", "centred": "centred similarity"}
 
 
 class SimilarityPerformance(Study):
@@ -87,19 +87,19 @@ class SimilarityPerformance(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        grid = _grid(options["data"])
-        chosen = np.random.default_rng(0).permutation(len(grid))[: options["n_runs"]]
-        return [{"data": options["data"], **grid[number]} for number in chosen]
+        runs = _grid(options["data"])
+        chosen = np.random.default_rng(0).permutation(len(runs))[: options["n_runs"]]
+        return [{"data": options["data"], **runs[number]} for number in chosen]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         data = settings["data"]
         dataset, encoder = load_dataset(_DATA[data], store), _encoder(settings)
-        if settings == _reference(data):
+        reference = {"data": data, **_REFERENCES[data]}
+        if settings == reference:
             return _measured(encoder, dataset, data, report, None)
-        reference = finished_run(
-            self, _reference(data), store, lambda *told: report(0, 1, "training the reference first")
-        )
-        return _measured(encoder, dataset, data, report, reference.arrays)
+        training = lambda *progress: report(0, 1, "training the reference first")  # noqa: E731
+        rows = finished_run(self, reference, store, training).arrays
+        return _measured(encoder, dataset, data, report, rows)
 
     def seconds(self, settings: Settings) -> float:
         if settings["data"] == "digits":
@@ -108,47 +108,37 @@ class SimilarityPerformance(Study):
         return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.1
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        table = _known(table)
+        table, chosen = _trained(table), _CHOSEN[options["similarity"]]
         if not len(table):
             return {}
-        chosen = {"plain": "similarity", "centred": "centred similarity"}[options["similarity"]]
-        charts = {"over models": _scatter(table, chosen)}
-        if len(good := _good(table)):
-            charts["over epochs"] = _by_epoch(good, chosen)
-        return charts
+        charts, good = {"over models": _scatter(table, chosen)}, _good(table)
+        return charts | ({"over epochs": _by_epoch(good, chosen)} if len(good) else {})
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        table = _known(table)
-        rows = []
-        for similarity in _similarities(table):
-            for kind in NAMES:
-                found = correlation(table[similarity], table.accuracy, kind)
-                rows.append(finding(f"{NAMES[kind]} over models, {similarity}", found, _INTERVALS[kind]))
-            good = _good(table)
-            for kind in NAMES:
-                found = mean(good[f"{kind} over epochs, {similarity}"].astype(float), bounded=True)
+        table, rows = _trained(table), []
+        good, held_out = _good(table), [f"{name}{HELD_OUT}" for name in SIMILARITIES]
+        # Where anchors are among the rows, the held-out rows alone, too.
+        names = [name for name in (*SIMILARITIES, *held_out) if name in table and table[name].notna().all()]
+        for name in names if len(table) else ():
+            for kind, title in NAMES.items():
+                found = correlation(table[name], table.accuracy, kind)
+                rows.append(finding(f"{title} over models, {name}", found, _INTERVALS[kind]))
+            for kind, title in NAMES.items():
+                found = mean(good[f"{kind} over epochs, {name}"], bounded=True)
                 rows.append(
-                    finding(
-                        f"mean {NAMES[kind]} over epochs within a run, {similarity}",
-                        found,
-                        "bootstrap over runs",
-                    )
+                    finding(f"mean {title} over epochs within a run, {name}", found, "bootstrap over runs")
                 )
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        table = _known(table)
+        table, chosen = _trained(table), _CHOSEN[options["similarity"]]
         if len(table) < 4:
             return ""
-        chosen = {"plain": "similarity", "centred": "centred similarity"}[options["similarity"]]
-        over_models = correlation(table[chosen], table.accuracy)
-        over_epochs = mean(_good(table)[f"pearson over epochs, {chosen}"].astype(float), bounded=True)
-        if not over_models.has_interval or not over_epochs.has_interval:
-            return ""
-        return (
-            f"Over {over_models.n} networks, {chosen} to the reference and accuracy have a Pearson"
-            f" correlation of {over_models.told()}; over the epochs within a network it is"
-            f" {over_epochs.told()} on average."
+        return sentence(
+            f"Over {len(table)} networks, {chosen} to the reference and accuracy have a Pearson correlation"
+            " of {}; over the epochs within a network it is {} on average.",
+            correlation(table[chosen], table.accuracy),
+            mean(_good(table)[f"pearson over epochs, {chosen}"], bounded=True),
         )
 
     def opening(self, settings: Settings) -> Opening:
@@ -187,10 +177,6 @@ def _grid(data: str) -> list[dict[str, Any]]:
         if "rate" in one:
             one["optimizer"], one["learning_rate"] = one.pop("rate")
     return combinations
-
-
-def _reference(data: str) -> dict[str, Any]:
-    return {"data": data, **_REFERENCES[data]}
 
 
 def _encoder(settings: Settings) -> TrainedEncoder:
@@ -232,15 +218,15 @@ def _measured(
         "outcome": "trained",
         "best epoch": facts["epoch"],
         "best validation accuracy": facts["accuracies"][best],
+        "accuracy": accuracy[best],
     }
-    values["accuracy"] = accuracy[best]
     if reference is None:
         return RunResult(values, kept[best])
     for name, curve in compared.items():
         values[name] = curve[best]
         for kind in NAMES:
-            found = correlation(curve, accuracy, kind).value
-            values[f"{kind} over epochs, {name}"] = None if np.isnan(found) else found
+            value = correlation(curve, accuracy, kind).value
+            values[f"{kind} over epochs, {name}"] = None if np.isnan(value) else value
     values |= {f"{name} by epoch": [round(one, 5) for one in curve] for name, curve in compared.items()}
     return RunResult(values | {"accuracy by epoch": [round(one, 5) for one in accuracy]})
 
@@ -269,15 +255,9 @@ def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(cosines.mean(dtype=np.float64))
 
 
-def _similarities(table: pd.DataFrame) -> list[str]:
-    """Those that all runs have: of all rows and, where anchors are among these, of held-out rows, too."""
-    names = [*SIMILARITIES, *(f"{name}{HELD_OUT}" for name in SIMILARITIES)]
-    return [name for name in names if len(table) and name in table and table[name].notna().all()]
-
-
-def _known(table: pd.DataFrame) -> pd.DataFrame:
+def _trained(table: pd.DataFrame) -> pd.DataFrame:
     """Runs that finished training."""
-    return table[table.outcome == "trained"] if "outcome" in table else table.iloc[:0]
+    return table[table.outcome == "trained"]
 
 
 def _good(table: pd.DataFrame) -> pd.DataFrame:
@@ -285,57 +265,41 @@ def _good(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
-    groups = [
-        (f"{architecture.upper()}, {optimizer}", part)
-        for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
-    ]
-    lines = [
-        Line(
-            name,
-            part[similarity],
-            part.accuracy,
-            labels=[model_label(row) for row in part.to_dict("records")],
-            keys=list(part.key),
-        )
-        for name, part in groups
-    ]
-    found = [correlation(table[similarity], table.accuracy, kind) for kind in NAMES]
-    note = _note(f"Over {counted(len(table), 'model')}", found)
-    return Lines(
-        tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note
+    rows = table.assign(
+        x=table[similarity], y=table.accuracy, label=[model_label(row) for row in _records(table)]
     )
+    found = {name: correlation(table[similarity], table.accuracy, kind) for kind, name in NAMES.items()}
+    return _points(rows, similarity, f"Over {counted(len(table), 'model')}", found)
 
 
 def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
     """Every epoch of every run that was not poor: within each run the points climb together."""
+    columns = {"x": table[f"{similarity} by epoch"], "y": table["accuracy by epoch"]}
+    labels = [
+        [f"{model_label(row)}, epoch {epoch + 1}" for epoch in range(row["epochs"])]
+        for row in _records(table)
+    ]
+    rows = table.assign(**columns, label=labels).explode(["x", "y", "label"])
+    found = {
+        name: mean(table[f"{kind} over epochs, {similarity}"], bounded=True) for kind, name in NAMES.items()
+    }
+    head = f"Over epochs, within each of {counted(found['Pearson'].n, 'run')}; means"
+    return _points(rows, similarity, head, found)
+
+
+def _points(rows: pd.DataFrame, similarity: str, head: str, found: dict[str, Estimate]) -> Lines:
+    """A group of points for each architecture and optimiser; a correlation takes two networks or more."""
     lines = [
-        Line(
-            f"{architecture.upper()}, {optimizer}",
-            np.concatenate([*part[f"{similarity} by epoch"]]),
-            np.concatenate([*part["accuracy by epoch"]]),
-            labels=[
-                f"{model_label(row)}, epoch {i + 1}"
-                for row in part.to_dict("records")
-                for i in range(row["epochs"])
-            ],
-            keys=[row["key"] for row in part.to_dict("records") for _ in range(row["epochs"])],
-        )
-        for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
+        Line(f"{kind.upper()}, {optimizer}", part.x, part.y, labels=list(part.label), keys=list(part.key))
+        for (kind, optimizer), part in rows.groupby(["architecture", "optimizer"])
     ]
-    found = [
-        mean(table[f"{kind} over epochs, {similarity}"].astype(float), NAMES[kind], bounded=True)
-        for kind in NAMES
-    ]
-    note = _note(f"Over epochs, within each of {counted(found[0].n, 'run')}; means", found)
-    return Lines(
-        tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note
-    )
+    texts = [f"{name} {estimate}" for name, estimate in found.items() if not np.isnan(estimate.value)]
+    note = f"{head}:\n{', '.join(texts)}" if texts else ""
+    return Lines(lines, f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 
-def _note(head: str, found: Sequence[Estimate]) -> str:
-    """Two networks or more have a correlation."""
-    told = ", ".join(one.describe() for one in found if not np.isnan(one.value))
-    return f"{head}:\n{told}" if told else ""
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return table.to_dict("records")
 
 
 def model_label(row: dict[str, Any]) -> str:

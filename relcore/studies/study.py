@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from relcore.figures.matrices import Matrices
 from relcore.figures.picture_grid import PictureGrid
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
+from relcore.studies.statistics import findings_over, findings_table
 
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
 Chart = Lines | Matrices | PictureGrid
@@ -60,27 +61,24 @@ class Option:
         SpaceError
             No such choice.
         """
-        if not self.many:
-            if value not in self.choices or isinstance(value, bool) != isinstance(self.default, bool):
-                raise SpaceError(
-                    f"{study}: {self.name}: expected one of {quote(self.choices)}, got {value!r:.80}"
-                )
-            return value
+        items, allowed = value if self.many else [value], self.choices
+        kinds = {type(choice) for choice in allowed} or {str}
+        valid = isinstance(items, list | tuple) and len(set(map(str, items))) == len(items)
         if (
-            not isinstance(value, list | tuple)
-            or (not value and self.choices)
-            or len(set(map(str, value))) < len(value)
+            not valid
+            or not all(type(item) in kinds and item in (allowed or [item]) for item in items)
+            or (allowed and not items)
         ):
-            raise SpaceError(f"{study}: {self.name}: expected a list without repeats, got {value!r:.80}")
-        unknown = [
-            one for one in value if (one not in self.choices if self.choices else not isinstance(one, str))
-        ]
-        if unknown:
-            raise SpaceError(
-                f"{study}: {self.name}: expected some of {quote(self.choices) or 'strings'}, got"
-                f" {quote(unknown[:3])}"
+            wanted = (
+                f"{'some' if self.many else 'one'} of {quote(allowed)}" if allowed else "different strings"
             )
-        return tuple(value)
+            raise SpaceError(f"{study}: {self.name}: expected {wanted}, got {value!r:.80}")
+        return tuple(value) if self.many else value
+
+
+def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) -> Option:
+    """The number of random states, and what each of them draws."""
+    return Option("n_states", "Random states", choices, default, help=f"Each draws {draws}.")
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,13 @@ class Opening:
 
 class Study(ABC):
     """A study has no state: a worker gets its name only. Raise `version` when a run would give another
-    result.
+    result. A `table` is `StudyRuns.table` of one finished run or more.
+
+    Attributes
+    ----------
+    by, measures, names
+        Of the usual findings: the column that is varied, the measured columns with their names, and the
+        names of the values of `by`, where they are no numbers.
     """
 
     kind: ClassVar[str]
@@ -114,10 +118,13 @@ class Study(ABC):
     paper: ClassVar[str]
     version: ClassVar[int] = 1
     options: ClassVar[tuple[Option, ...]]
+    by: ClassVar[str] = ""
+    measures: ClassVar[Mapping[str, str]] = {}
+    names: ClassVar[Mapping[Any, str]] = {}
 
     @abstractmethod
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        """The settings of every run, in the order in which they start."""
+        """The settings of every run, in the order in which they start; see `grid`."""
 
     @abstractmethod
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
@@ -129,11 +136,11 @@ class Study(ABC):
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
-        """What to draw of the finished runs (`runs.run_table`), by name; empty while there is too little."""
+        """What to draw, by name; empty while there is too little."""
 
-    @abstractmethod
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         """The answer in numbers. Columns: what, value, low, high (95 %), n, interval (how it was found)."""
+        return findings_table(findings_over(table, self.by, self.measures, self.names))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         """The finding in one sentence, with its 95 % interval; "" while too few runs are done to say it."""
@@ -161,16 +168,13 @@ class StudySpec:
         SpaceError
             An option that the study does not have, or no such choice.
         """
-        given = dict(options or {})
-        known = [option.name for option in study.options]
-        if unknown := set(given) - set(known):
-            raise SpaceError(
-                f"{study.kind}: expected options among {quote(known)}, got {quote(sorted(unknown))}"
-            )
-        chosen = tuple(
-            (one.name, one.check(study.kind, given.get(one.name, one.default))) for one in study.options
-        )
-        return cls(study.kind, chosen, study.version)
+        given, known = dict(options or {}), {option.name: option for option in study.options}
+        if unknown := sorted(set(given) - set(known)):
+            raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
+        chosen = {
+            name: option.check(study.kind, given.get(name, option.default)) for name, option in known.items()
+        }
+        return cls(study.kind, tuple(chosen.items()), study.version)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -190,57 +194,35 @@ class StudySpec:
         SpaceError
             Not a study, one of another version, options that it does not have.
         """
-
         need_plain(record, "study file")
-        names = {"study", "version", "options"}
-        if not isinstance(record, Mapping) or set(record) - names or not isinstance(record.get("study"), str):
-            got = quote(sorted(record)) if isinstance(record, Mapping) else type(record).__name__
+        if (
+            not isinstance(record, Mapping)
+            or set(record) - {"study", "version", "options"}
+            or not isinstance(record.get("study"), str)
+            or not isinstance(options := record.get("options", {}), Mapping)
+        ):
             raise SpaceError(
-                f"study file: expected a JSON object of 'study', 'version' and 'options', got {got}"
+                f"study file: expected a JSON object of 'study', 'version' and 'options', got {record!r:.80}"
             )
-        study = (known or study_of)(record["study"])
-        version = record.get("version")
+        study, version = (known or study_of)(record["study"]), record.get("version")
         if version != study.version or isinstance(version, bool):
             raise SpaceError(
-                f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; its"
-                " runs would not be those of this Relscope: choose its options again on the Studies page, or"
-                " use the Relscope that wrote it"
+                f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; choose"
+                " its options again on the Studies page, or use the Relscope that wrote it"
             )
-        options = record.get("options", {})
-        if not isinstance(options, Mapping):
-            raise SpaceError(f"study file: expected 'options' as an object, got {type(options).__name__}")
         return cls.of(study, options)
 
 
-def grid(options: Settings, shared: Mapping[str, Any], **varied: Sequence) -> list[dict[str, Any]]:
+def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
     """Settings of a run for each random state and each combination of what is varied, the last varied
-    fastest.
+    fastest; with the options named in `shared`.
     """
-    values = itertools.product(range(options["n_states"]), *varied.values())
+    named = {name: options[name] for name in shared.split()}
+    same = {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
     return [
-        {**shared, **dict(zip(varied, chosen, strict=True)), "random_state": state}
-        for state, *chosen in values
+        {**same, **dict(zip(varied, chosen, strict=True)), "random_state": state}
+        for state, *chosen in itertools.product(range(options["n_states"]), *varied.values())
     ]
-
-
-def finding(what: str, estimate, interval: str = "") -> dict[str, Any]:
-    """A row of `Study.findings` of an `Estimate`."""
-    return {
-        "what": what,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "interval": interval if not np.isnan(estimate.low) else "",
-    }
-
-
-def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["what", "value", "low", "high", "n", "interval"])
-
-
-# Studies: a grid of runs that answers one question of the papers, each run kept in the store as soon as it is
-# done.
 
 
 def study_of(kind: str) -> Study:

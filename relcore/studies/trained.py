@@ -18,22 +18,24 @@ from relcore.encoders.swept_vision import SweptVision, new_network, split_pictur
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
-from relcore.studies.runs import (
-    average,
-    circumstances,
-    differences,
+from relcore.studies.material import DATA, OnLabelled, labelled_spaces, test_ids_of
+from relcore.studies.statistics import (
+    chart,
+    count_of,
     findings_over,
+    findings_table,
+    gains,
     lines_over,
-    means_at,
-    points_over,
+    mean_at,
+    points_chart,
+    sentence,
 )
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
 
 
-class TrainingRelative(Study):
+class TrainingRelative(OnLabelled):
     """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30
     epochs) trained on them.
     """
@@ -48,17 +50,11 @@ class TrainingRelative(Study):
         Option(
             "n_anchors", "Anchors", (100, 300, 500), 500, help="Random training rows; the paper takes 500."
         ),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 6, 10),
-            6,
-            help="Each draws the anchors and the head's first weights.",
-        ),
+        states("the anchors and the head's first weights", 6, (3, 6, 10)),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, {"data": options["data"], "n_anchors": options["n_anchors"]}, features=_FORMS)
+        return grid(options, "data n_anchors", features=_FORMS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
@@ -73,61 +69,35 @@ class TrainingRelative(Study):
         result = stitch_matrix(spaces, spec)
         values: dict[str, Any] = {"test rows": result.n_test, "chance": result.chance()}
         for metric, name in (("accuracy", "accuracy"), ("f1", "F1")):
-            own = np.diag(result.matrix(settings["features"], metric)[0])
-            values[name] = float(own.mean())
-            values |= {
-                f"{name} of {encoder}": float(score)
-                for encoder, score in zip(result.encoders, own, strict=True)
-            }
+            own = np.diag(result.matrix(settings["features"], metric)[0]).tolist()
+            values[name] = float(np.mean(own))
+            values |= {f"{name} of {encoder}": one for encoder, one in zip(result.encoders, own, strict=True)}
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
         return 85.0 if settings["data"] == "digits" else 110.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        forms = [form for form in _FORMS if form in set(table.features)]
-        names = tuple(_FORMS[form] for form in forms)
-        told = f"{int(table['test rows'].iloc[0]):,} test rows, 4 encoders"
-        note = circumstances(table, told, "bars")
-        look = {
-            "kind": "points",
-            "x_names": names,
-            "note": note,
-            "baselines": (("chance", float(table.chance.mean())),),
-        }
         encoders = {column: column.removeprefix("F1 of ") for column in table if column.startswith("F1 of ")}
-        return {
-            "weighted F1": Lines(
-                tuple(points_over(table, "features", forms, encoders)), "features", "weighted F1", **look
-            ),
-            "mean": Lines(
-                tuple(points_over(table, "features", forms, {"F1": "weighted F1", "accuracy": "accuracy"})),
-                "features",
-                "score",
-                **look,
-            ),
-        }
+        both = {"F1": "weighted F1", "accuracy": "accuracy"}
+        charts, rows = {}, f"{count_of(table)}, 4 encoders"
+        for name, measures, y in (("weighted F1", encoders, "weighted F1"), ("mean", both, "score")):
+            titles, chance = ("features", y), {"chance": "chance"}
+            charts[name] = points_chart(table, "features", _FORMS, measures, titles, rows, chance)
+        return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {column: column for column in table if column.startswith(("F1", "accuracy"))}
-        return findings_table(findings_over(table, "features", measures, _FORMS) if len(table) else [])
+        return findings_table(findings_over(table, "features", measures, _FORMS))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        if not len(table) or not set(_FORMS) <= set(table.features):
+        changes = gains(table, "features", "absolute", "F1")
+        if len(changes) < 2:
             return ""
-        costs = [differences(table, "features", "absolute", form, "F1") for form in ("relative", "whitened")]
-        if not all(cost.has_interval for cost in costs):
-            return ""
-        relative, whitened = (cost.told() for cost in costs)
         return (
-            f"Compared with absolute rows, training on relative rows costs {relative} of weighted F1, and on"
-            f" whitened rows {whitened}."
+            f"Compared with absolute rows, training changes weighted F1 by {changes['relative']} on relative"
+            f" rows and by {changes['whitened']} on whitened rows."
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        return opening_of(settings["data"])
 
 
 # How many anchors does a network need that is trained on relative representations from the start?
@@ -155,21 +125,14 @@ class TrainedCount(Study):
     options = (
         Option("architecture", "Network", ("mlp", "cnn"), "mlp"),
         Option("epochs", "Epochs", (5, 12, 20), 12),
-        Option(
-            "n_states",
-            "Random states",
-            (3, 5, 10),
-            3,
-            help="Each draws the anchors and both networks' first weights.",
-        ),
+        states("the anchors and both networks' first weights"),
     )
+    by, measures = "n_anchors", {**_MEASURES, "absolute": "absolute, not stitched"}
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        shared = {name: options[name] for name in ("architecture", "epochs")}
-        return grid(options, shared, n_anchors=_COUNTS)
+        return grid(options, "architecture epochs", n_anchors=_COUNTS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-
         dataset, state = load_dataset(DatasetSpec("digits"), store), settings["random_state"]
         network = {name: settings[name] for name in ("architecture", "epochs")}
         specs = [SweptVision(**network, random_state=2 * state + one) for one in (0, 1)]
@@ -179,40 +142,16 @@ class TrainedCount(Study):
         return 1.0 + settings["epochs"] * {"mlp": 1.9, "cnn": 6.8}[settings["architecture"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        if not len(table):
-            return {}
-        note = circumstances(table, f"{int(table['test rows'].iloc[0]):,} test rows")
-        baselines = (
-            ("absolute, not stitched", average(table, "absolute")),
-            ("chance", average(table, "chance")),
-        )
-        lines = tuple(lines_over(table, "n_anchors", _MEASURES))
-        return {
-            "accuracy": Lines(
-                lines, "number of anchors", "accuracy", log_x=True, baselines=baselines, note=note
-            )
-        }
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = {**_MEASURES, "absolute": "absolute, not stitched"}
-        return findings_table(
-            findings_over(
-                table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", measures
-            )
-            if len(table)
-            else []
-        )
+        lines, titles = lines_over(table, "n_anchors", _MEASURES), ("number of anchors", "accuracy")
+        levels = {"absolute, not stitched": "absolute", "chance": "chance"}
+        return {"accuracy": chart(table, lines, titles, count_of(table), levels, log_x=True)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.n_anchors.max() if len(table) else 0
-        told = means_at(table, "n_anchors", most, [*_MEASURES, "absolute"])
-        if not told:
-            return ""
-        own, stitched, absolute = (one.told() for one in told)
-        return (
-            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {own},"
-            f" and {stitched} stitched with another random state; one that is trained on absolute rows"
-            f" reaches {absolute}."
+        most = table.n_anchors.max()
+        return sentence(
+            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {{}}, and"
+            " {} stitched with another random state; one that is trained on absolute rows reaches {}.",
+            *(mean_at(table, "n_anchors", most, column) for column in (*_MEASURES, "absolute")),
         )
 
 
@@ -241,24 +180,26 @@ def absolute_and_relative_accuracy(
     anchors = np.sort(np.random.default_rng(random_state).choice(parts.train, n_anchors, replace=False))
     images, targets = torch.from_numpy(parts.pixels), torch.from_numpy(parts.classes)
     test, truth = images[parts.test], parts.classes[parts.test]
-    told = [f"network {number} of 3" for number in (1, 2, 3)]
-    report(0, 3, told[0])
-    encode, head = _trained(specs[0], images, targets, parts.train, None)
-    accuracy = {"absolute": _share(head(encode(test)), truth)}
+    networks = ((specs[0], None), (specs[0], anchors), (specs[1], anchors))
     models = []
-    for number, spec in enumerate(specs[:2], start=1):
-        report(number, 3, told[number])
-        models.append(_trained(spec, images, targets, parts.train, anchors))
-    (encode, head), (_, other_head) = models
+    for number, network in enumerate(networks):
+        report(number, 3, f"network {number + 1} of 3")
+        models.append(_trained(*network, images, targets, parts.train))
+    (encode_absolute, absolute_head), (encode, head), (_, other_head) = models
     with torch.inference_mode():
         rows = encode(test)
-        accuracy["relative, same space"] = _share(head(rows), truth)
-        accuracy["relative, stitched"] = _share(other_head(rows), truth)
+        scores = {
+            "absolute": absolute_head(encode_absolute(test)),
+            "relative, same space": head(rows),
+            "relative, stitched": other_head(rows),
+        }
+    answers = {name: one.argmax(dim=1).numpy() for name, one in scores.items()}
+    accuracy = {name: float((one == truth).mean()) for name, one in answers.items()}
     majority = np.bincount(parts.classes[parts.train]).argmax()
     return accuracy | {"chance": float(np.mean(truth == majority)), "test rows": len(truth)}
 
 
-def _trained(spec: SweptVision, images, targets, train: np.ndarray, anchors: np.ndarray | None):
+def _trained(spec: SweptVision, anchors: np.ndarray | None, images, targets, train: np.ndarray):
     """The trained function from pictures to what the head reads, and the head."""
     import torch
     from torch.nn.functional import cross_entropy, normalize
@@ -293,7 +234,3 @@ def relative_head(n_anchors: int, n_classes: int):
     from torch import nn
 
     return nn.Sequential(nn.LayerNorm(n_anchors), nn.Linear(n_anchors, n_classes))
-
-
-def _share(scores, truth: np.ndarray) -> float:
-    return float((scores.detach().argmax(dim=1).numpy() == truth).mean())

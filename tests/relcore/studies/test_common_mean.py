@@ -77,4 +77,3 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     )
     assert "(95 %:" in told
     assert study.conclusion(options, table[:1]) == "", "one state gives no interval"
-    assert study.conclusion(options, pd.DataFrame()) == ""

@@ -82,7 +82,7 @@ def test_cells_that_agree_count_as_one_and_parts_as_the_whole(true, rng, monkeyp
     seven, single = chance_of(true, [cell] * 7), chance_of(true, [cell])
     assert [seven.low, seven.high] == pytest.approx([single.low, single.high], abs=1e-6)
     whole = chance_of(true, others)
-    monkeypatch.setattr(BestCellChance, "_most_bytes", 2 * cell.nbytes)
+    monkeypatch.setattr(BestCellChance, "_at_once", 2)
     parts = chance_of(true, others)
     assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], abs=1e-6)
     assert chance_of(true, []) is None

@@ -7,8 +7,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.charts.lines import Line, Lines
-from relcore.studies.statistics import correlation
-from relcore.studies.study import Option, RunResult, Study, finding, findings_table
+from relcore.studies.statistics import correlation, finding, findings_table
+from relcore.studies.study import Option, RunResult, Study
 
 
 class Toy(Study):
@@ -57,9 +57,7 @@ class Toy(Study):
 
     def conclusion(self, options, table):
         return (
-            f"Twice a number is on a line: r = {correlation(table.x, table.y).told(2)}."
-            if len(table) > 3
-            else ""
+            f"Twice a number is on a line: r = {correlation(table.x, table.y):2}." if len(table) > 3 else ""
         )
 
 
