@@ -21,11 +21,11 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_items import row_items
-from relcore.charts.scene import Clusters
 from relcore.compare import columns, scene
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.images import png_thumbnail
+from relcore.figures.scene import Clusters
 from relcore.maps.views import View
 from relcore.panes.payload import CRISP, Sheet
 from relcore.spaces.space import Match

@@ -17,14 +17,13 @@ from app.components.linked_scatter import linked_scatter
 from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
-from relcore.charts.scene import Scene, StarLook
 from relcore.compare.figures import Panes
 from relcore.compare.scene import assemble_scene, dressed
+from relcore.figures.scene import Scene, StarLook
 from relcore.maps.pane_maps import orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
-from relcore.panes.events import PaneEvent
-from relcore.panes.payload import Sheet
+from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 

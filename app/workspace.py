@@ -19,8 +19,8 @@ from relcore.base.records import MOST_BYTES, parse
 from relcore.base.settings import settings_of
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.scene import StarLook
 from relcore.compare.scene import MapLook
+from relcore.figures.scene import StarLook
 from relcore.invert.recovery import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec

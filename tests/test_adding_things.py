@@ -33,7 +33,7 @@ def to_the_mean(source, target, settings, random_state):
 STUDY = '''
 """Is twice a number on a line? A study of nothing much."""
 
-from relcore.charts.lines import Line, Lines
+from relcore.figures.charts import Line, Lines
 from relcore.studies.statistics import correlation, finding, findings_table
 from relcore.studies.study import Option, RunResult, Study
 

@@ -25,7 +25,7 @@ from relcore.base.settings import settings_of
 from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
-from relcore.charts.lines import Line, Lines
+from relcore.figures.charts import Line, Lines
 from relcore.represent.bootstrap import LEARNING_RATE
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace

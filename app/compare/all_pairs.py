@@ -93,7 +93,7 @@ def _heat_map(
     workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores
 ) -> None:
     """The figure; its key contains the pair, because Streamlit ignores a second click on a selected cell."""
-    from relcore.figures.matrices_screen import matrices_figure
+    from relcore.figures.screen import matrices_figure
 
     by_name = dict(zip(names, specs, strict=True))
     present = {spec: name for name, spec in by_name.items()}

@@ -18,10 +18,9 @@ import streamlit as st
 
 from app.items import digest_of_bytes
 from relcore.base.caching import MadeOnce
-from relcore.charts.scene import Scene
-from relcore.panes.events import PaneEvent, read_events
+from relcore.figures.scene import Scene
 from relcore.panes.page import script, style
-from relcore.panes.payload import Payload, Sheet, ids_digest, joined, payload_of
+from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined, payload_of, read_events
 
 TOOLS = ("lasso", "box", "pan")
 _LARGE = (

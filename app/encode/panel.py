@@ -20,7 +20,7 @@ from relcore.catalog.encoding import stored_encodings
 from relcore.compare.figures import Training, training_of
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
-from relcore.figures.training import training_exportable
+from relcore.figures.export import training_exportable
 from relcore.runs.jobs import Job
 from relcore.runs.progress import Expected
 

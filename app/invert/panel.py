@@ -25,11 +25,11 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
-from relcore.charts.scene import Scene
+from relcore.figures.scene import Scene
 from relcore.invert.figures import RecoveredRows, RecoveryErrors, inversion_scene
 from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.maps.views import View, ViewSpec
-from relcore.panes.events import PaneEvent
+from relcore.panes.payload import PaneEvent
 from relcore.spaces.space import Match
 
 # The choosers of the Invert page: one row in the tabs that need them; their values are in the workspace.

@@ -343,7 +343,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     """The figure; its key holds the cell, since one that is selected already would not hear a second
     click.
     """
-    from relcore.figures.matrices_screen import matrices_figure
+    from relcore.figures.screen import matrices_figure
 
     picked = (result.spec.methods.index(cell[0]), *cell[1:]) if cell else None
     figure = matrices_figure(

@@ -25,7 +25,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail
-from relcore.figures.matrices import Matrices, name_of
+from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
 from relcore.stitch.stitching import Stitching
 from relcore.stitch.try_it import (

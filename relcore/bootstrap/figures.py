@@ -11,8 +11,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.bootstrap.spec import BootstrapSpec, Outcome
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import Line, Lines
-from relcore.figures.export import Exportable, lines_exportable, scores_exportable
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.scores.comparison import score_table
 from relcore.tasks.recipe import Recipe, load_all
 
@@ -30,7 +30,7 @@ class BootstrapRounds(Recipe):
 
     def draw(self, result: Outcome | None = None) -> Exportable:
         chart = rounds_chart(self.bootstrap, result or self._computed())
-        return lines_exportable(chart, self.to_json(), name="relscope-bootstrap")
+        return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     def _computed(self) -> Outcome:
         return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))

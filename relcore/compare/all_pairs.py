@@ -12,7 +12,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS
 from relcore.base.numbers import in_cell
-from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent

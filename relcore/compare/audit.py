@@ -13,8 +13,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import AUDITS
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import Line, Lines
-from relcore.figures.export import Exportable, lines_exportable
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
 from relcore.represent.similarity import mean_row, unit_rows
@@ -268,7 +268,7 @@ class AnchorAudit(Recipe):
 
     def draw(self, result: AuditOutcome | None = None) -> Exportable:
         outcome = result or self.audit.run(load_all((self.source, self.target), self.digests, self.figure))
-        drawn = lines_exportable(audit_chart(self.audit, outcome), self.to_json(), "relscope-anchor-audit")
+        drawn = chart_exportable(audit_chart(self.audit, outcome), self.to_json(), "relscope-anchor-audit")
         return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
 
 

@@ -14,9 +14,8 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.tables_beside import more_columns, read_column
-from relcore.charts.coloring import EDGES, ColorScale, told
-from relcore.charts.scene import Clusters
 from relcore.compare.neighbours import neighbour_agreement
+from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of, mean_row, unit_rows
 from relcore.spaces.space import LatentSpace, Match
@@ -120,7 +119,7 @@ def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
 
 def _on_scale(view: View, values: np.ndarray, title: str) -> View:
     scale = ColorScale.of(values, title)
-    low, high = (told(end) for end in (scale.low, scale.high))
+    low, high = (number_text(end) for end in (scale.low, scale.high))
     kind = ", logarithmic" if scale.logarithmic else ""
     about = f"colours from {low} to {high} ({EDGES[0]}st to {EDGES[1]}th percentile{kind})"
     return View(view.rows, scale.steps(values), (), scale, values, f"{title}: {about}")

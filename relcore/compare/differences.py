@@ -15,9 +15,9 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whol
 from relcore.base.magnitude import brought, centred
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import Line, Lines
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
-from relcore.figures.export import Exportable, lines_exportable
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
@@ -471,7 +471,7 @@ class GroupDifferences(Recipe):
             pair = match(*load_all(self.spaces, self.digests, self.figure))
             result = with_anchors(self.task.run((pair.source, pair.target)), pair, self.anchors)
         described: dict[str, Any] = self.to_json()
-        drawn = lines_exportable(differences_lines(result, self.groups), described, "relscope-differences")
+        drawn = chart_exportable(differences_lines(result, self.groups), described, "relscope-differences")
         return Exportable(
             drawn.name,
             drawn.interactive,

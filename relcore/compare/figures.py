@@ -8,18 +8,19 @@ from typing import Any, ClassVar
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.scene import Scene, StarLook
 from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
 from relcore.compare.exact import TARGET_RECALL, ExactScores, need_search
 from relcore.compare.scene import MapLook, comparison_scene
+from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
+    chart_exportable,
     histogram_exportable,
     scores_exportable,
     spectrum_exportable,
+    training_exportable,
 )
-from relcore.figures.matrices import matrices_exportable
-from relcore.figures.training import Curves, curve_of, training_exportable
+from relcore.figures.scene import Scene, StarLook
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import default_view
 from relcore.panes.page import scene_exportable
@@ -220,9 +221,7 @@ class PairMap(Recipe):
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
             result = task.run(load_all(self.spaces, self.digests, self.figure))
         shown = result.grouped() if self.grouped else result
-        return matrices_exportable(
-            pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table
-        )
+        return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_distinct
 from relcore.base.libraries import extra
-from relcore.charts.scene import Scene
 from relcore.compare.columns import colored, named_clusters, needs_clusters
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
+from relcore.figures.scene import Scene
 from relcore.maps.pane_maps import map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view

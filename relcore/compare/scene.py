@@ -13,9 +13,8 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
 from relcore.catalog.row_items import row_texts
-from relcore.charts.coloring import Coloring
-from relcore.charts.scene import Clusters, Pane, Scene
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
+from relcore.figures.scene import Clusters, Coloring, Pane, Scene
 from relcore.maps.pane_maps import map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_color, same_rows, sample_view

@@ -10,13 +10,12 @@ import numpy as np
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import Line, Lines
 from relcore.drift.check import Drift, DriftCheck, shares_told
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 from relcore.drift.series import AGAINST, LINES, DriftSeries, SeriesDrift
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, Thresholds
-from relcore.figures.export import Exportable, lines_exportable
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95
 from relcore.tasks.recipe import Recipe, load_all
 
@@ -41,7 +40,7 @@ class DriftChart(Recipe):
 
     def draw(self, result: Drift | None = None) -> Exportable:
         drift = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
-        drawn = lines_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
+        drawn = chart_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
         verdict = drift.judged(self.thresholds)
         return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
 
@@ -59,7 +58,7 @@ class DriftMap(Recipe):
     def draw(self, result: SeriesDrift | None = None) -> Exportable:
         drift = result or self._computed()
         chart = version_matrices(drift)
-        return matrices_exportable(chart, self.to_json(), "relscope-drift-map", table=drift.table)
+        return chart_exportable(chart, self.to_json(), "relscope-drift-map", table=drift.table)
 
     def _computed(self) -> SeriesDrift:
         return self.series.run(load_all(self.spaces, self.digests, self.figure))
@@ -78,7 +77,7 @@ class DriftLines(DriftMap):
 
     def draw(self, result: SeriesDrift | None = None) -> Exportable:
         drift = result or self._computed()
-        drawn = lines_exportable(series_chart(drift, self.against), self.to_json(), "relscope-drift-series")
+        drawn = chart_exportable(series_chart(drift, self.against), self.to_json(), "relscope-drift-series")
         return replace(drawn, table=drift.table)
 
 

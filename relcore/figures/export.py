@@ -13,8 +13,9 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
@@ -29,9 +30,19 @@ from relcore.base.libraries import extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.text import encodable, harmless
-from relcore.charts.lines import Lines, Options
+from relcore.figures.charts import (
+    Curves,
+    Lines,
+    Matrices,
+    Options,
+    PictureGrid,
+    histogram_table,
+    printed_scores,
+    score_table,
+    spectrum_table,
+    training_table,
+)
 from relcore.figures.style import LIGHT, PAPER, Style, Theme
-from relcore.figures.tables import histogram_table, printed_scores, score_table, spectrum_table
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -60,8 +71,8 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     """
     name, data = ("the file", file) if isinstance(file, bytes) else (Path(file).name, _content(Path(file)))
     try:
-        found = _find(data)
-        recipe = None if found is None else parse(found, "recipe")
+        text = _recipe_text(data)
+        recipe = None if text is None else parse(text, "recipe")
     except (ValueError, zlib.error) as error:
         raise SpaceError(
             f"{name}: expected a recipe in JSON, got one that cannot be read ({error})"
@@ -92,7 +103,7 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _find(data: bytes) -> str | bytes | None:
+def _recipe_text(data: bytes) -> str | bytes | None:
     start = data[:1024].lstrip()
     if start.startswith(_PNG):
         return next(_png_texts(data), None)
@@ -195,33 +206,37 @@ class Exportable:
             Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a
             table to print.
         """
-        described = self.recipe if full_paths else without_paths(self.recipe)
-        recipe = None if described is None else _to_json(described)
-        if kind == "html":
-            return (self.page or self._html)(theme or (style.theme if style else LIGHT), recipe)
+        recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
             return self.table().to_csv(index=False, lineterminator="\n").encode()
-        if kind == "tex":
-            if self.latex is None:
-                raise SpaceError(
-                    f"{self.name}: expected a figure with a table for tex, got one without; export csv"
-                    " instead"
-                )
-            with extra():
-                return _latex(self.latex()).encode()
+        if kind == "tex" and self.latex:
+            with extra():  # signs that LaTeX reads otherwise are escaped
+                look = {"index": False, "escape": True, "float_format": "%.3f", "na_rep": "–"}
+                return harmless(self.latex().to_latex(**look)).encode()
+        if (kind == "json" and recipe is None) or kind == "tex":
+            raise SpaceError(
+                f"{self.name}: expected a figure with a {'recipe' if kind == 'json' else 'table'} for {kind},"
+                " got a figure without one"
+            )
+        if kind not in KINDS:
+            raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+        try:  # ASCII is what every kind of file can hold unchanged
+            text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise SpaceError(
+                f"recipe: expected values that JSON can hold, got {error}; use plain numbers, strings and"
+                " lists"
+            ) from error
         if kind == "json":
-            if described is None:
-                raise SpaceError(f"{self.name}: expected a recipe to write as json, got a figure without one")
-            return (json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-        if kind in ("pdf", "svg", "png"):
-            return self._printed(kind, style, recipe)
-        raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+            return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
+        if kind == "html":
+            return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)
+        return self._printed(kind, style or PAPER, text)
 
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
         """Write the file that the suffix of the path names; settings and errors as in `bytes`."""
-        Path(path).write_bytes(
-            self.bytes(Path(path).suffix.lstrip(".").lower(), style, full_paths=full_paths)
-        )
+        kind = Path(path).suffix.lstrip(".").lower()
+        Path(path).write_bytes(self.bytes(kind, style, full_paths=full_paths))
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
@@ -241,18 +256,20 @@ class Exportable:
             div_id=f"relscope-{self._slug}",  # else a random one, and other bytes each time
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
+        # Plotly compiles code for points drawn by WebGL and writes styles into elements.
+        scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
+        policy = content_policy(scripts, " 'unsafe-eval'")
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy(plot)}">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
             f"<title>{escape(self.name)}</title>\n{recipe_script(recipe)}"
             f"<style>body {{ margin: 16px; background: {theme.surface}; }}</style>\n</head>\n"
             f'<body>\n<main role="img" aria-label="{alt}">{plot}</main>\n</body>\n</html>\n'
         ).encode()
 
-    def _printed(self, kind: str, style: Style | None, recipe: str | None) -> bytes:
-        from relcore.figures.publication import write
+    def _printed(self, kind: str, style: Style, recipe: str | None) -> bytes:
+        from relcore.figures.paper import write
 
-        style = style or PAPER
         key = {"pdf": "Keywords", "png": KEY}.get(kind)
         metadata = {"Title": self.name} | ({key: recipe} if key and recipe else {})
         written = write(self.publication(style), kind, style, metadata)
@@ -262,68 +279,53 @@ class Exportable:
         return written
 
 
-def _policy(plot: str) -> str:
-    """What the browser lets a page do: run the scripts of this plot, by their digests, and ask no server for
-    anything.
+def content_policy(scripts: Iterable[str], also: str = "") -> str:
+    """What the browser lets a page do: run these scripts, by their digests, and ask no server for anything.
 
     A second wall: no text of a user can end a script or an attribute, and if one could, it would not run.
-    Plotly compiles code for points drawn by WebGL, hence 'unsafe-eval', and writes styles into elements.
     """
-    scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
-    digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
-        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
-        " blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {allowed}{also}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
     )
 
 
-def drawn(
-    screen: str, paper: str, *data: Any
-) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The two renderers of these data, ``"lines:lines_figure"`` and the like, imported when they are called.
-
-    They get the data `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
+def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
+    """The function of this name in `screen` and in `paper`, imported when called, on these data: `encodable`,
+    as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
 
-    def renderer(name: str) -> Callable[[Any], Any]:
-        module, function = name.split(":")
-        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(
-            *map(encodable, data), look
-        )
+    def renderer(medium: str) -> Callable[[Any], Any]:
+        def draw(look: Any) -> Any:
+            module = import_module(f"relcore.figures.{medium}")
+            return getattr(module, function)(*map(encodable, data), look)
 
-    return renderer(screen), renderer(paper)
+        return draw
+
+    return renderer("screen"), renderer("paper")
 
 
-def lines_exportable(
-    lines: Lines,
+def chart_exportable(
+    chart: Lines | Options | Matrices | PictureGrid,
     recipe: Mapping[str, Any] | None = None,
-    name: str = "lines",
+    name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,
+    table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart of lines or points; `latex` gives the table to print."""
-    renderers = drawn("lines:lines_figure", "lines_print:lines_figure", lines)
-    return Exportable(name, *renderers, lambda: encodable(lines).table(), recipe, latex)
-
-
-def options_exportable(
-    options: Options,
-    recipe: Mapping[str, Any] | None = None,
-    name: str = "options",
-    latex: Callable[[], pd.DataFrame] | None = None,
-) -> Exportable:
-    """Options beside curves; `latex` gives the table to print."""
-    renderers = drawn("lines:options_figure", "lines_print:options_figure", options)
-    return Exportable(name, *renderers, options.table, recipe, latex)
+    """A chart in all its forms; `latex` gives the table to print, `table` replaces the chart's own."""
+    table = table or (lambda: encodable(chart).table())
+    return Exportable(name, *drawn(chart.figure, chart), table, recipe, latex)
 
 
 def scores_exportable(
-    table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
+    scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
 ) -> Exportable:
-    """Bars of scores beside their chance levels; see `tables.score_table`."""
-    renderers = drawn("interactive:score_bars_figure", "publication:score_bars_figure", table)
+    """Bars of scores beside their chance levels; see `charts.score_table`."""
+    table = partial(score_table, scores)
     return Exportable(
-        name, *renderers, lambda: score_table(table), recipe, lambda: printed_scores(score_table(table))
+        name, *drawn("score_bars_figure", scores), table, recipe, lambda: printed_scores(table())
     )
 
 
@@ -333,31 +335,21 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    """Distributions in common bins; see `tables.histogram_table`."""
-    renderers = drawn("interactive:histogram_figure", "publication:histogram_figure", values_by_name, x_title)
-    return Exportable(name, *renderers, lambda: histogram_table(values_by_name), recipe)
+    """Distributions in common bins; see `charts.histogram_table`."""
+    renderers = drawn("histogram_figure", values_by_name, x_title)
+    return Exportable(name, *renderers, partial(histogram_table, values_by_name), recipe)
 
 
 def spectrum_exportable(
-    singular_values_by_name: Mapping[str, np.ndarray],
-    recipe: Mapping[str, Any] | None = None,
-    name: str = "spectrum",
+    values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
 ) -> Exportable:
-    """Singular values of anchor sets; see `tables.spectrum_table`."""
-    renderers = drawn("interactive:spectrum_figure", "publication:spectrum_figure", singular_values_by_name)
-    return Exportable(name, *renderers, lambda: spectrum_table(singular_values_by_name), recipe)
+    """Singular values of anchor sets; see `charts.spectrum_table`."""
+    table = partial(spectrum_table, values_by_name)
+    return Exportable(name, *drawn("spectrum_figure", values_by_name), table, recipe)
 
 
-def _to_json(recipe: Mapping[str, Any]) -> str:
-    """In ASCII, which every kind of file can hold unchanged."""
-    try:
-        return json.dumps(dict(recipe), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise SpaceError(
-            f"recipe: expected values that JSON can hold, got {error}; use plain numbers, strings and lists"
-        ) from error
-
-
-def _latex(table: pd.DataFrame) -> str:
-    """For a paper that uses booktabs; numbers with three digits, signs that LaTeX reads otherwise escaped."""
-    return harmless(table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="–"))
+def training_exportable(
+    curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
+) -> Exportable:
+    """Loss and held-out accuracy of each encoder by epoch."""
+    return Exportable(name, *drawn("training_figure", curves), partial(training_table, curves), recipe)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import counted, short
-from relcore.charts.scene import Pane, Scene
 from relcore.figures.export import Exportable, histogram_exportable
+from relcore.figures.scene import Pane, Scene
 from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view

@@ -20,8 +20,8 @@ from relcore.base.names import METHODS as ALL_METHODS
 from relcore.base.numbers import counted, in_cell, short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.figures.export import Exportable
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import MethodSettings, Side, carrier
@@ -363,7 +363,7 @@ class TranslationTable(Recipe):
             return every[every["metric"] == result.title(self.metric)].reset_index(drop=True)
 
         name, latex = f"relscope-translation-{self.metric}", lambda: result.wide(self.metric)
-        return matrices_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
+        return chart_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
 
 
 def _translations(result: TranslationResult, metric: str) -> Matrices:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
-from relcore.charts.coloring import ColorScale
+from relcore.figures.scene import ColorScale
 from relcore.represent.similarity import mean_of, project_directions, unit_rows
 from relcore.spaces.space import LatentSpace
 

@@ -10,8 +10,8 @@ import numpy as np
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import ChartOption, Line, Lines, Options
-from relcore.figures.export import Exportable, lines_exportable, options_exportable
+from relcore.figures.charts import ChartOption, Line, Lines, Options
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
 from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, ThresholdOutcome, printed
 from relcore.tasks.recipe import Recipe, load_all
@@ -29,7 +29,7 @@ class MigrationChart(Recipe):
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
-        return options_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
+        return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class ThresholdScores(Recipe):
                 f"{short(outcome.ks_after, 2)} after"
             ),
         )
-        return lines_exportable(
+        return chart_exportable(
             chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
         )
 

@@ -1,27 +1,24 @@
-"""The panes as a page that needs no server: brush, zoom and inspector work in the file itself."""
+"""The panes as a page that needs no server: brush, zoom and inspector work in the file itself.
+
+The renderer of the linked panes is scripts that become one module with the script of their home, the place
+that shows them, and one style sheet. A home calls ``render(host, payload, home)`` with an object that can
+send events and load files; `linked_scatter.js` lists what it may offer.
+"""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from relcore.base.text import encodable
-from relcore.charts.scene import Scene
-from relcore.figures.export import Exportable, drawn, recipe_script
-from relcore.figures.marks import scene_alt
+from relcore.figures.export import Exportable, content_policy, drawn, recipe_script
+from relcore.figures.scene import Scene
 from relcore.figures.style import DARK, LIGHT, Theme
 from relcore.panes.payload import ids_digest, joined, payload_of
-
-# The renderer of the linked panes: scripts that become one module with the script of their home, and one
-# style sheet.
-#
-# A home is the place that shows the panes. It calls ``render(host, payload, home)`` with an object that can
-# send events and load files; `linked_scatter.js` lists what it may offer.
 
 SCRIPTS = (
     "coloring.js",
@@ -62,7 +59,10 @@ def part(name: str) -> str:
     return files("relcore.panes").joinpath(name).read_text(encoding="utf-8")
 
 
-_HOVERS = ("texts", "notes")
+def hover_columns(scene: Scene) -> dict[str, bytes]:
+    """What hovers show beside the ids, as bytes of the payload."""
+    columns = {"texts": scene.texts, "notes": scene.notes}
+    return {name: joined(column) for name, column in columns.items() if column is not None}
 
 
 def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | None = None) -> bytes:
@@ -77,48 +77,33 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
         JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """
     scene, title, recipe = encodable((scene, title, recipe))
-    columns = {name: column for name in _HOVERS if (column := getattr(scene, name)) is not None}
+    columns = hover_columns(scene)
+    settings = {"linkZoom": False, "height": 640, "fill": True, "dark": theme == DARK, "tool": "lasso"}
     payload = payload_of(
-        scene,
-        version=ids_digest(scene),
-        files={name: name for name in columns},
-        settings={"linkZoom": False, "height": 640, "fill": True, "dark": theme == DARK, "tool": "lasso"},
+        scene, version=ids_digest(scene), files={name: name for name in columns}, settings=settings
     )
-    for name, column in columns.items():
-        payload = payload.having(name, joined(column))
-    content = base64.b64encode(gzip.compress(payload.to_bytes(), mtime=0)).decode()
+    content = base64.b64encode(gzip.compress(payload.having(columns).to_bytes(), mtime=0)).decode()
+    alt = escape(scene.alt())
     run = script(part("inspector.js") + part("page.js"))
     colors = "; ".join(f"--{name}: {getattr(theme, name)}" for name in ("text", "muted", "accent"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta'
-        f' http-equiv="Content-Security-Policy" content="{_policy(run)}">\n<meta name="viewport"'
+        f' http-equiv="Content-Security-Policy" content="{content_policy([run])}">\n<meta name="viewport"'
         f' content="width=device-width">\n<title>{escape(title)}</title>\n{recipe_script(recipe)}<style>:root'
         f" {{ {colors}; font-family: {theme.font} }}\nbody {{ background: {theme.surface};"
         f" }}\n{style()}{part('page.css')}</style>\n</head>\n<body>\n<main"
-        f' aria-label="{escape(scene_alt(scene))}"><noscript>{escape(scene_alt(scene))} The panes are drawn'
+        f' aria-label="{alt}"><noscript>{alt} The panes are drawn'
         ' by JavaScript, which is switched off.</noscript></main>\n<script type="text/plain"'
         f' id="relscope-panes">{content}</script>\n<script type="module">{run}</script>\n</body>\n</html>\n'
     ).encode()
 
 
-def _policy(run: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(run.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-# The panes of a scene as a figure in all its forms.
-
-
 def scene_exportable(
     scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes"
 ) -> Exportable:
-    """The panes of a scene; their table is `Scene.table`, their page that of `panes_page`."""
-    renderers = drawn("panes:panes_figure", "panes_print:panes_figure", scene)
+    """The panes of a scene in all forms; their table is `Scene.table`, their page that of `panes_page`."""
 
-    def page(theme, described):
+    def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described)
 
-    return Exportable(name, *renderers, scene.table, recipe, page=page)
+    return Exportable(name, *drawn("panes_figure", scene), scene.table, recipe, page=page)

@@ -1,43 +1,48 @@
 """The payload of a scene: what the linked panes draw, as a header in JSON and arrays of numbers, each with
-its digest.
+its digest; and what the browser reports back.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from relcore.base.caching import MadeOnce
 from relcore.base.text import encodable
-from relcore.charts.coloring import PARTS, STEPS, Coloring
-from relcore.charts.scene import Scene
-from relcore.figures.marks import (
+from relcore.figures.scene import (
     NAMED,
     NUMBERED,
+    OPACITIES,
     OTHER,
-    colors_of,
+    PARTS,
+    SIZES,
+    STEPS,
+    Coloring,
+    Scene,
+    StarLook,
     point_size,
-    scene_alt,
-    sides,
     star_opacity,
     star_size,
 )
 from relcore.figures.style import DARK, LIGHT
 
-# The colourings of a scene as the linked panes take them: classes with their colours, and the class of each
-# row as bytes.
-
 NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
+EXACT = 60_000  # rows at most that travel as float32; more are drawn as density where many are in view
+# of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of
+# 100
+POSITION_STEPS = 65_535
 
 
-def described(coloring: Coloring, side: str) -> dict[str, Any]:
+def _coloring_header(coloring: Coloring, side: str) -> dict[str, Any]:
     """The classes of a colouring with its colours; of a scale the parts of its colour bar."""
-    scale, n_named = coloring.scale, int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
+    scale, n = coloring.scale, len(coloring.categories)
+    n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
         "title": coloring.title,
         "side": side,
@@ -46,43 +51,16 @@ def described(coloring: Coloring, side: str) -> dict[str, Any]:
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
         "ramp": bool(coloring.colors),  # steps of a number, which have no place on the map
-        "colors": [colors_of(coloring, theme) for theme in (LIGHT, DARK)],
-        "pointSize": point_size(n_named or len(coloring.categories)),
-        "otherSize": point_size(len(coloring.categories)),
+        "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
+        "pointSize": point_size(n_named or n),
+        "otherSize": point_size(n),
         "hidden": list(coloring.hidden),
     }
 
 
-def arrays_of(coloring: Coloring, i: int) -> dict[str, bytes]:
-    """The categories of the colouring number `i`, and the values of a scale."""
-    categories = np.asarray(coloring.categories)
-    arrays = {f"categories{i}": np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()}
-    if coloring.values is not None:
-        arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
-    return arrays
-
-
-# Where the rows of a pane are, as it travels: coordinates, or steps of the full range where there are very
-# many rows.
-
-EXACT = 60_000  # rows at most that travel as float32; more are drawn as density where many are in view
-# of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of
-# 100
-POSITION_STEPS = 65_535
-
-
-def quantised(coordinates: np.ndarray) -> np.ndarray:
-    """Each axis in steps of its own full range, (n, 2) uint16: 0 is its least value, 65,535 its greatest.
-
-    At most 1/131,070 of the range is lost. An axis without extent lies in the middle.
-    """
-    low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
-    steps = np.empty(coordinates.shape, dtype="<u2")
-    for axis in range(coordinates.shape[1]):
-        extent = high[axis] - low[axis]
-        share = (coordinates[:, axis] - low[axis]) / extent if extent > 0 else np.full(len(coordinates), 0.5)
-        steps[:, axis] = np.rint(share * POSITION_STEPS)
-    return steps
+def _category_bytes(categories: np.ndarray) -> bytes:
+    categories = np.asarray(categories)
+    return np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
@@ -92,27 +70,22 @@ def is_quantised(coordinates: np.ndarray) -> bool:
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
-def need_finite(title: str, coordinates: np.ndarray) -> None:
-    """Refuse what cannot be drawn.
-
-    Raises
-    ------
-    ValueError
-        Coordinates that are not finite.
-    """
-    if not np.isfinite(coordinates).all():
-        bad = int((~np.isfinite(coordinates).all(axis=1)).sum())
-        raise ValueError(
-            f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave"
-            " these out"
-        )
-
-
 def packed_positions(coordinates: np.ndarray) -> bytes:
-    """The positions in a pane, little-endian: float32 (n, 2 or 3), or uint16 steps (n, 2)."""
+    """The positions in a pane, little-endian: float32 (n, 2 or 3), or `quantised`."""
     if is_quantised(coordinates):
         return quantised(coordinates).tobytes()
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
+
+
+def quantised(coordinates: np.ndarray) -> np.ndarray:
+    """Each axis in steps of its own full range, (n, 2) uint16: 0 is its least value, 65,535 its greatest.
+
+    At most 1/131,070 of the range is lost. An axis without extent lies in the middle.
+    """
+    low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
+    extent = np.where(high > low, high - low, 1.0)
+    shares = np.where(high > low, (coordinates - low) / extent, 0.5)
+    return np.rint(shares * POSITION_STEPS).astype("<u2")
 
 
 # A sheet: small pictures of many rows in one file, so that a hover shows one at once.
@@ -166,25 +139,25 @@ class Payload:
     header: dict[str, Any]
     arrays: dict[str, bytes]
 
-    def having(self, name: str, content: bytes) -> Payload:
-        """With one more array."""
-        start = sum(len(one) + -len(one) % 4 for one in self.arrays.values())
-        layout = {**self.header["arrays"], name: [start, len(content), _digest(content)]}
-        return Payload({**self.header, "arrays": layout}, {**self.arrays, name: content})
+    def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
+        """With more arrays, of which some digests are known."""
+        layout, start = dict(self.header.get("arrays", {})), sum(map(_padded, self.arrays.values()))
+        for name, content in arrays.items():
+            layout[name] = [start, len(content), digests.get(name) or _digest(content)]
+            start += _padded(content)
+        return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
         """Without these arrays, which the home finds at these addresses, but with those of them that are
         `carried`.
         """
-        kept, layout, start = {}, {}, 0
+        kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
+        layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
-            if name not in elsewhere or name in carried:
-                kept[name] = self.arrays[name]
-                start += size + -size % 4
-        return Payload(
-            {**self.header, "arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}, kept
-        )
+            start += _padded(kept.get(name, b""))
+        header = {"arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}
+        return Payload({**self.header, **header}, kept)
 
     def to_bytes(self) -> bytes:
         """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of
@@ -214,7 +187,7 @@ def payload_of(
     version : str
         `ids_digest` of the scene.
     answered : int
-        Serial number of the latest event that this scene answers; see `relcore.panes.events.read_events`.
+        Serial number of the latest event that this scene answers; see `read_events`.
     selected : row numbers, optional
         What to highlight; None leaves the browser its own selection.
     sheet : Sheet, optional
@@ -234,16 +207,20 @@ def payload_of(
     n = len(scene)
     arrays, digests = {}, {"ids": version}
     for i, pane in enumerate(scene.panes):
-        need_finite(pane.title, pane.coordinates)
+        if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
+            raise ValueError(
+                f"pane {pane.title!r}: expected finite coordinates, got {bad} rows with NaN or infinite"
+                " values; leave these out"
+            )
         arrays[f"pane{i}"], digests[f"pane{i}"] = _packed(pane.coordinates)
     for i, coloring in enumerate(scene.colorings()):
-        arrays |= arrays_of(coloring, i)
+        arrays[f"categories{i}"] = _category_bytes(coloring.categories)
+        if coloring.values is not None:
+            arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"], _ = _digested(scene.ids)
     if scene.clusters is not None:
-        arrays["clusters"] = (
-            np.where(scene.clusters.numbers < 0, NO_CATEGORY, scene.clusters.numbers).astype("<u2").tobytes()
-        )
+        arrays["clusters"] = _category_bytes(scene.clusters.numbers)
     if scene.prominence is not None:
         arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
     if sheet is not None:
@@ -252,35 +229,32 @@ def payload_of(
         arrays["cells"] = np.asarray(sheet.cells, dtype="<u4").tobytes()
     if selected is not None:
         arrays["selected"] = pack_rows(selected, n)
-    layout, start = {}, 0
-    for name, content in arrays.items():
-        layout[name] = [start, len(content), digests.get(name) or _digest(content)]
-        start += len(content) + -len(content) % 4
+    pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
     header = {
         "version": version,
         "answered": answered,
         "n": n,
-        "arrays": layout,
         "panes": [
             {
                 "title": pane.title,
                 "note": pane.note,
                 "dimensions": pane.coordinates.shape[1],
                 "quantised": is_quantised(pane.coordinates),
-                "old": told,
+                "old": notice,
                 "coloring": int(scene.second is not None and i in scene.second_panes),
             }
-            for i, (pane, told) in enumerate(zip(scene.panes, old or [""] * len(scene.panes), strict=True))
+            for i, (pane, notice) in enumerate(pairs)
         ],
         "colorings": [
-            described(one, side) for one, side in zip(scene.colorings(), sides(scene), strict=True)
+            _coloring_header(coloring, side)
+            for coloring, side in zip(scene.colorings(), scene.sides, strict=True)
         ],
         "most": NAMED,
         "named": scene.named,
         "turn": scene.turn,
         "clusters": scene.clusters and scene.clusters.names,
         "caption": scene.caption,
-        "alt": " ".join([*(f"{told}." for told in dict.fromkeys(old) if told), scene_alt(scene)]),
+        "alt": " ".join([*(f"{notice}." for notice in dict.fromkeys(old) if notice), scene.alt()]),
         "starSize": star_size(len(scene.anchors)),
         "starOpacity": star_opacity(len(scene.anchors)),
         "stars": asdict(scene.stars),
@@ -295,7 +269,7 @@ def payload_of(
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }
-    return Payload(header, arrays)
+    return Payload(header, {}).having(arrays, digests)
 
 
 def ids_digest(scene: Scene) -> str:
@@ -307,7 +281,7 @@ def joined(strings: np.ndarray) -> bytes:
     """A column of texts as the panes take it: UTF-8, with the unit separator between texts, and its symbol
     within.
     """
-    return _utf8("\x1f".join(str(one).replace("\x1f", "␟") for one in strings))
+    return _utf8("\x1f".join(str(text).replace("\x1f", "␟") for text in strings))
 
 
 def _utf8(text: str) -> bytes:
@@ -329,5 +303,67 @@ def _packed(coordinates: np.ndarray) -> tuple[bytes, str]:
     return content, _digest(content)
 
 
+def _padded(content: bytes) -> int:
+    """The bytes that an array takes: each begins at a multiple of four."""
+    return len(content) + -len(content) % 4
+
+
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+# Events: what the user did in the panes, as the browser reports it.
+
+
+@dataclass(frozen=True, eq=False)
+class PaneEvent:
+    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or changed how the
+    maps look.
+
+    `hidden` are the hidden classes of each colouring, as `Coloring.hidden`; `turn` is as `Scene.turn`.
+    """
+
+    kind: Literal["select", "clear", "click", "stars", "hidden", "named", "turn"]
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    stars: StarLook | None = None
+    hidden: tuple[tuple[str, ...], ...] | None = None
+    named: bool | None = None
+    turn: tuple[float, ...] | None = None
+
+    @property
+    def row(self) -> int:
+        """The row that was clicked."""
+        return int(self.rows[0])
+
+
+def read_events(
+    messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
+) -> tuple[list[PaneEvent], int]:
+    """The events not answered before, and the serial number answered by now.
+
+    The browser repeats what it has no answer for, as Streamlit may drop one of two messages that come close
+    together. Events on other ids than `version`'s are answered but dropped: their rows are not these rows.
+    How the maps look does not depend on which rows they show.
+    """
+    events = []
+    for message in sorted(messages, key=lambda message: message["serial"]):
+        if message["serial"] <= answered:
+            continue
+        answered, kind = message["serial"], message["kind"]
+        if kind == "stars":
+            size, opacity = np.clip(message["size"], *SIZES), np.clip(message["opacity"], *OPACITIES)
+            look = StarLook(float(size), float(opacity), bool(message["shown"]))
+            events.append(PaneEvent("stars", stars=look))
+        elif kind == "hidden":
+            hidden = tuple(tuple(map(str, classes)) for classes in message["hidden"])
+            events.append(PaneEvent("hidden", hidden=hidden))
+        elif kind == "named":
+            events.append(PaneEvent("named", named=bool(message["named"])))
+        elif kind == "turn":
+            events.append(PaneEvent("turn", turn=tuple(round(float(x), 4) for x in message["turn"])))
+        elif message["version"] == version and kind == "click":
+            events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
+        elif message["version"] == version:
+            rows = unpack_rows(base64.b64decode(message["bits"]), n)
+            events.append(PaneEvent("select" if len(rows) else "clear", rows))
+    return events, answered

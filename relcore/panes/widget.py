@@ -14,13 +14,11 @@ import traitlets
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import encodable
-from relcore.charts.scene import Scene
-from relcore.panes.events import PaneEvent, read_events
-from relcore.panes.page import part, script, style
-from relcore.panes.payload import ids_digest, joined, payload_of
+from relcore.figures.scene import Scene
+from relcore.panes.page import hover_columns, part, script, style
+from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
 
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
-_HOVERS = ("texts", "notes")
 
 
 class _Several(traitlets.TraitType):
@@ -163,7 +161,7 @@ class PanesWidget(anywidget.AnyWidget):
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The header, and the bytes of each array under the name of its trait."""
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
-        columns = {name: column for name in _HOVERS if (column := getattr(self._scene, name)) is not None}
+        columns = hover_columns(self._scene)
         payload = payload_of(
             self._scene,
             version=ids_digest(self._scene),
@@ -172,8 +170,7 @@ class PanesWidget(anywidget.AnyWidget):
             files={name: name for name in columns},
             settings=self._settings,
         )
-        arrays = payload.arrays | {name: joined(column) for name, column in columns.items()}
-        return payload.header, {f"_array_{name}": content for name, content in arrays.items()}
+        return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
         """A trait for each of these arrays: with the first anchors those of the relative panes come later."""

@@ -13,8 +13,8 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METHODS, STITCH_METRICS
 from relcore.base.numbers import counted, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.figures.export import Exportable
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.stitch.stitching import StitchResult, StitchSpec
 from relcore.tasks.recipe import Recipe, load_all
 
@@ -40,7 +40,7 @@ class StitchMatrix(Recipe):
         result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
         data = stitch_matrices(result, self.metric, self.show)
         tables = (lambda: printed_summary(result), lambda: cell_table(result))
-        return matrices_exportable(data, self.to_json(), "relscope-stitching", *tables)
+        return chart_exportable(data, self.to_json(), "relscope-stitching", *tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class StitchConfusion(Recipe):
         result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
         chosen = self.method, self.encoder, self.head
         data = confusion_matrices(result, *chosen)
-        return matrices_exportable(
+        return chart_exportable(
             data, self.to_json(), "relscope-confusion", lambda: result.class_scores(*chosen)
         )
 

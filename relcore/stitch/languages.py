@@ -15,8 +15,8 @@ from relcore.base.errors import SpaceError, need_distinct, need_whole, quote
 from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.figures.export import Exportable
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import Neighbours, find_neighbours
@@ -242,7 +242,7 @@ class CrossLingual(Recipe):
         )
         alt += f"known pairs; best by MRR {METHODS[best].title}, {short(result.scores[best]['mrr'], 2)}."
         data = Matrices((panel,), (0, 1), "score", alt)
-        return matrices_exportable(data, self.to_json(), "relscope-cross-lingual", result.wide, result.table)
+        return chart_exportable(data, self.to_json(), "relscope-cross-lingual", result.wide, result.table)
 
 
 def _panel(

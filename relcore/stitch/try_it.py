@@ -24,8 +24,8 @@ from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
 from relcore.encoders.images import decode_image
-from relcore.figures.export import Exportable
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.spaces.space import distinct_names
@@ -342,7 +342,7 @@ class TryIt(Recipe):
 
     def draw(self, result: Answers | None = None) -> Exportable:
         answers = result or self._ask()
-        return matrices_exportable(
+        return chart_exportable(
             matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table
         )
 

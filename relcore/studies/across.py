@@ -17,7 +17,6 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.encoding import encode
-from relcore.charts.lines import Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.digits import LOOKS
@@ -25,7 +24,7 @@ from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
-from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row

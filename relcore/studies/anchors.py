@@ -11,7 +11,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import lengths
 from relcore.base.names import METRICS, STRATEGIES
-from relcore.charts.lines import Line, Lines
+from relcore.figures.charts import Line, Lines
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report

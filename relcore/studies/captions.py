@@ -11,11 +11,11 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.encoding import encode
-from relcore.charts.lines import Lines
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.small_vision import SmallVision
+from relcore.figures.charts import Lines
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.numbers import short
-from relcore.charts.lines import Lines
+from relcore.figures.charts import Lines
 from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report

@@ -8,23 +8,21 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.charts.lines import Lines
-from relcore.figures.export import Exportable, lines_exportable
-from relcore.figures.matrices import Matrices, matrices_exportable
-from relcore.figures.picture_grid import PictureGrid, grid_exportable
+from relcore.figures.charts import Lines, Matrices, PictureGrid
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Chart, StudySpec, study_of
 from relcore.tasks.recipe import Recipe
 
 _EXPORTABLE = {
-    Lines: lines_exportable,
-    Matrices: matrices_exportable,
-    PictureGrid: grid_exportable,
+    Lines: chart_exportable,
+    Matrices: chart_exportable,
+    PictureGrid: chart_exportable,
 }
 
 
 def chart_exportable(chart: Chart, *described: Any) -> Exportable:
-    """A study's chart of any kind; `described` are recipe, name and LaTeX table as in `lines_exportable`."""
+    """A study's chart of any kind; `described` are recipe, name and LaTeX table as in `chart_exportable`."""
     return _EXPORTABLE[type(chart)](chart, *described)
 
 

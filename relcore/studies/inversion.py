@@ -12,8 +12,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, general, short
-from relcore.charts.lines import Lines
-from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head

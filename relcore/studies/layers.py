@@ -13,7 +13,7 @@ from relcore.base.numbers import band, short
 from relcore.catalog.encoding import encode
 from relcore.compare.all_pairs import AllPairs
 from relcore.encoders.encoder import Encoder
-from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.score import Null

@@ -16,9 +16,9 @@ from relcore.base.access import data_folder
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.catalog.encoding import encode
-from relcore.charts.lines import Lines
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
+from relcore.figures.charts import Lines
 from relcore.migrate.evaluate import JudgedQuery, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
 from relcore.runs.digest import digest_of

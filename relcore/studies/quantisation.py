@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.magnitude import brought
 from relcore.base.numbers import short
-from relcore.charts.lines import Lines
+from relcore.figures.charts import Lines
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import RelativeProjection, unit_rows
 from relcore.runs.progress import Report

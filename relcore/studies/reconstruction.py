@@ -9,9 +9,8 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.charts.lines import Line, Lines
 from relcore.encoders.small_vision import held_out_rows
-from relcore.figures.picture_grid import PictureGrid, PictureRow
+from relcore.figures.charts import Line, Lines, PictureGrid, PictureRow
 from relcore.represent.anchors import select_anchors
 from relcore.represent.translation import Procrustes
 from relcore.runs.progress import Report

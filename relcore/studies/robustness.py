@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.magnitude import lengths
-from relcore.charts.lines import Lines
+from relcore.figures.charts import Lines
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.bootstrap.spec import BootstrapSpec, most_frequent
-from relcore.charts.lines import Lines
 from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
+from relcore.figures.charts import Lines
 from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -13,10 +13,10 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import centred
 from relcore.base.numbers import counted
-from relcore.charts.lines import Line, Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder, encoder_from_json
+from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import short
-from relcore.charts.lines import Line, Lines
+from relcore.figures.charts import Line, Lines
 from relcore.scores.score import Z95
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}

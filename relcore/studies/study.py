@@ -17,11 +17,9 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
 from relcore.base.records import need_plain
 from relcore.catalog.catalog import SpaceSpec
-from relcore.charts.lines import Lines
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
-from relcore.figures.matrices import Matrices
-from relcore.figures.picture_grid import PictureGrid
+from relcore.figures.charts import Lines, Matrices, PictureGrid
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.studies.statistics import findings_over, findings_table

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.torch_state import reproducible
-from relcore.charts.lines import Lines
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.swept_vision import SweptVision, new_network, split_pictures
+from relcore.figures.charts import Lines
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

@@ -12,8 +12,8 @@ def header_of(payload):
 HOVERS = """
 import numpy as np, streamlit as st
 from app.components.linked_scatter import linked_scatter
-from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import PARTS, STEPS, Coloring, ColorScale
+from relcore.figures.scene import Pane, Scene
 n, changed = 80_000, st.session_state.get("changed")
 texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
 if changed:

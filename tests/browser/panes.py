@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.app_in_chromium import SETTLED
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.page import script, style
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 

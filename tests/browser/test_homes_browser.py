@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import DARK
 from relcore.panes.page import scene_exportable
 from relcore.panes.widget import PanesWidget

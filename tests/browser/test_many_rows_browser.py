@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon
 
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.payload import POSITION_STEPS, quantised
 from tests.browser.panes import (
     CLASSES,

@@ -13,7 +13,7 @@ from matplotlib.path import Path as Polygon
 from PIL import Image
 
 from app.items import make_sheet
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.payload import joined
 from tests.browser.panes import (
     CLASSES,

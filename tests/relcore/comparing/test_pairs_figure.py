@@ -3,7 +3,7 @@
 import pytest
 
 from relcore.compare.all_pairs import pair_matrices
-from relcore.figures.matrices import matrices_exportable
+from relcore.figures.export import chart_exportable
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Null, Score
 
@@ -23,9 +23,7 @@ def scores():
 
 
 def test_the_csv_holds_numbers_nulls_and_reasons(scores):
-    written = (
-        matrices_exportable(pair_matrices(scores), table=scores.table).bytes("csv").decode().splitlines()
-    )
+    written = chart_exportable(pair_matrices(scores), table=scores.table).bytes("csv").decode().splitlines()
     assert written[0] == "first,second,score,chance,null_low,null_high,low,high,n,k,queries,reason"
     assert written[2] == "cnn,<vit>,0.84,0.1,0.08,0.12,,,900,10,900,"
     assert written[3].endswith("they share no ids")

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 
 TITLES = ("Absolute, A", "Absolute, B", "Relative, A", "Relative, B")
 NAMES = ("music", "<unk>", "$x$ & y", "river")

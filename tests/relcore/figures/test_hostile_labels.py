@@ -14,18 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.charts.lines import Line, Lines
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import (
+    chart_exportable,
     histogram_exportable,
-    lines_exportable,
     read_recipe,
     scores_exportable,
     spectrum_exportable,
+    training_exportable,
 )
-from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import Style
-from relcore.figures.training import training_exportable
 from relcore.panes.page import scene_exportable
 
 MARK = (
@@ -55,7 +54,7 @@ def scores():
 
 def lines():
     line = Line(MARK, np.arange(3.0), np.arange(3.0), labels=(MARK,) * 3)
-    return lines_exportable(
+    return chart_exportable(
         Lines((line,), MARK, MARK, note=MARK, x_names=(MARK,) * 3, baselines=((MARK, 1.0),)), RECIPE
     )
 
@@ -63,7 +62,7 @@ def lines():
 def matrices():
     names = (f"{MARK} a", f"{MARK} b")
     panel = MatrixPanel(MARK, names, names, np.eye(2), hover=((f"{MARK}\n{MARK}",) * 2,) * 2, note=MARK)
-    return matrices_exportable(Matrices((panel,), (0, 1), MARK, MARK, MARK, MARK), RECIPE, "matrices")
+    return chart_exportable(Matrices((panel,), (0, 1), MARK, MARK, MARK, MARK), RECIPE, "matrices")
 
 
 FIGURES = {
@@ -156,11 +155,11 @@ def halves(name):
         panes = Pane("first", np.random.default_rng(0).normal(size=(9, 2))), Pane("second", np.eye(9)[:, :2])
         return scene_exportable(Scene(panes, ids, np.arange(9) % 2, (f"{HALF} a", "b")))
     if name == "lines":
-        return lines_exportable(
+        return chart_exportable(
             Lines((Line(f"{HALF} a", np.arange(9.0), np.arange(9.0), labels=tuple(ids)),), "x", "y")
         )
     panel = MatrixPanel("scores", tuple(ids), tuple(ids), np.eye(9))
-    return matrices_exportable(Matrices((panel,), (0, 1), "row", "column", "score", ""), name="matrices")
+    return chart_exportable(Matrices((panel,), (0, 1), "row", "column", "score", ""), name="matrices")
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html", "csv"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures import interactive, panes
+from relcore.figures import screen
 from relcore.figures.style import DARK
 
 
@@ -14,7 +14,7 @@ def points(figure):
 @pytest.mark.parametrize("n_panes", [1, 2, 3, 4])
 def test_every_pane_holds_every_row_once_and_does_not_overlap(make_scene, n_panes):
     scene = make_scene(n_panes=n_panes)
-    figure = panes.panes_figure(scene)
+    figure = screen.panes_figure(scene)
     for i, pane in enumerate(scene.panes):
         number = "" if i == 0 else str(i + 1)
         drawn = np.concatenate(
@@ -32,14 +32,14 @@ def test_every_pane_holds_every_row_once_and_does_not_overlap(make_scene, n_pane
 
 def test_colors_and_hover_follow_the_row(make_scene):
     scene = make_scene()
-    for trace in points(panes.panes_figure(scene, DARK))[:5]:
+    for trace in points(screen.panes_figure(scene, DARK))[:5]:
         rows = [int(text.removeprefix("word")) for text in trace.hovertext]
         (category,) = set(scene.categories[rows])
         assert trace.marker.color == (DARK.neutral if category < 0 else DARK.category_colors(4)[category])
 
 
 def test_the_null_lies_behind_each_bar(scores):
-    null, *bars = interactive.score_bars_figure(scores).data
+    null, *bars = screen.score_bars_figure(scores).data
     assert np.allclose(np.array(null.base) + np.array(null.y), scores.null_high)
     assert np.allclose(sorted(np.concatenate([bar.x for bar in bars])), sorted(null.x))
     assert null.width > bars[0].width

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.charts.lines import Line, Lines
-from relcore.figures import lines, lines_print
+from relcore.figures import paper, screen
+from relcore.figures.charts import Line, Lines
 
 UP = Line("<up> $1$", [30, 10, 20], [0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [1.0, 0.6, 0.8], labels=["c", "a", "b"])
 CHART = Lines(
@@ -14,7 +14,7 @@ CHART = Lines(
 
 
 def test_lines_run_by_x_inside_their_bands():
-    band, line, flat = lines.lines_figure(CHART).data[:3]
+    band, line, flat = screen.lines_figure(CHART).data[:3]
     assert list(line.x) == [10, 20, 30]
     assert list(line.y) == [0.5, 0.7, 0.9]
     assert list(band.x) == [10, 20, 30, 30, 20, 10]
@@ -33,8 +33,8 @@ def test_table_holds_every_number_and_the_baselines():
 
 def test_a_gap_breaks_neither_form():
     gap = Lines((Line("a", [1, 2, 3], [0.1, np.nan, 0.3], [0, np.nan, 0.2], [0.2, np.nan, 0.4]),), "x", "y")
-    assert lines.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]
-    assert lines_print.lines_figure(gap).axes
+    assert screen.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]
+    assert paper.lines_figure(gap).axes
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ what is hidden.
 import numpy as np
 import pytest
 
-from relcore.charts.scene import Clusters, Pane, Scene
-from relcore.figures.marks import map_names, places_of
+from relcore.figures.scene import Clusters, Pane, Scene, map_names, places_of
 from relcore.figures.style import LIGHT
 
 LETTER = (0.01, 0.04)

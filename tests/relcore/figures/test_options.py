@@ -2,8 +2,8 @@
 
 import pytest
 
-from relcore.charts.lines import ChartOption, Line, Lines, Options
-from relcore.figures import lines
+from relcore.figures import screen
+from relcore.figures.charts import ChartOption, Line, Lines, Options
 
 CURVES = Lines(
     (Line("bridge", [25, 100], [0.2, 0.3], [0.1, 0.2], [0.3, 0.4]), Line("twice", [25, 100], [0.4, 0.45])),
@@ -24,7 +24,7 @@ CHART = Options(
 
 
 def test_an_option_has_the_colour_of_its_curve():
-    figure = lines.options_figure(CHART)
+    figure = screen.options_figure(CHART)
     bridge = [trace for trace in figure.data if trace.name == "bridge"]
     assert bridge[0].line.color == figure.data[1].marker.color
     assert figure.data[2].marker.symbol == "star"

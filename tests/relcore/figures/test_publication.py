@@ -8,9 +8,9 @@ import pytest
 from mpl_toolkits.mplot3d import proj3d
 
 from relcore.base.errors import SpaceError
-from relcore.charts.scene import Pane, Scene
-from relcore.figures import panes_print, publication
-from relcore.figures.publication import write
+from relcore.figures import paper
+from relcore.figures.paper import write
+from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
 
 
@@ -32,7 +32,7 @@ def images(pdf):
 
 def panes(scene, kind="pdf", **style):
     style = Style(**style)
-    return write(panes_print.panes_figure(scene, style), kind, style)
+    return write(paper.panes_figure(scene, style), kind, style)
 
 
 def test_pdf_embeds_truetype_and_no_type_3(make_scene):
@@ -66,24 +66,24 @@ def test_the_same_figure_has_the_same_bytes(make_scene, kind, dimension):
 
 
 def test_distances_are_kept_in_every_direction(make_scene):
-    figure = panes_print.panes_figure(make_scene(n_panes=1), Style(dpi=72))
+    figure = paper.panes_figure(make_scene(n_panes=1), Style(dpi=72))
     figure.canvas.draw()
     (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
 def test_charts_draw_their_table(scores, named_values):
-    bars = publication.score_bars_figure(scores, Style(dpi=72))
+    bars = paper.score_bars_figure(scores, Style(dpi=72))
     heights = [patch.get_height() for patch in bars.axes[0].patches]
     assert set(scores.score) <= set(heights)
     names = [text.get_text() for text in bars.legends[0].get_texts()]
     assert names == ["absolute", "relative", "chance level, 95 % band"]
-    spectrum = publication.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
+    spectrum = paper.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
     # minor ticks are made now, outside the figure's settings, and still wear the theme
     spectrum.canvas.draw()
     assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
-    histogram = publication.histogram_figure(named_values, "norm (no unit)", Style(dpi=72))
+    histogram = paper.histogram_figure(named_values, "norm (no unit)", Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 
 
@@ -105,7 +105,7 @@ def test_a_turn_of_the_screen_is_matplotlibs_view(seed):
     scene = Scene(
         (Pane("solid", points),), np.arange(50).astype(str), np.full(50, -1), turn=tuple(turn.ravel())
     )
-    axes = panes_print.panes_figure(scene, Style(dpi=72)).axes[0]
+    axes = paper.panes_figure(scene, Style(dpi=72)).axes[0]
     seen = np.transpose(proj3d.proj_transform(*points.T, axes.get_proj()))[:, :2]
     wanted = points @ turn[:2].T
     fitted = np.linalg.lstsq(np.c_[wanted, np.ones(50)], seen, rcond=None)[0]

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.figures.tables import condition, histogram_table, score_table, spectrum_table
+from relcore.figures.charts import condition, histogram_table, score_table, spectrum_table
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
     values = {"a": np.arange(10.0), "b": np.array([0.0, 9.0])}
-    table = histogram_table(values, bins=3)
-    assert table[table.name == "a"]["count"].tolist() == np.histogram(values["a"], 3)[0].tolist()
+    table = histogram_table(values)
+    assert table[table.name == "a"]["count"].tolist() == np.histogram(values["a"], 20)[0].tolist()
     assert table.groupby("name").percent.sum().tolist() == pytest.approx([100, 100])
     assert table.left.iloc[0] == 0
     assert table.right.iloc[-1] == 9
@@ -17,7 +17,7 @@ def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({}, "at least one"), ({"a": [1, np.nan]}, "1 NaN or infinite"), ({"a": []}, "'a', got an empty array")],
+    [({}, "finite values"), ({"a": [1, np.nan]}, r"\['a'\]"), ({"a": []}, r"\['a'\]")],
 )
 def test_histogram_refuses(values, message):
     with pytest.raises(ValueError, match=message):
@@ -32,14 +32,12 @@ def test_spectrum_is_sorted_and_its_condition_known():
         "condition 1",
         "singular",
     ]
-    with pytest.raises(ValueError, match="negative one, −1"):
-        spectrum_table({"a": [1.0, -1.0]})
 
 
 def test_scores_are_checked(scores):
     with pytest.raises(ValueError, match="got no null_low, null_high"):
         score_table(scores.drop(columns=["null_low", "null_high"]))
-    with pytest.raises(ValueError, match="'linear CKA', 'relative' twice"):
+    with pytest.raises(ValueError, match="one per metric and form"):
         score_table(scores.iloc[[0, 3, 3]])
     with pytest.raises(ValueError, match="at least one row"):
         score_table(scores.iloc[:0])

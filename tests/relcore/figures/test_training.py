@@ -3,7 +3,7 @@
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.figures.training import training_table
+from relcore.figures.charts import training_table
 
 CURVES = {
     "CNN $64": {"loss": [2.0, 1.0, 0.5], "accuracy": [0.2, 0.6, 0.9]},

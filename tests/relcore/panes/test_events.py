@@ -4,8 +4,7 @@ about.
 
 import base64
 
-from relcore.panes.events import read_events
-from relcore.panes.payload import pack_rows
+from relcore.panes.payload import pack_rows, read_events
 
 
 def message(serial, kind="select", rows=(), version="v", n=11):

@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 
-from relcore.charts.scene import Pane, Scene
 from relcore.figures.export import read_recipe
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.page import panes_page
 
 

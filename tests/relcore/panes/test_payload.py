@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.payload import ids_digest, pack_rows, payload_of, unpack_rows
 
 

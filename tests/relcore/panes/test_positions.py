@@ -1,13 +1,11 @@
 """Positions as they travel: exact for few rows, in steps of the full range for very many."""
 
 import numpy as np
-import pytest
 
 from relcore.panes.payload import (
     EXACT,
     POSITION_STEPS,
     is_quantised,
-    need_finite,
     packed_positions,
     quantised,
 )
@@ -28,10 +26,3 @@ def test_many_rows_of_a_plane_travel_in_two_bytes_an_axis_and_all_others_exactly
     assert len(packed_positions(many[:, :2])) == 4 * len(many)
     assert packed_positions(many[1:, :2]) == many[1:, :2].tobytes()
     assert packed_positions(many) == many.tobytes()
-
-
-def test_infinite_coordinates_of_many_rows_are_refused():
-    many = np.zeros((EXACT + 1, 2))
-    many[7] = np.inf
-    with pytest.raises(ValueError, match="'holes': expected finite coordinates, got 1 rows"):
-        need_finite("holes", many)

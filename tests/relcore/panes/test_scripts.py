@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.path import Path as Polygon
 
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.page import script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, joined, pack_rows, payload_of
 

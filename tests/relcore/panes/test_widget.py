@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.charts.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene
 from relcore.panes.payload import pack_rows, unpack_rows
 from relcore.panes.widget import PanesWidget
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.charts.lines import Line, Lines
+from relcore.figures.charts import Line, Lines
 from relcore.studies.statistics import correlation, finding, findings_table
 from relcore.studies.study import Option, RunResult, Study
 

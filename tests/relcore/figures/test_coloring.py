@@ -5,7 +5,7 @@ it.
 import numpy as np
 import pytest
 
-from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
+from relcore.figures.scene import PARTS, STEPS, Coloring, ColorScale
 
 
 def test_the_share_of_a_number_is_its_place_between_the_ends():
@@ -14,7 +14,6 @@ def test_the_share_of_a_number_is_its_place_between_the_ends():
     assert scale.steps([10, 19.99, 20, np.nan]).tolist() == [0, STEPS - 1, STEPS - 1, -1]
     logarithmic = ColorScale("n", 1, 100, logarithmic=True)
     np.testing.assert_allclose(logarithmic.shares([1, 10, 100]), [0, 0.5, 1])
-    np.testing.assert_allclose(logarithmic.at(0.5), 10)
 
 
 def test_one_far_value_does_not_take_all_colours():

@@ -1,0 +1,663 @@
+"""Charts: what each kind shows, and the numbers behind it, the same on screen, on paper and in CSV.
+
+`screen` and `paper` draw them under one name, such as ``lines_figure``; `export.chart_exportable` joins both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import band, counted, general, in_cell, short
+from relcore.figures.style import Theme, cell_color
+
+# Lines with bands, or points with names: what was measured against what was varied.
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, or one group of points, in one colour.
+
+    Attributes
+    ----------
+    name : str
+    x, y : m numbers each
+        NaN in y leaves a gap.
+    low, high : m numbers each, optional
+        The band around the line, or the bar through each point.
+    labels : m strings, optional
+        Hover text of each point.
+    keys : m strings, optional
+        What a click on a point returns, in its ``customdata``.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    labels: Sequence[str] = ()
+    keys: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for part in ("x", "y", "low", "high", "labels", "keys"):
+            values = getattr(self, part)
+            if values is None or (part in ("labels", "keys") and not len(values)):
+                continue
+            if len(values) != len(self.x):
+                raise SpaceError(
+                    f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}"
+                )
+            if part not in ("labels", "keys"):
+                object.__setattr__(self, part, np.asarray(values, dtype=float))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def has_band(self) -> bool:
+        return self.low is not None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A chart of lines over one x, or of points.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+    x_title, y_title : str
+        With units where there are any.
+    kind : "lines" or "points"
+    log_x : bool
+        For x above 0.
+    baselines : tuple of (name, value)
+        Dashed horizontal lines: chance, not stitched, ….
+    marks : tuple of (name, x)
+        Dashed vertical lines: a place on the x axis to compare with.
+    note : str
+        A line or two above the chart, such as a correlation with its interval.
+    y_range : (low, high), optional
+        Default: as the data have it.
+    alt : str
+        For screen readers; by default made from the numbers.
+    x_names : tuple of str
+        Names of x = 0, 1, 2, …, if x is a category.
+    """
+
+    lines: tuple[Line, ...]
+    x_title: str
+    y_title: str
+    kind: str = "lines"
+    log_x: bool = False
+    baselines: tuple[tuple[str, float], ...] = ()
+    marks: tuple[tuple[str, float], ...] = ()
+    note: str = ""
+    y_range: tuple[float, float] | None = None
+    alt: str = ""
+    x_names: tuple[str, ...] = ()
+
+    figure: ClassVar[str] = "lines_figure"
+
+    def __post_init__(self) -> None:
+        for name in ("lines", "baselines", "marks"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not any(map(len, self.lines)):
+            raise SpaceError("chart: expected a line of one point or more, got none")
+        if self.log_x and min(line.x.min() for line in self.lines if len(line)) <= 0:
+            raise SpaceError(
+                "log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False"
+            )
+
+    def table(self) -> pd.DataFrame:
+        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x,
+        marks without a y.
+        """
+        parts = []
+        for line in filter(len, self.lines):
+            ends = {"low": line.low, "high": line.high} if line.has_band else {"low": np.nan, "high": np.nan}
+            facts = {"name": line.name, "x": line.x, "y": line.y, **ends, "label": list(line.labels) or ""}
+            parts.append(pd.DataFrame(facts))
+        for kind, axis, values in (("baseline", "y", self.baselines), ("mark", "x", self.marks)):
+            parts += [pd.DataFrame([{"name": n, axis: float(v), "label": kind}]) for n, v in values]
+        return pd.concat(parts, ignore_index=True)
+
+    def describe(self) -> str:
+        """The alt text: `alt`, or each line's ends and range in words."""
+        if self.alt:
+            return self.alt
+        kind = "Line chart" if self.kind == "lines" else "Scatter plot"
+        parts = [f"{line.name}: {self._line_in_words(line)}" for line in self.lines if len(line)]
+        parts += [f"{name}: {general(value)}" for name, value in (*self.baselines, *self.marks)]
+        note = f" {' '.join(self.note.split())}." if self.note else ""
+        return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(parts)}.{note}"
+
+    def _line_in_words(self, line: Line) -> str:
+        x, y = line.x, line.y
+        if self.x_names:
+            return ", ".join(f"{self.x_names[round(a)]} {general(b)}" for a, b in zip(x, y, strict=True))
+        if self.kind == "points":
+            points = counted(len(line), "point")
+            return f"{points}, y from {general(np.nanmin(y))} to {general(np.nanmax(y))}"
+        ends = np.argsort(x, kind="stable")[[0, -1]]
+        return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
+
+
+# Options with their intervals beside curves of the same score: what to choose, and what more data would
+# change.
+
+_APART = 1.4  # ratio of two ticks whose numbers have room on a narrow screen
+
+
+@dataclass(frozen=True)
+class ChartOption:
+    """One option: its score with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """A chart of two panels with one y axis.
+
+    Attributes
+    ----------
+    options : tuple of ChartOption
+        Left, one colour each, with different names.
+    curves : Lines
+        Right; a line with the name of an option has its colour, and an option without a line is a dashed
+        level.
+    chosen : str
+        The option that is recommended, marked; "" for none.
+    """
+
+    options: tuple[ChartOption, ...]
+    curves: Lines
+    chosen: str = ""
+
+    figure: ClassVar[str] = "options_figure"
+
+    @property
+    def levels(self) -> list[ChartOption]:
+        """Options that do not depend on what the curves vary."""
+        drawn = {line.name for line in self.curves.lines}
+        return [option for option in self.options if option.name not in drawn]
+
+    @property
+    def places(self) -> list[float]:
+        """Where something was measured, ascending: the ticks of the x axis, without those that the next
+        one would cover.
+        """
+        places = sorted({float(x) for line in self.curves.lines for x in line.x})
+        far = [after > _APART * place if self.curves.log_x else True for place, after in pairwise(places)]
+        return [place for place, is_far in zip(places, [*far, True], strict=True) if is_far]
+
+    def colors(self, palette: list[str]) -> dict[str, str]:
+        """A colour for each option, then for each other line."""
+        names = dict.fromkeys(part.name for part in (*self.options, *self.curves.lines))
+        return dict(zip(names, palette, strict=False))
+
+    def table(self) -> pd.DataFrame:
+        """What is drawn: columns name, x, y, low, high, label; options have no x."""
+        rows = [{"name": o.name, "y": o.value, "low": o.low, "high": o.high} for o in self.options]
+        table = pd.concat([pd.DataFrame(rows).assign(label="option"), self.curves.table()], ignore_index=True)
+        return table[["name", "x", "y", "low", "high", "label"]]
+
+    def describe(self) -> str:
+        """The alt text."""
+        options = "; ".join(f"{o.name} {short(o.value)} ({band(o.low, o.high)})" for o in self.options)
+        chosen = f" Recommended: {self.chosen}." if self.chosen else ""
+        return f"{self.curves.y_title} with 95 % intervals: {options}.{chosen} {self.curves.describe()}"
+
+
+# Heat maps in one colour scale.
+
+Label = str | float
+CellTexts = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixPanel:
+    """One heat map.
+
+    Attributes
+    ----------
+    title : str
+    rows, columns : r and c names or numbers
+        What the axes say, each distinct; numbers stand evenly spaced, in the order given.
+    values : array (r, c)
+        NaN where there is none.
+    texts : r × c of str, optional
+        Texts of the cells, shown if there is room; after a line feed in small print. By default the numbers.
+    hover : r × c of str, optional
+        The hover text of a cell below its row and column, with line feeds; by default its number.
+    note : str
+        A line beneath the title.
+    marked : tuple of (row, column)
+        Cells with a dotted frame, such as a diagonal that is of another kind than the rest.
+    framed : tuple of (row, column)
+        Cells with a solid frame, such as the best.
+    """
+
+    title: str
+    rows: tuple[Label, ...]
+    columns: tuple[Label, ...]
+    values: np.ndarray
+    texts: CellTexts | None = None
+    hover: CellTexts | None = None
+    note: str = ""
+    marked: tuple[tuple[int, int], ...] = ()
+    framed: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        shape = (len(self.rows), len(self.columns))
+        if 0 in shape or np.shape(self.values) != shape:
+            raise ValueError(
+                f"{self.title}: expected values {shape}, one per row and column, got {np.shape(self.values)}"
+            )
+
+    def text(self, i: int, j: int) -> str:
+        """The text of a cell, shown if there is room; none where there is no value."""
+        if np.isnan(self.values[i, j]):
+            return ""
+        return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
+
+    def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
+        """Cell → its first line and its small print, of all cells with a text."""
+        cells = ((cell, self.text(*cell)) for cell in np.ndindex(self.values.shape))
+        return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
+
+    def explain(self, i: int, j: int) -> str:
+        """The hover text of a cell, below its row and column."""
+        if self.hover is not None:
+            return self.hover[i][j]
+        return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """Panels that share one colour scale, so that equal colours are equal values.
+
+    Attributes
+    ----------
+    panels : at least one MatrixPanel
+    scale : two values
+        Of the palest and of the deepest colour; the first may be the larger. Values beyond take the colour of
+        the end.
+    value_title : str
+    alt : str
+        The figure in words.
+    row_title, column_title : str
+        What rows and columns are.
+    log : bool
+        Colours by the logarithm, for positive values such as condition numbers.
+    across : int, optional
+        Panels side by side, at most; by default as many as look well.
+    """
+
+    panels: tuple[MatrixPanel, ...]
+    scale: tuple[float, float]
+    value_title: str
+    alt: str
+    row_title: str = ""
+    column_title: str = ""
+    log: bool = False
+    across: int | None = None
+
+    figure: ClassVar[str] = "matrices_figure"
+
+    def __post_init__(self) -> None:
+        low, high = self.scale
+        if not np.isfinite(self.scale).all() or low == high or (self.log and min(self.scale) <= 0):
+            kind = "positive and different" if self.log else "different"
+            raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
+
+    def shares(self, values: np.ndarray) -> np.ndarray:
+        """Where values lie on the scale, 0 palest … 1 deepest; NaN stays."""
+        measured = np.log10 if self.log else np.asarray
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = measured(np.array(self.scale, dtype=float))
+            return np.clip((measured(np.asarray(values, dtype=float)) - low) / (high - low), 0, 1)
+
+    def color(self, value: float, theme: Theme) -> tuple[float, float, float]:
+        """Three shares 0 … 1."""
+        return cell_color(float(self.shares(value)), theme)
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """Places on the scale, 0 … 1, and their labels."""
+        low, high = sorted(self.scale)
+        values = np.linspace(low, high, 5)
+        if self.log:
+            powers = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
+            powers = powers[:: max(1, len(powers) // 5)]
+            values = 10.0**powers if len(powers) > 1 else np.array([low, high])
+        return self.shares(values).tolist(), [general(value) for value in values]
+
+    def grid(self, most: int = 3) -> tuple[int, int]:
+        """Rows and columns of panels: as even as possible, at most `most` or `across` side by side."""
+        n = len(self.panels)
+        most = min(self.across or most, n)
+        rows = -(-n // most)
+        return rows, -(-n // rows) if self.across is None else most
+
+    @cached_property
+    def same_rows(self) -> bool:
+        """Whether all panels have the same rows, so that the first names them for all beside it."""
+        return len({panel.rows for panel in self.panels}) == 1
+
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """The most rows and the most columns of a panel."""
+        return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
+
+    def numbered(self, panel: MatrixPanel, room: float) -> bool:
+        """Whether columns bear the rows' numbers: their names are the rows', and longer than `room` signs."""
+        return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
+
+    def table(self) -> pd.DataFrame:
+        """Columns: panel, row, column, value (named like the axes and the scale); a row per cell."""
+        names = ["panel", self.row_title or "row", self.column_title or "column", self.value_title]
+        cells = [
+            (panel.title, row, column, panel.values[i, j])
+            for panel in self.panels
+            for i, row in enumerate(panel.rows)
+            for j, column in enumerate(panel.columns)
+        ]
+        return pd.DataFrame(cells, columns=names)
+
+
+def name_of(label: Label) -> str:
+    """A row's or column's name: numbers as short as they are exact to four digits."""
+    return label if isinstance(label, str) else general(label, 4)
+
+
+def thinned(n: int, room: float) -> int:
+    """The step at which n labels are written, with room for `room` of them."""
+    return max(1, int(np.ceil(n / max(room, 1))))
+
+
+# Pictures and their reconstructions, a row per encoder and decoder, a block per family.
+
+_CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
+_GAP, _GROUP_GAP = 3, 12
+_TITLE = 40  # above the first row, on the screen
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """One encoder with one decoder: its pictures of all originals.
+
+    Attributes
+    ----------
+    family, name : str
+        The block in which it stands; what its row is called, the same in every block.
+    stitched : bool
+        The second row of a pair.
+    pictures : array (m, height, width), 0 … 1
+    error : float
+        MSE × 10³ over all test pictures, shown next to the row.
+    """
+
+    family: str
+    name: str
+    stitched: bool
+    pictures: np.ndarray
+    error: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, stitched" if self.stitched else self.name
+
+
+@dataclass(frozen=True)
+class PictureGrid:
+    """Originals (m, height, width), and one or more rows of the same pictures; `note` says whose encoder and
+    decoder, and over how many.
+    """
+
+    originals: np.ndarray
+    rows: tuple[PictureRow, ...]
+    note: str = ""
+
+    figure: ClassVar[str] = "pictures_figure"
+
+    def errors(self, row: PictureRow) -> np.ndarray:
+        """MSE × 10³ of each picture of a row."""
+        return 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)
+
+    def table(self) -> pd.DataFrame:
+        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all
+        test pictures).
+        """
+        parts = []
+        for row in self.rows:
+            facts = {"family": row.family, "name": row.name, "stitched": row.stitched}
+            facts |= {"picture": np.arange(len(self.originals)) + 1, "mse": self.errors(row)}
+            parts.append(pd.DataFrame(facts).assign(mean_mse=row.error))
+        return pd.concat(parts, ignore_index=True)
+
+    def describe(self) -> str:
+        """The alt text."""
+        errors = "; ".join(f"{row.family} {row.label}: {error_text(row.error)}" for row in self.rows)
+        n = f"Grid of {len(self.originals)} pictures and their reconstructions."
+        return f"{n} Mean squared error × 1000: {errors}. {self.note}"
+
+    def layout(self, theme: Theme, above: float = _TITLE) -> PictureLayout:
+        """A block per family, one above the other, with `above` units for each title."""
+        height, width = self.originals.shape[1:]
+        factor = max(1, round(_CELL / max(height, width)))
+        high, wide, above = height * factor, width * factor, int(above)
+        labels = list(dict.fromkeys(row.label for row in self.rows))
+        families = list(dict.fromkeys(row.family for row in self.rows))
+        gaps = [_GROUP_GAP, *(_GAP if number % 2 == 0 else _GROUP_GAP for number in range(len(labels) - 1))]
+        offsets = np.cumsum([0, *(high + gap for gap in gaps)]).tolist()  # rows stand in pairs
+        block_wide = len(self.originals) * (wide + _GAP) - _GAP
+        block_high = above + offsets[-1] + high + _GROUP_GAP
+        mosaic = np.empty((len(families) * block_high, block_wide, 3), dtype=np.uint8)
+        mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
+        layout = PictureLayout(mosaic, [], [], [], [], high)
+        by_place = {(row.family, row.label): row for row in self.rows}
+        for number, family in enumerate(families):
+            top = number * block_high + above
+            layout.titles.append((0, top - above / 2, family))
+            for label, offset in zip(("original", *labels), offsets, strict=True):
+                row, y = by_place.get((family, label)), top + offset
+                layout.labels.append((-8, y + high / 2, label))
+                if row is None and label != "original":
+                    continue
+                if row:
+                    layout.errors.append((block_wide + 8, y + high / 2, error_text(row.error)))
+                    mse = self.errors(row)
+                for i, picture in enumerate(row.pictures if row else self.originals):
+                    x, hover = i * (wide + _GAP), f"original {i + 1}"
+                    large = np.kron(np.round(255 * picture).astype(np.uint8), np.ones((factor, factor)))
+                    mosaic[y : y + high, x : x + wide] = large[..., None]
+                    if row:
+                        hover = f"{family}, {label}<br>MSE × 10³ of this picture {error_text(mse[i])}, of all"
+                        hover += f" {error_text(row.error)}"
+                    layout.cells.append((x + wide / 2, y + high / 2, hover))
+        return layout
+
+
+@dataclass(frozen=True)
+class PictureLayout:
+    """Where everything stands, in units: x to the right, y down, from the mosaic's corner; texts as (x, y,
+    text).
+
+    `mosaic` is uint8 (height, width, 3), `cells` the places of the pictures with their hover texts, `cell`
+    the height of a picture.
+    """
+
+    mosaic: np.ndarray
+    titles: list[tuple[float, float, str]]
+    labels: list[tuple[float, float, str]]
+    errors: list[tuple[float, float, str]]
+    cells: list[tuple[float, float, str]]
+    cell: int
+
+
+def error_text(error: float) -> str:
+    """Three digits: ``".66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
+    return short(error, 2 if error < 10 else 1 if error < 100 else 0)
+
+
+# Bars of scores, histograms, spectra and training curves: tables, which the renderers read.
+
+SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
+
+
+def score_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of `score_bars_figure`, checked: one row for each metric and form.
+
+    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the
+    95 % band of its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional:
+    ``low`` and ``high``, the score's own sampling interval. Other columns are kept.
+
+    Raises
+    ------
+    ValueError
+        A column is absent, there are no rows, or a metric and form come twice.
+    """
+    absent = [column for column in SCORE_COLUMNS if column not in table.columns]
+    if absent:
+        raise ValueError(
+            f"scores: expected the columns {', '.join(SCORE_COLUMNS)}, got no {', '.join(absent)}"
+        )
+    if not len(table) or table.duplicated(["metric", "form"]).any():
+        raise ValueError("scores: expected at least one row, and one per metric and form")
+    return table.reset_index(drop=True)
+
+
+def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
+    """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in
+    brackets, and n.
+
+    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does
+    not have it. The recall of approximate neighbours follows.
+    """
+    cells = table.assign(cell=[_printed(row) for row in table.itertuples()])
+    forms, metrics = table.form.unique(), table.metric.unique()
+    printed = cells.pivot(index="form", columns="metric", values="cell").reindex(forms)[metrics].fillna("–")
+    if "n" in table:
+        printed["n"] = [f"{int(table[table.form == form].n.iloc[0])}" for form in forms]
+    return printed.rename_axis(columns=None).reset_index(names="representation")
+
+
+def _printed(row: Any) -> str:
+    chance = "" if np.isnan(row.null_low) else f" [{row.null_low:.3f}, {row.null_high:.3f}]"
+    recall = getattr(row, "recall", np.nan)
+    return f"{row.score:.3f}{chance}" + ("" if np.isnan(recall) else f", recall {recall:.3f}")
+
+
+def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+    """The table with ``x``, where each bar stands (metrics at 0, 1, …, forms side by side around them),
+    and its room.
+    """
+    forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
+    width = 0.8 / len(forms)
+    order = table.form.map(forms.index) - (len(forms) - 1) / 2
+    return table.assign(x=table.metric.map(metrics.index) + width * order), width
+
+
+def score_range(table: pd.DataFrame) -> tuple[float, float]:
+    """Lowest and highest score to show: 0 to 1, or further where a number lies beyond; room above for the
+    label.
+    """
+    values = table.filter(["score", "null_low", "null_high", "low", "high"]).to_numpy(dtype=float)
+    low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
+    return (low * 1.1, high + 0.08 * (high - low))
+
+
+def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Share of each array's values in common bins: columns name, left, right, count, percent.
+
+    The width of the bins is Freedman and Diaconis's, and their number 20 to 80: one far value cannot ask for
+    a million.
+
+    Raises
+    ------
+    ValueError
+        No array, an empty one, or values that are NaN or infinite.
+    """
+    arrays = _finite(values_by_name, "histogram")
+    pooled = np.concatenate(list(arrays.values()))
+    low, quarter, three_quarters, high = np.percentile(pooled, [0, 25, 75, 100])
+    width = 2 * (three_quarters - quarter) / len(pooled) ** (1 / 3)
+    edges = np.histogram_bin_edges(pooled, int(np.clip((high - low) / width, 20, 80)) if width > 0 else 20)
+    parts = []
+    for name, values in arrays.items():
+        count = np.histogram(values, edges)[0]
+        facts = {"name": name, "left": edges[:-1], "right": edges[1:], "count": count}
+        parts.append(pd.DataFrame(facts | {"percent": 100 * count / count.sum()}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Singular values, largest first, also as shares of the largest: columns name, component, singular_value,
+    relative. Errors as in `histogram_table`.
+    """
+    parts = []
+    for name, values in _finite(singular_values_by_name, "spectrum").items():
+        values = np.sort(values)[::-1]
+        relative = values / values[0] if values[0] > 0 else np.zeros_like(values)
+        facts = {"name": name, "component": np.arange(1, len(values) + 1)}
+        parts.append(pd.DataFrame(facts | {"singular_value": values, "relative": relative}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def condition(part: pd.DataFrame) -> str:
+    """``"condition 240"``: largest over smallest singular value, the factor by which inversion can amplify
+    noise.
+    """
+    smallest = part.relative.iloc[-1]
+    return f"condition {general(1 / smallest)}" if smallest > 0 else "singular"
+
+
+def _finite(values_by_name: Mapping[str, np.ndarray], what: str) -> dict[str, np.ndarray]:
+    arrays = {str(name): np.asarray(v, dtype=np.float64).ravel() for name, v in values_by_name.items()}
+    bad = [name for name, values in arrays.items() if not len(values) or not np.isfinite(values).all()]
+    if bad or not arrays:
+        raise ValueError(f"{what}: expected arrays of finite values, got empty or infinite ones: {bad!r:.80}")
+    return arrays
+
+
+Curves = Mapping[str, Mapping[str, Sequence[float]]]  # {encoder: {"loss": by epoch, "accuracy": by epoch}}
+TRAINING_PANELS = {"loss": "training loss", "accuracy": "held-out accuracy"}
+
+
+def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Loss and accuracy by epoch from what an encoding's metadata tell of its training; empty where it had
+    no epochs.
+    """
+    names = {"loss": "loss", "losses": "loss", "held_out_accuracy": "accuracy", "accuracies": "accuracy"}
+    return {panel: list(training[name]) for name, panel in names.items() if training.get(name) is not None}
+
+
+def training_table(curves: Curves) -> pd.DataFrame:
+    """Columns name, epoch (from 1), loss, accuracy; NaN where one was not measured.
+
+    Raises
+    ------
+    SpaceError
+        No curve, or one without an epoch.
+    """
+    parts = []
+    for name, curve in curves.items():
+        columns = {c: pd.Series(list(curve.get(c, ())), dtype=float) for c in TRAINING_PANELS}
+        part = pd.DataFrame(columns)
+        parts.append(part.assign(name=str(name), epoch=np.arange(1, len(part) + 1)))
+    if not parts or not all(map(len, parts)):
+        raise SpaceError(
+            "training: expected the loss of one epoch or more, got none; only trained encoders have a curve"
+        )
+    return pd.concat(parts, ignore_index=True)[["name", "epoch", *TRAINING_PANELS]]

@@ -1,0 +1,755 @@
+"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and fonts that travel
+inside the file. Captions and titles are left to the paper.
+
+No lasting change to Matplotlib's settings: they are set, under a lock, while a figure is built or written,
+since pages of several users draw at once and `matplotlib.rc_context` alone would leak from one thread into
+another. Text is DejaVu Sans, which ships with Matplotlib: embedded as TrueType (Type 42) in PDF, where it
+stays searchable and editable, and as outlines in SVG, where Matplotlib embeds no font and a reader without
+it would see another one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+from relcore.base.numbers import general, in_cell, short
+from relcore.base.text import harmless
+from relcore.figures.charts import (
+    TRAINING_PANELS,
+    Curves,
+    Line,
+    Lines,
+    Matrices,
+    MatrixPanel,
+    Options,
+    PictureGrid,
+    condition,
+    histogram_table,
+    name_of,
+    score_places,
+    score_range,
+    score_table,
+    spectrum_table,
+    thinned,
+    training_table,
+)
+from relcore.figures.scene import (
+    Pane,
+    Scene,
+    drawn_anchors,
+    groups,
+    map_names,
+    places_of,
+    point_size,
+    row_colors,
+    scales_of,
+    star_opacity,
+    star_size,
+)
+from relcore.figures.style import COLUMN, PAPER, POINT, Style, mixed, ramp_of, text_on
+
+_lock = threading.RLock()
+_SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+
+
+def write(
+    figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
+) -> bytes:
+    """The bytes of a figure as "pdf", "svg" or "png": the same bytes for the same figure, whenever it is
+    written. `metadata` goes into the file under the keys that Matplotlib knows for its kind.
+    """
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+    with settings(style), BytesIO() as file:
+        figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
+        written = file.getvalue()
+    # Matplotlib writes each text of an SVG into a comment, too; with a control character it would be no XML.
+    return harmless(written.decode()).encode() if kind == "svg" else written
+
+
+@contextmanager
+def settings(style: Style) -> Iterator[None]:
+    """Matplotlib's settings for one figure, put back afterwards; one thread at a time."""
+    theme, size = style.theme, style.font_size
+    surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
+    with _lock, matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a paper's figure
+        matplotlib.rcParams.update(
+            surface
+            | {
+                "font.family": "DejaVu Sans",
+                "font.size": size,
+                "legend.fontsize": size,
+                "axes.labelsize": size,
+                "text.parse_math": False,  # a word may hold a dollar sign
+                "text.color": theme.text,
+                "axes.labelcolor": theme.muted,
+                "axes.edgecolor": theme.border,
+                "axes.linewidth": 0.6,
+                "axes.axisbelow": True,
+                "grid.color": theme.grid,
+                "grid.linewidth": 0.5,
+                "pdf.fonttype": 42,
+                "svg.fonttype": "path",
+                "svg.hashsalt": "relscope",
+            }
+        )
+        yield
+
+
+def _blank_figure(style: Style, height: float) -> Figure:
+    figure = Figure(figsize=(style.width, height), dpi=style.dpi)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
+    """Axes at a place in inches from the lower left corner."""
+    width, height = figure.get_size_inches()
+    return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
+
+
+def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
+    """The legend at the bottom, in as many columns as fit the width; None without names."""
+    look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
+    look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
+    legend = None
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **look)
+        if _width(legend) <= style.width - 0.1 or columns == 1:
+            break
+        legend.remove()
+    for text in legend.get_texts() if legend else ():
+        _cut_to(text, style.width - 0.4)
+    return legend
+
+
+def _cut_to(text: Text, room: float) -> None:
+    """End a text that is wider than `room` inches in an ellipsis."""
+    whole = text.get_text()
+    for length in range(len(whole), 0, -1):
+        text.set_text(whole if length == len(whole) else whole[:length].rstrip() + "…")
+        if _width(text) <= room:
+            return
+
+
+def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
+    """Short ticks in the theme's colours, their labels smaller than the text by `smaller` points. They are
+    made when they are first drawn, possibly under other settings, hence set here.
+    """
+    look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
+    axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
+
+
+def _color_bar(axes: Axes, colors: Colormap, style: Style, **options: Any) -> Colorbar:
+    """The colours of a scale, 0 … 1, in axes of their own."""
+    bar = axes.get_figure().colorbar(ScalarMappable(Normalize(0, 1), colors), cax=axes, **options)
+    bar.outline.set_visible(False)
+    bar.solids.set_rasterized(False)
+    _quiet_ticks(bar.ax, style, 1.5)
+    return bar
+
+
+def _width(artist: Artist) -> float:
+    """Inches."""
+    return artist.get_window_extent().width / artist.get_figure().dpi
+
+
+def _height(artist: Artist) -> float:
+    """Inches."""
+    return artist.get_window_extent().height / artist.get_figure().dpi
+
+
+# Bars, distributions, spectra, training.
+
+
+def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
+    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
+    (`charts.score_table`).
+    """
+    with settings(style):
+        table, room = score_places(score_table(table))
+        theme, metrics = style.theme, table.metric.unique()
+        figure, axes = _chart(style, "", "score (1 = identical)")
+        null = table.dropna(subset=["null_low", "null_high"])
+        grey = {"facecolor": theme.null, "edgecolor": theme.muted, "lw": 0.4}
+        axes.bar(null.x, null.null_high - null.null_low, room, bottom=null.null_low, **grey)
+        small = {"fontsize": style.font_size - (2 if style.width > COLUMN else 3), "color": theme.text}
+        small |= {"ha": "center", "va": "bottom", "xytext": (0, 1), "textcoords": "offset points"}
+        handles, forms = [], table.form.unique()
+        for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
+            part = table[table.form == form]
+            axes.bar(part.x, part.score, room * 0.72, color=color, lw=0)
+            if {"low", "high"} <= set(table.columns):
+                reach = [part.score - part.low, part.high - part.score]
+                axes.errorbar(part.x, part.score, reach, fmt="none", ecolor=theme.text, elinewidth=0.7)
+            tops = part.filter(["score", "null_high", "high"]).max(axis=1)
+            for x, top, score in zip(part.x, tops, part.score, strict=True):
+                axes.annotate(in_cell(score), (x, top), **small)
+            handles.append(Patch(color=color, lw=0, label=str(form)))
+        if len(null):
+            handles.append(Patch(**grey, label="chance level, 95 % band"))
+        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # that a metric has room for
+        names = [name if len(name) < letters else name.replace(", ", "\n") for name in map(str, metrics)]
+        axes.set_xticks(range(len(names)), names)
+        axes.margins(x=0.02)
+        axes.set_ylim(*score_range(table))
+        axes.tick_params(axis="x", length=0)
+        axes.grid(visible=False, axis="x")
+        axes.axhline(0, color=theme.border, lw=0.6)
+        axes.spines["bottom"].set_visible(False)
+        return _fit_around(figure, axes, handles, style)
+
+
+def histogram_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, style: Style = PAPER) -> Figure:
+    """Distributions as filled outlines in common bins; `x_title` with its unit."""
+    with settings(style):
+        table, handles = histogram_table(values_by_name), []
+        names = table.name.unique()
+        figure, axes = _chart(style, x_title, "share of rows (%)")
+        for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
+            part = table[table.name == name]
+            edges = [*part.left, part.right.iloc[-1]]
+            axes.stairs(part.percent, edges, fill=True, color=color, alpha=0.15, lw=0)
+            axes.stairs(part.percent, edges, color=color, lw=1)
+            handles.append(Line2D([], [], color=color, lw=1, label=name))
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+        return _fit_around(figure, axes, handles, style)
+
+
+def spectrum_figure(values_by_name: Mapping[str, np.ndarray], style: Style = PAPER) -> Figure:
+    """Singular values as shares of the largest, logarithmic; the legend says the condition."""
+    with settings(style):
+        table, handles = spectrum_table(values_by_name), []
+        names = table.name.unique()
+        figure, axes = _chart(style, "component (rank)", "singular value / largest")
+        for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
+            part = table[table.name == name]
+            shown, look = part[part.relative > 0], {"color": color, "lw": 1, "marker": "o"}
+            axes.plot(shown.component, shown.relative, ms=1.6, **look)
+            handles.append(Line2D([], [], ms=2, label=f"{name} · {condition(part)}", **look))
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(_power_of_ten)
+        axes.yaxis.set_minor_formatter(lambda value, position: "")
+        return _fit_around(figure, axes, handles, style)
+
+
+def training_figure(curves: Curves, style: Style = PAPER) -> Figure:
+    """Loss and held-out accuracy beside each other, in one column above each other."""
+    table = training_table(curves)
+    names, line, stacked = table.name.unique(), style.line, style.width <= COLUMN
+    colors = dict(zip(names, style.theme.category_colors(len(names)), strict=True))
+    left, gap, high = 3.4 * line, 4.2 * line, style.width * (0.5 if stacked else 0.3)
+    with settings(style):
+        figure = _blank_figure(style, 1)
+        handles = [Line2D([], [], color=color, lw=1, label=name) for name, color in colors.items()]
+        bottom, above = _height(_legend_below(figure, handles, style)) + 3.2 * line, 1.4 * line
+        total = bottom + above + high + (high + gap if stacked else 0)
+        wide = style.width - left - 0.1 if stacked else (style.width - left - gap - 0.1) / 2
+        figure.set_figheight(total)
+        for i, (column, title) in enumerate(TRAINING_PANELS.items()):
+            x, y = left + i * (wide + gap), bottom
+            if stacked:
+                x, y = left, total - above - high - i * (high + gap)
+            axes = _add_axes(figure, x, y, wide, high)
+            for name, color in colors.items():
+                part = table[table.name == name]
+                axes.plot(part.epoch, part[column], color=color, lw=1, marker="o", ms=1.8)
+            axes.set(xlabel="epoch", ylabel=title, ylim=(0, 1.02) if column == "accuracy" else (0, None))
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(visible=True)
+            _quiet_ticks(axes, style)
+            if style.panel_letters:
+                look = {"fontweight": "bold", "fontsize": style.font_size + 1, "va": "bottom"}
+                axes.text(0, 1.02, "ab"[i], transform=axes.transAxes, **look)
+        return figure
+
+
+def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
+    """An empty chart; `_fit_around` gives it its room when it is drawn."""
+    figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
+    axes = figure.add_subplot()
+    axes.set(xlabel=x_title, ylabel=y_title)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True)
+    _quiet_ticks(axes, style)
+    return figure, axes
+
+
+def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
+    """Leave the room that tick labels, titles and the legend take, so nothing is cut and little is wasted."""
+    pad, below = 0.04, _height(_legend_below(figure, handles, style))
+    width, height = style.width, figure.get_figheight() + below
+    figure.set_figheight(height)
+    margins = np.zeros(4)
+    for _ in range(4):  # labels change with the room, and the room with them: a margin only grows
+        box, tight = axes.get_window_extent(), axes.get_tightbbox()
+        needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
+        margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
+        left, bottom, right, top = margins / [width, height, width, height]
+        axes.set_position((left, bottom, 1 - left - right, 1 - bottom - top))
+    return figure
+
+
+def _power_of_ten(value: float, position: int) -> str:
+    """``10⁻²``, spelled with the font's own superscripts: mathtext is off, so that a name may hold a
+    dollar sign.
+    """
+    exponent = round(np.log10(value))
+    superscript = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{superscript}" if exponent else "1"
+
+
+# Lines, and options beside curves.
+
+_DASHES = ("--", ":", "-.", (0, (8, 3)))
+
+
+def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
+    """As on the screen, the legend below, the note above."""
+    theme = style.theme
+    with settings(style):
+        figure, axes = _chart(style, lines.x_title, lines.y_title)
+        handles = []
+        for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
+            if len(line) and lines.kind == "lines":
+                handles.append(_draw_line(axes, line, color))
+            elif len(line):
+                if line.has_band:
+                    reach, thin = [line.y - line.low, line.high - line.y], {"elinewidth": 0.5, "alpha": 0.5}
+                    axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
+                look = {"color": color, "lw": 0}
+                axes.scatter(
+                    line.x, line.y, s=9, alpha=0.85, rasterized=len(line) > style.raster_above, **look
+                )
+                handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **look))
+        levels = [
+            (*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)
+        ]
+        levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]
+        for name, value, draw, color, dash in levels:
+            look = {"color": color, "lw": 0.8, "ls": dash}
+            draw(value, **look, zorder=1)
+            handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
+        if lines.log_x:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, position: general(value))
+            axes.xaxis.set_minor_formatter(lambda value, position: "")
+        if names := lines.x_names:
+            axes.set_xticks(range(len(names)), names, **(_SLANTED if len(names) > 4 else {}))
+        if lines.y_range:
+            axes.set_ylim(*lines.y_range)
+        if lines.note:
+            # Matplotlib takes text between dollar signs for mathematics where it wraps lines.
+            look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
+            axes.set_title(lines.note, loc="left", **look)
+        return _fit_around(figure, axes, handles, style)
+
+
+def _draw_line(axes: Axes, line: Line, color: str) -> Line2D:
+    """A line with its band; what stands for it in the legend."""
+    order = np.argsort(line.x, kind="stable")
+    if line.has_band:
+        axes.fill_between(line.x[order], line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
+    axes.plot(line.x[order], line.y[order], color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
+    return Line2D([], [], color=color, lw=1, label=line.name)
+
+
+_CHOICES = 0.36  # share of the plots' width
+
+
+def options_figure(options: Options, style: Style = PAPER) -> Figure:
+    """As on the screen, the legend below."""
+    with settings(style):
+        theme, line, chart = style.theme, style.line, options.curves
+        colors = options.colors(theme.category_colors(12))
+        figure = _blank_figure(style, 1)
+        dashed = {"lw": 0.8, "ls": "--"}
+        handles = [Line2D([], [], color=colors[curve.name], lw=1, label=curve.name) for curve in chart.lines]
+        for level in options.levels:
+            handles.append(Line2D([], [], color=colors[level.name], label=level.name, **dashed))
+        below = _height(_legend_below(figure, handles, style)) + 4.6 * line
+        high = 0.36 * style.width
+        figure.set_figheight(below + high + 0.1)
+        left, gap = 3.6 * line, 0.02 * style.width
+        room = style.width - left - gap - 0.1
+        choices = _add_axes(figure, left, below, _CHOICES * room, high)
+        x = left + _CHOICES * room + gap
+        curves = _add_axes(figure, x, below, (1 - _CHOICES) * room, high, sharey=choices)
+        small = {"textcoords": "offset points", "va": "center", "fontsize": style.font_size - 1.5}
+        for place, option in enumerate(options.options):
+            shape = {"fmt": "*", "ms": 6} if option.name == options.chosen else {"fmt": "o", "ms": 3.5}
+            reach, value = [[option.value - option.low], [option.high - option.value]], option.value
+            choices.errorbar([place], [value], reach, color=colors[option.name], capsize=2, lw=0.8, **shape)
+            choices.annotate(short(value), (place, value), (4, 0), **small)
+        names = [option.name for option in options.options]
+        choices.set_xticks(range(len(names)), names, **_SLANTED)
+        choices.set_xlim(-0.5, len(names) - 0.1)
+        for curve in chart.lines:
+            _draw_line(curves, curve, colors[curve.name])
+        for level in options.levels:
+            curves.axhline(level.value, color=colors[level.name], zorder=1, **dashed)
+        if chart.log_x:
+            curves.set_xscale("log")
+        curves.set_xticks(options.places, [general(place) for place in options.places])
+        curves.xaxis.set_minor_locator(NullLocator())
+        choices.set_ylabel(chart.y_title)
+        curves.set_xlabel(chart.x_title)
+        curves.tick_params(labelleft=False)
+        for axes in (choices, curves):
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(axis="y")
+            _quiet_ticks(axes, style)
+        return figure
+
+
+# Heat maps side by side: vector cells, one colour scale, numbers where there is room.
+
+
+def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
+    """All panels in a grid; the columns' names above each, the rows' at the left; as high as needed."""
+    with settings(style):
+        line, width = style.line, style.width
+        figure = _blank_figure(style, 1)
+        lines, across = data.grid(3 if width > COLUMN else 2)
+        names = [figure.text(0, 0, name_of(row)) for panel in data.panels for row in panel.rows]
+        left = min(max(map(_width, names)) + 1.6 * line, 0.3 * width)
+        left += 1.2 * line if data.row_title else 0
+        for name in names:
+            name.remove()
+        gap, right, between = 0.9 * line, 4.2 * line, 0.8 * line
+        lefts = left if data.same_rows else left * across
+        wide = (width - right - lefts - gap * (across - 1)) / across
+        titles = sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
+        above = line * (titles + 1.7 + (1.1 if data.column_title else 0))
+        most_rows, most_columns = data.most
+        cell = float(np.clip(0.62 * wide / most_columns, min(1.5 * line, 3 / most_rows), 0.5))
+        high = most_rows * cell
+        total = lines * (above + high) + (lines - 1) * between + 0.05
+        figure.set_figheight(total)
+        bold = {"fontweight": "bold", "ha": "left", "va": "bottom", "transform": figure.dpi_scale_trans}
+        note = bold | {"fontsize": style.font_size - 1.5, "color": style.theme.muted, "fontweight": "normal"}
+        for number, panel in enumerate(data.panels):
+            row, column = divmod(number, across)
+            x = left + column * (wide + gap + (0 if data.same_rows else left))
+            y = total - row * (above + high + between) - above
+            body = cell * len(panel.rows)
+            axes = _add_axes(figure, x, y - body, wide, body)
+            beside = left if column == 0 or not data.same_rows else 0
+            _draw_panel(axes, data, panel, style, (wide, body, beside))
+            letter = (
+                "abcdefghijkl"[number] + "  " if style.panel_letters and 1 < len(data.panels) <= 12 else ""
+            )
+            y += above - titles * line - 0.15 * line
+            if panel.title:
+                at = x, y + (line if panel.note else 0)
+                _cut_to(figure.text(*at, letter + panel.title, **bold), wide)
+            if panel.note:
+                _cut_to(figure.text(x, y, panel.note, **note), wide)
+        reach, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
+        axes = _add_axes(figure, width - right + 0.6 * line, total - above - reach + 0.02, 0.5 * line, reach)
+        ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
+        bar = _color_bar(axes, ramp, style, ticks=places)
+        bar.ax.set_yticklabels(labels)
+        bar.set_label(data.value_title, fontsize=style.font_size - 0.5)
+        return figure
+
+
+def _draw_panel(
+    axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float, float]
+) -> None:
+    """The cells and their names; `size` is the width, the height and the room at the left, in inches."""
+    theme, (n_rows, n_columns) = style.theme, panel.values.shape
+    wide, high = size[0] / n_columns, size[1] / n_rows
+    axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
+    axes.axis("off")
+    gap = 0.02 if min(wide, high) > 0.08 else 0.0
+    for i, j in np.ndindex(n_rows, n_columns):
+        look, ink = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4}, theme.muted
+        look["hatch"] = "/////"
+        if not np.isnan(panel.values[i, j]):
+            fill = data.color(panel.values[i, j], theme)
+            look, ink = {"facecolor": fill, "edgecolor": fill, "lw": 0}, text_on(fill)
+        axes.add_patch(Rectangle((j - 0.5 + gap / 2, i - 0.5 + gap / 2), 1 - gap, 1 - gap, **look))
+        if (i, j) in panel.marked:
+            look = {"facecolor": "none", "edgecolor": ink, "lw": 0.5, "ls": ":"}
+            axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, **look))
+    for i, j in panel.framed:
+        look = {"facecolor": "none", "edgecolor": theme.category_colors(5)[4], "lw": 1.5, "zorder": 3}
+        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **look))
+    _write_cells(axes, data, panel, style, (wide, high))
+    letter = 0.62 * style.font_size * POINT
+    by_number = data.numbered(panel, wide / letter)
+    names = [name_of(name) for name in panel.columns]
+    every = thinned(n_columns, n_columns * wide / (letter * (max(map(len, names)) + 1)))
+    look = {"ha": "center", "va": "bottom"}
+    for j in range(0, n_columns, 1 if by_number else every):
+        text, weight = (str(j + 1), "bold") if by_number else (names[j], "normal")
+        _lift(axes.text(j, -0.5, text, fontweight=weight, **look), 2)
+    small = {"color": theme.muted, "fontsize": style.font_size - 0.5}
+    if data.column_title:
+        title = axes.text((n_columns - 1) / 2, -0.5, data.column_title, **look, **small)
+        _lift(title, 3.5 + 1.3 * style.font_size)
+    if size[2]:
+        _name_rows(axes, data, panel, style, size, by_number)
+
+
+def _name_rows(
+    axes: Axes,
+    data: Matrices,
+    panel: MatrixPanel,
+    style: Style,
+    size: tuple[float, float, float],
+    by_number: bool,
+) -> None:
+    (wide, high, left), line, n = size, style.line, len(panel.rows)
+    room = left - (1.4 if by_number else 0.4) * line - (1.2 * line if data.row_title else 0)
+    at = {"transform": axes.transAxes, "va": "center"}
+    for i in range(0, n, thinned(n, high / (1.1 * style.font_size * POINT))):
+        middle = 1 - (i + 0.5) / n
+        if by_number:
+            axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
+        x = -(1.3 if by_number else 0.35) * line / wide
+        _cut_to(axes.text(x, middle, name_of(panel.rows[i]), ha="right", **at), room)
+    if data.row_title:
+        look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left"}
+        axes.text(-(left - 0.05) / wide, 0.5, data.row_title, **look, **at)
+
+
+def _write_cells(
+    axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
+) -> None:
+    """The texts where all of them have room, small print only with the first lines."""
+    wide, high = cell
+    shown = panel.shown_texts()
+    if not shown:
+        return
+    size = style.font_size
+    probe = axes.text(0, 0, max((first for first, _ in shown.values()), key=len), fontsize=size)
+    size = min(size, size * 0.9 * wide / max(_width(probe), 1e-9))
+    probe.remove()
+    if size < 4 or high < 1.1 * size * POINT:
+        return
+    probe = axes.text(0, 0, max((small for _, small in shown.values()), key=len), fontsize=size - 2)
+    with_small = _width(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
+    probe.remove()
+    for (i, j), (first, small) in shown.items():
+        look = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
+        if with_small and small:
+            axes.text(j, i - 0.02, first, va="bottom", fontsize=size, **look)
+            axes.text(j, i + 0.08, small, va="top", fontsize=size - 2, **look)
+        else:
+            axes.text(j, i, first, va="center_baseline", fontsize=size, **look)
+
+
+def _lift(text: Text, points: float) -> None:
+    """Lift a text by a number of points above its place."""
+    lift = ScaledTranslation(0, points * POINT, text.get_figure().dpi_scale_trans)
+    text.set_transform(text.get_transform() + lift)
+
+
+# Pictures and their reconstructions: pictures as rasters, text as text.
+
+
+def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
+    """As on the screen, a picture at most half an inch."""
+    with settings(style):
+        line, size, theme = style.line, style.font_size, style.theme
+        left, right = 7.6 * line, 4.0 * line
+        unit = min((style.width - left - right) / grid.layout(theme).mosaic.shape[1], 0.013)  # inches
+        layout = grid.layout(theme, 1.3 * line / unit)
+        high, wide = layout.mosaic.shape[:2]
+        figure = _blank_figure(style, high * unit)
+        axes = _add_axes(figure, left, 0, wide * unit, high * unit)
+        axes.imshow(layout.mosaic, extent=(0, wide, high, 0), interpolation="nearest", aspect="auto")
+        axes.axis("off")
+        lettered = style.panel_letters and len(layout.titles) > 1
+        bold = {"fontsize": size + 0.5, "fontweight": "bold", "va": "center"}
+        small, head = {"fontsize": size - 1, "va": "center"}, {"fontsize": size - 2, "va": "center"}
+        for number, (x, y, text) in enumerate(layout.titles):
+            axes.text(x, y, f"{'abcd'[number]}  {text}" if lettered else text, **bold)
+        for x, y, text in layout.labels:
+            axes.text(x, y, text, ha="right", **small)
+        for x, y, text in layout.errors:
+            axes.text(x, y, text, **small)
+        for _, y, _ in layout.titles:
+            axes.text(layout.errors[0][0], y, "MSE × 10³", color=theme.muted, **head)
+        axes.set(xlim=(0, wide), ylim=(high, 0))
+        return figure
+
+
+# The linked panes: legend and colour bar below.
+
+
+def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
+    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as
+    high as needed.
+    """
+    with settings(style):
+        (rows, columns), line, scales = scene.grid, style.line, scales_of(scene)
+        above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
+        edge, gap = 0.02, 0.04 * style.width / columns
+        wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
+        high = wide * (0.62 if columns == 1 and style.width > COLUMN else 0.8)
+        figure = _blank_figure(style, 1)
+        legend = _legend_below(figure, _pane_handles(scene, style), style)
+        under = _height(legend) + line if legend else edge
+        total = rows * (above + high) + 0.6 * line * (rows - 1) + under + (3.6 * line if scales else 0)
+        figure.set_figheight(total)
+        for i, pane in enumerate(scene.panes):
+            row, column = divmod(i, columns)
+            left, bottom = edge + column * (wide + gap), total - (row + 1) * (above + high) - 0.6 * line * row
+            solid = pane.coordinates.shape[1] == 3
+            axes = _add_axes(figure, left, bottom, wide, high, projection="3d" if solid else None)
+            _draw_pane(axes, i, scene, style, wide)
+            letter = "abcd"[i] if style.panel_letters and len(scene.panes) > 1 else ""
+            _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
+        for place, (title, scale) in enumerate(scales):
+            reach, ticks = min(0.84 / len(scales), 0.5) * style.width, scale.ticks()
+            left = (place + 0.5) / len(scales) * style.width - reach / 2
+            axes = _add_axes(figure, left, under + 1.4 * line, reach, 0.55 * line)
+            colors, options = ListedColormap(scale.colors), {"ticks": [at for at, _ in ticks]}
+            bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
+            bar.solids.set_edgecolor("face")  # else white lines between the steps
+            bar.ax.set_xticklabels([text for _, text in ticks])
+            _cut_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), reach)
+        return figure
+
+
+def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
+    """Points, then the anchors' stars with a halo, as on a screen, in two or three dimensions."""
+    theme, points = style.theme, scene.panes[i].coordinates
+    solid, colors = points.shape[1] == 3, row_colors(scene, theme, i)
+    if solid:
+        axes.computed_zorder = False  # else a star inside a cloud would be painted over
+    depth = {"depthshade": False} if solid else {}
+    # Rows of no category first, the rest shuffled, always alike: else the last category would hide others.
+    order = np.random.default_rng(0).permutation(len(scene))
+    order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
+    order = order[scene.shown[order]]
+    diameter = point_size(len(scene)) * min(wide, 4) / 7  # a little larger in proportion than on a screen
+    look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **depth}
+    axes.scatter(*points[order].T, rasterized=len(scene) > style.raster_above, **look)
+    anchors, numbers = drawn_anchors(scene)
+    diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
+    if len(anchors):
+        star = {"s": diameter**2, "marker": "*", **depth}
+        star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
+        halo = {"color": theme.surface, "edgecolor": theme.surface, "lw": diameter / 2.5, "zorder": 3}
+        axes.scatter(*points[anchors].T, **halo, **star)
+        ink = {"c": colors[anchors].tolist(), "edgecolor": theme.text, "lw": diameter / 13, "zorder": 4}
+        axes.scatter(*points[anchors].T, **ink, **star)
+    look = {"fontsize": style.font_size - (1.5 if wide > 2 else 2.5), "fontweight": "bold", "zorder": 5}
+    look |= {"color": theme.text, "path_effects": [withStroke(linewidth=1.6, foreground=theme.surface)]}
+    beside = {"xytext": (0.5 * diameter, 0.5 * diameter), "textcoords": "offset points"}
+    for number, place in zip(numbers, points[anchors], strict=True):
+        if solid:
+            axes.text(*place, f"  {number}", **look)
+        else:
+            axes.annotate(number, place, **beside, **look)
+    if not solid:
+        _write_names(axes, i, scene, style, wide)
+        if not scene.shown.all():  # the others stay where they were
+            axes.update_datalim(points)
+        axes.set(xticks=[], yticks=[])
+        axes.margins(0.06)
+        axes.set_aspect("equal", adjustable="datalim")
+        return
+    if not scene.shown.all():
+        axes.auto_scale_xyz(*points.T)
+    axes.set(xticks=[], yticks=[], zticks=[])
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color(theme.surface)
+        axis.line.set_color(theme.border)
+    _write_names(axes, i, scene, style, wide)
+    if scene.turn is not None:
+        axes.view_init(*_angles(scene.turn))
+    axes.set_proj_type("ortho")
+    axes.set_box_aspect(np.maximum(np.ptp(points, axis=0), 1e-9), zoom=1.1)
+
+
+def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
+    """The names of the groups where they have room."""
+    points, theme, size = (
+        scene.panes[i].coordinates,
+        style.theme,
+        style.font_size - (0.5 if wide > 2 else 1.5),
+    )
+    high, line = wide * 0.8, size * POINT * 1.15
+    places = places_of(points, scene.turn, wide / high)
+    look = {"fontsize": size, "fontweight": "bold", "zorder": 6, "ha": "center", "va": "center"}
+    look["path_effects"] = [withStroke(linewidth=2, foreground=theme.surface)]
+    for name in map_names(scene, i, theme, places, (0.68 * size * POINT / wide, line / high)):
+        at, color = points[name.row], mixed(name.color, theme.text)
+        offset = name.shift * wide / POINT, name.lines * line / POINT
+        if len(at) == 3:
+            axes.text(*at, name.text, color=color, **look)
+        else:
+            axes.annotate(name.text, at, offset, textcoords="offset points", color=color, **look)
+
+
+def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
+    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for the rows right, up and to the
+    viewer.
+    """
+    right, _, viewer = np.reshape(turn, (3, 3))
+    elevation = np.arcsin(np.clip(viewer[2], -1, 1))
+    azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
+    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # what is right without a roll
+    roll = np.arctan2(right @ np.cross(viewer, level), right @ level)
+    return tuple(np.degrees([elevation, azimuth, -roll]).tolist())
+
+
+def _title_pane(
+    figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style
+) -> None:
+    """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an
+    ellipsis.
+    """
+    (left, top, wide), line = place, style.line
+    at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
+    indent = 1.25 * style.font_size * POINT if letter else 0
+    base = top + (1.05 if pane.note else 0.3) * line
+    if letter:
+        figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
+    _cut_to(figure.text(left + indent, base, pane.title, **at), wide - indent)
+    if pane.note:
+        look = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
+        _cut_to(figure.text(left + indent, top + 0.3 * line, pane.note, **look, **at), wide - indent)
+
+
+def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
+    """The legend of each colouring, its panes' name before it where there are two."""
+    dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
+    for side, pane in zip(scene.sides, (0, *scene.second_panes[:1]), strict=True):
+        listed = groups(scene, style.theme, pane)
+        if side and any(group.named for group in listed):
+            handles.append(Line2D([], [], ls="", label=f"{side}:"))
+        handles += [Line2D([], [], color=g.color, label=g.name, **dot) for g in listed if g.named]
+        unnamed = sum(not group.named for group in listed)
+        if unnamed and scene.coloring(pane).names:
+            handles.append(Line2D([], [], ls="", label=f"and {unnamed} more"))
+    return handles

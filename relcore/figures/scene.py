@@ -1,0 +1,497 @@
+"""Scene: the content of the linked panes, and the sizes, names and legends alike on screen and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import floor, log10
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.base.text import encodable
+from relcore.figures.style import Theme
+
+# Eight colours of viridis, which rises in lightness and is readable for colour-blind eyes, without its ends:
+# these vanish on a dark and on a white page.
+RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
+STEPS = 64  # colours of a scale; eyes do not see more
+PARTS = 8  # of a colour bar, each of which can be hidden or selected
+EDGES = (1, 99)  # percentiles at the ends of a scale, so that one far value does not take all colours
+# where the upper end of positive numbers is at least this multiple of their median, the scale is logarithmic
+_LOGARITHMIC = 10
+_TICKS = 5
+NONE = ""  # what `hidden` calls the rows of no class
+
+
+@dataclass(frozen=True)
+class ColorScale:
+    """Numbers from `low` to `high` as colours of `RAMP`; what lies outside has that of the nearer end."""
+
+    title: str
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    @classmethod
+    def of(cls, values: np.ndarray, title: str) -> ColorScale:
+        """The scale of these numbers, of which NaN are left out; 0 … 0 where there are none."""
+        known = np.asarray(values, dtype=np.float64)
+        known = known[np.isfinite(known)]
+        if not len(known):
+            return cls(title, 0.0, 0.0)
+        low, high = np.percentile(known, EDGES).tolist()
+        if low == high:
+            low, high = float(known.min()), float(known.max())
+        return cls(title, low, high, bool(known.min() > 0 and high >= _LOGARITHMIC * np.median(known)))
+
+    @property
+    def colors(self) -> tuple[str, ...]:
+        """One hexadecimal colour per step, the lowest number's first."""
+        stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in RAMP])
+        places = np.linspace(0, len(RAMP) - 1, STEPS)
+        mixed = np.rint([np.interp(places, np.arange(len(RAMP)), channel) for channel in stops.T])
+        return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
+
+    def shares(self, values: np.ndarray) -> np.ndarray:
+        """Where the numbers lie on the scale, 0 … 1; NaN stays, and all are .5 where the ends are equal."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.low == self.high:
+            return np.where(np.isfinite(values), 0.5, np.nan)
+        measured = np.log if self.logarithmic else np.asarray
+        low, high = measured(self.low), measured(self.high)
+        return (measured(np.clip(values, self.low, self.high)) - low) / (high - low)
+
+    def steps(self, values: np.ndarray) -> np.ndarray:
+        """The step of each number, 0 … `STEPS` − 1, and −1 for NaN."""
+        shares = self.shares(values)
+        steps = np.minimum(np.nan_to_num(shares) * STEPS, STEPS - 1)
+        return np.where(np.isfinite(shares), steps, -1).astype(np.int64)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places, 0 … 1, and texts of round numbers on the scale."""
+        if self.low == self.high:
+            return [(0.5, number_text(self.low))]
+        numbers = _powers(self.low, self.high) if self.logarithmic else []
+        numbers = numbers if len(numbers) > 1 else _round_numbers(self.low, self.high)
+        return list(zip(self.shares(numbers).tolist(), map(number_text, numbers), strict=True))
+
+    def parts(self) -> list[str]:
+        """The ranges of the `PARTS` parts of the colour bar, the lowest first; the ends are open."""
+        spaced = np.geomspace if self.logarithmic else np.linspace
+        limits = [number_text(limit, 3) for limit in spaced(self.low, self.high, PARTS + 1)[1:-1]]
+        inner = [f"{low} … {high}" for low, high in pairwise(limits)]
+        return [f"up to {limits[0]}", *inner, f"from {limits[-1]}"]
+
+
+def number_text(number: float, digits: int = 4) -> str:
+    """A number of a scale: years and other whole numbers below 10,000 without a comma."""
+    rounded = float(f"{number:.{digits}g}")
+    if rounded and not 1e-4 <= abs(rounded) < 1e7:
+        return f"{rounded:g}".replace("-", "−").replace("e+0", "e")
+    text = f"{rounded:,.10f}" if abs(rounded) >= 10_000 else f"{rounded:.10f}"
+    return text.rstrip("0").rstrip(".").replace("-", "−").replace("0.", ".", int(abs(rounded) < 1)) or "0"
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 · 10ᵏ within the ends, about `_TICKS` of them."""
+    rough = (high - low) / _TICKS
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [n * step for n in range(int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9)) + 1)]
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten within the ends; of many every second, third, …."""
+    first, last = int(np.ceil(log10(low) - 1e-9)), int(np.floor(log10(high) + 1e-9))
+    return [10.0**power for power in range(first, last + 1, 1 + (last - first) // (_TICKS + 1))]
+
+
+@dataclass(frozen=True, eq=False)
+class Coloring:
+    """One way to colour the rows of a scene.
+
+    Attributes
+    ----------
+    categories : array (n,) of int
+        Index into `names`, or step of the `scale`; -1 for none, drawn in neutral grey.
+    names : sequence of str
+        The legend; empty for a scale.
+    colors : sequence of str
+        One per category or step; empty takes the palette's.
+    title : str
+        What is shown: a column's name.
+    scale : ColorScale, optional
+    values : array (n,), optional
+        The numbers on the scale.
+    hidden : tuple of str
+        Classes whose rows are not drawn: names, `NONE` for rows of none, and ``"3/8"`` for the third part of
+        a colour bar.
+    """
+
+    categories: np.ndarray
+    names: Sequence[str] = ()
+    colors: Sequence[str] = ()
+    title: str = ""
+    scale: ColorScale | None = None
+    values: np.ndarray | None = None
+    hidden: tuple[str, ...] = ()
+
+    def palette(self, theme: Theme) -> list[str]:
+        """One colour per category or step."""
+        return list(self.colors) or theme.category_colors(len(self.names))
+
+    def tokens(self) -> list[str]:
+        """What `hidden` calls each class: the categories or the parts of the scale, then the rows of none."""
+        parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
+        return [*(parts if self.scale else map(str, self.names)), NONE]
+
+    def hidden_rows(self) -> np.ndarray:
+        """Which rows are hidden, (n,) of bool."""
+        tokens, categories = self.tokens(), np.asarray(self.categories)
+        classes = categories // (STEPS // PARTS) if self.scale else categories
+        hidden = np.array([token in self.hidden for token in tokens])
+        return hidden[np.where(categories < 0, len(tokens) - 1, classes)]
+
+
+SIZES = (0.3, 2.0)
+OPACITIES = (0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class StarLook:
+    """How anchors are drawn above the points: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`;
+    `shown=False` draws no star, the anchors keep their rows.
+    """
+
+    size: float = 1.0
+    opacity: float = 1.0
+    shown: bool = True
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in (("size", SIZES), ("opacity", OPACITIES)):
+            if not low <= getattr(self, name) <= high:
+                raise SpaceError(f"stars: {name}: expected {low:g} to {high:g}, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class Pane:
+    """One picture of the rows: `coordinates` (n, 2) or (n, 3), under a title; `note` is the small print."""
+
+    title: str
+    coordinates: np.ndarray
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each row, (n,) of int, -1 for none, and the names of the clusters."""
+
+    numbers: np.ndarray
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Up to four panes over the same n rows; row i has the same colour in all panes, or in all of one side.
+
+    Attributes
+    ----------
+    panes : tuple of Pane
+        All with n rows in the same order.
+    ids : array (n,) of str
+        Shown on hover, written to the CSV.
+    categories, category_names, category_colors, scale, values, color_title, hidden
+        The `Coloring` of all panes but `second_panes`.
+    anchors : array (k,) of int
+        Rows drawn as numbered ringed stars, 1 … k in this order.
+    caption : str
+        One sentence on the content; also the alt text.
+    texts, notes : arrays (n,) of str, optional
+        For hover only: the item behind each row, such as its sentence, and small print, such as its count.
+    prominence : array (n,) of int, optional
+        All rows, those first whose names matter most on a screen; None is their own order.
+    second : Coloring, optional
+        The colours of the panes `second_panes`, which are the right or the lower ones.
+    clusters : Clusters, optional
+        Groups of rows with names, for maps whose colours have none.
+    named : bool
+        Write the names of classes and clusters on the maps.
+    turn : tuple of 9 floats, optional
+        How maps of three dimensions are seen, the rows of a rotation: right, up, to the viewer; None is the
+        renderer's own.
+    """
+
+    panes: tuple[Pane, ...]
+    ids: np.ndarray
+    categories: np.ndarray
+    category_names: tuple[str, ...] = ()
+    anchors: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    caption: str = ""
+    texts: np.ndarray | None = None
+    notes: np.ndarray | None = None
+    category_colors: tuple[str, ...] = ()
+    stars: StarLook = StarLook()
+    prominence: np.ndarray | None = None
+    scale: ColorScale | None = None
+    values: np.ndarray | None = None
+    color_title: str = ""
+    hidden: tuple[str, ...] = ()
+    second: Coloring | None = None
+    second_panes: tuple[int, ...] = ()
+    clusters: Clusters | None = None
+    named: bool = False
+    turn: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n, titles = len(self), [pane.title for pane in self.panes]
+        if not 1 <= len(titles) <= 4 or len(set(titles)) < len(titles):
+            raise ValueError(f"expected 1 to 4 panes of different titles, got {titles}")
+        for pane in self.panes:
+            if pane.coordinates.shape not in ((n, 2), (n, 3)):
+                raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
+        columns = {name: getattr(self, name) for name in ("texts", "notes", "prominence", "values")}
+        columns["clusters"] = self.clusters and self.clusters.numbers
+        columns |= {f"categories {i}": coloring.categories for i, coloring in enumerate(self.colorings(), 1)}
+        for name, column in columns.items():
+            if column is not None and len(column) != n:
+                raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
+        if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
+            raise ValueError(
+                f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def coloring(self, pane: int = 0) -> Coloring:
+        """How the rows of this pane are coloured."""
+        return self.second if self.second and pane in self.second_panes else self._first
+
+    def colorings(self) -> tuple[Coloring, ...]:
+        """One for all panes, or the first and the second."""
+        return (self._first, self.second) if self.second else (self._first,)
+
+    @property
+    def sides(self) -> list[str]:
+        """What the legends of two colourings are called; "" for the only one."""
+        if self.second is None:
+            return [""]
+        return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of panes: 1 × 1, 1 × 2, 2 × 2."""
+        return (len(self.panes) + 1) // 2, min(len(self.panes), 2)
+
+    @cached_property
+    def _first(self) -> Coloring:
+        colors = self.scale.colors if self.scale else self.category_colors
+        shown = self.color_title, self.scale, self.values, self.hidden
+        return Coloring(self.categories, self.category_names, colors, *shown)
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Which rows are drawn, (n,) of bool: those that no colouring hides."""
+        return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
+
+    def alt(self) -> str:
+        """Alt text: the caption, and what there is."""
+        numbers = ((len(self), "point"), (len(self.anchors), "anchor"), (len(self.panes), "pane"))
+        counts = ", ".join(counted(n, thing) for n, thing in numbers)
+        return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
+
+    def table(self) -> pd.DataFrame:
+        """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and
+        all coordinates.
+        """
+        numbers = np.zeros(len(self), dtype=np.int64)
+        numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
+        columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
+        if self.second:
+            columns |= _color_column(self.second, "second category")
+        for pane in self.panes:
+            columns |= {f"{pane.title} {axis}": c for axis, c in zip("xyz", pane.coordinates.T, strict=False)}
+        return pd.DataFrame(columns)[self.shown].reset_index(drop=True)
+
+
+def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
+    if coloring.scale is not None:
+        return {coloring.scale.title: coloring.values}
+    return {name: np.array([*encodable(coloring.names), ""], dtype=object)[coloring.categories]}
+
+
+# Marks: the legend, the anchors, and how large points and stars are, alike on screen and on paper.
+
+NUMBERED = 40  # more anchor numbers than this hide the points; the stars stay
+NAMED = 24  # more names than this make a legend nobody reads
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class LegendGroup:
+    """The rows of one category with the name and colour they have in every pane; `named` if in the legend."""
+
+    name: str
+    color: str
+    rows: np.ndarray
+    named: bool
+
+
+def groups(scene: Scene, theme: Theme, pane: int = 0) -> list[LegendGroup]:
+    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the
+    others. Of a scale only the rows of none: the others have a colour bar.
+    """
+    coloring = scene.coloring(pane)
+    on_scale = coloring.scale is not None
+    # Hidden rows belong to no group.
+    categories = np.where(scene.shown, coloring.categories, 0 if on_scale else len(coloring.names))
+    none, has_names = np.flatnonzero(categories < 0), bool(coloring.names) or on_scale
+    listed = [LegendGroup(OTHER, theme.neutral, none, has_names)] if len(none) else []
+    for category, (name, color) in enumerate(zip(coloring.names, coloring.palette(theme), strict=False)):
+        rows = np.flatnonzero(categories == category)
+        if len(rows):
+            listed.append(LegendGroup(str(name), color, rows, len(listed) < NAMED))
+    return listed
+
+
+def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
+    """The colour of each row, (n,) of str."""
+    coloring = scene.coloring(pane)
+    return np.array([*coloring.palette(theme), theme.neutral], dtype=object)[np.asarray(coloring.categories)]
+
+
+def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
+    """The scales of all colourings, each with its title."""
+    pairs = zip(scene.sides, (coloring.scale for coloring in scene.colorings()), strict=True)
+    return [(": ".join(filter(None, (side, scale.title))), scale) for side, scale in pairs if scale]
+
+
+def point_size(n: int) -> float:
+    """Diameter in pixels of a screen's point: larger for fewer points."""
+    return float(np.clip(19 * max(n, 1) ** -0.18, 2, 8))
+
+
+def star_size(n_anchors: int) -> float:
+    """Diameter in pixels of an anchor's star: smaller for more anchors, so that hundreds do not cover the
+    plot.
+    """
+    return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
+
+
+def star_opacity(n_anchors: int) -> float:
+    """Of an anchor's star: hundreds let the points shine through."""
+    return float(np.clip((max(n_anchors, 1) / 60) ** -0.25, 0.6, 1))
+
+
+def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
+    """The rows of the anchors that are drawn, and their numbers ``"1"``, ``"2"``, …: "" if there are too many
+    to read.
+    """
+    if not len(scene.anchors) or not scene.stars.shown:
+        return np.empty(0, dtype=np.int64), []
+    places = np.flatnonzero(scene.shown[scene.anchors])
+    numbered = len(scene.anchors) <= NUMBERED
+    return scene.anchors[places], [str(place + 1) if numbered else "" for place in places]
+
+
+# Names on the maps of a figure: those of the classes at their middles, then those of the clusters.
+
+_LETTERS = 30  # of a name
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above its middle
+
+
+@dataclass(frozen=True)
+class MapName:
+    """A name at a row, `lines` above it, moved right by a `shift`, a share of the pane's width, to stay
+    within it.
+    """
+
+    row: int
+    text: str
+    color: str
+    lines: float
+    shift: float
+
+
+def map_names(
+    scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]
+) -> list[MapName]:
+    """The names that have room on a pane; none where the scene is to have none.
+
+    Parameters
+    ----------
+    places : array (n, 2)
+        Where the rows are on the pane, in shares of its width and height.
+    letter : width and height of a letter in the same shares
+    """
+    boxes: list[tuple[float, ...]] = []
+    names = []
+    for row, text, color in _names_wanted(scene, pane, theme) if scene.named else ():
+        x, y = places[row]
+        half, high = letter[0] * len(text) / 2 + letter[0] / 2, letter[1] * 0.6
+        shift = float(np.clip(x, half, max(half, 1 - half)) - x)
+        for lines in _LINES:
+            middle = y + lines * letter[1]
+            box = (x + shift - half, middle - high, x + shift + half, middle + high)
+            if box[1] >= 0 and box[3] <= 1 and not any(_touch(box, other) for other in boxes):
+                boxes.append(box)
+                names.append(MapName(row, text, color, lines, shift))
+                break
+    return names
+
+
+def _names_wanted(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str]]:
+    """Row, name and colour of each group, the largest classes first, then the largest clusters."""
+    coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
+    categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
+    classes = np.where(scene.shown & (not ramp), categories, -1)
+    names, colors = coloring.names, coloring.palette(theme)
+    wanted = [(row, _shortened(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
+    if scene.clusters is not None:
+        clusters = np.where(scene.shown & ((categories < 0) | ramp), scene.clusters.numbers, -1)
+        names = scene.clusters.names
+        wanted += [(row, _shortened(names[g]), theme.text) for g, row in _middles(coordinates, clusters)]
+    return wanted
+
+
+def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int]]:
+    """Each class with the row nearest to the median of its coordinates, the largest class first."""
+    middles = []
+    for group in np.unique(classes[classes >= 0]).tolist():
+        rows = np.flatnonzero(classes == group)
+        own = coordinates[rows]
+        middle = np.sort(own, axis=0)[len(own) // 2]
+        middles.append((-len(rows), group, int(rows[np.argmin(np.square(own - middle).sum(axis=1))])))
+    return [(group, row) for _, group, row in sorted(middles)]
+
+
+def _shortened(name: str) -> str:
+    """At most `_LETTERS` letters; paths and addresses, which have no spaces, differ at their ends and lose
+    their middle.
+    """
+    if len(name) <= _LETTERS:
+        return name
+    end = 0 if " " in name else _LETTERS // 2
+    return f"{name[: _LETTERS - 1 - end]}…{name[len(name) - end :]}"
+
+
+def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return box[0] < other[2] and box[2] > other[0] and box[1] < other[3] and box[3] > other[1]
+
+
+def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
+    """About where the rows are on a pane `aspect` times as wide as high, (n, 2) in shares of its width and
+    height. Both axes have the same scale, as in the figures; of three dimensions what the turn shows.
+    """
+    points = np.asarray(coordinates, dtype=np.float64)
+    if points.shape[1] == 3:
+        points = points @ np.reshape(turn or np.eye(3), (3, 3))[:2].T
+    low, high = points.min(axis=0), points.max(axis=0)
+    spread = np.maximum(high - low, 1e-12) * 1.14
+    scale = max(spread[0] / aspect, spread[1])
+    return 0.5 + (points - (low + high) / 2) / np.array([scale * aspect, scale])
