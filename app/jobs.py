@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -34,16 +34,18 @@ from relcore.maps.reduction import (
 )
 from relcore.maps.views import View
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, Job, JobStatus
-from relcore.runs.progress import expect
+from relcore.runs.jobs import Engine, Job, JobStatus, in_words
+from relcore.runs.progress import Expected, expect
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.space import Match
 from relcore.tasks.task import task_job
 
-# The engine as one session sees it: a job reads only what its session may read, and a shared app keeps
-# sessions apart.
+_AGAIN = "relscope.job-again"
+ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
+# raise it when a stored result would come out differently: what an older version stored is then left alone
+RESULTS = 3
 
 
 class OwnEngine:
@@ -96,9 +98,8 @@ class OwnJob:
 
     def status(self) -> JobStatus:
         status = self._job.status()
-        if self.key in self._member.stopped and not status.ended:
-            return replace(status, state="cancelled", error="cancelled")
-        return status
+        stopped = self.key in self._member.stopped and not status.ended
+        return replace(status, state="cancelled", error="cancelled") if stopped else status
 
     def cancel(self) -> None:
         if self._member.wanted_by_others(self.key):
@@ -111,37 +112,29 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
     """Raise a SpaceError unless this session may read every space, dataset and model that a job's
     arguments name.
     """
+    inner: Iterable = ()
+    if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings are plain JSON
+        with suppress(SpaceError):
+            described = parse(arguments, "settings")
+            if isinstance(described, Mapping) and "source" in described:
+                named = {name: value for name, value in described.items() if name != "digest"}
+                arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if (
-            shared() and arguments.source == "encoding"
-        ):  # the worker makes it again where the store has lost it
-            need_access_to_all((arguments.dataset, arguments.encoder), store)
+        if shared() and arguments.source == "encoding":  # the worker encodes again what the store has lost
+            inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
     elif isinstance(arguments, Encoder):
         arguments.content()
     elif isinstance(arguments, Mapping):
-        need_access_to_all(list(arguments.values()), store)
+        inner = arguments.values()
     elif isinstance(arguments, list | tuple):
-        for one in arguments:
-            need_access_to_all(one, store)
+        inner = arguments
     elif is_dataclass(arguments) and not isinstance(arguments, type):
-        need_access_to_all([getattr(arguments, field.name) for field in fields(arguments)], store)
-    elif isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings are plain JSON
-        with suppress(SpaceError):
-            arguments = parse(arguments, "settings")
-        if isinstance(arguments, Mapping) and "source" in arguments:
-            need_access(
-                SpaceSpec.from_json({name: value for name, value in arguments.items() if name != "digest"}),
-                store,
-            )
-
-
-_AGAIN = "relscope.job-again"
-ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-# raise it when a stored result would come out differently: what an older version stored is then left alone
-RESULTS = 3
+        inner = [getattr(arguments, field.name) for field in fields(arguments)]
+    for argument in inner:
+        need_access_to_all(argument, store)
 
 
 @st.cache_resource(show_spinner=False)
@@ -152,11 +145,9 @@ def whole_engine() -> Engine:
 
 def engine() -> OwnEngine | Engine:
     """The engine as this session sees it; the whole one where no session runs."""
-    return (
-        OwnEngine(whole_engine(), session.member())
-        if get_script_run_ctx(suppress_warning=True)
-        else whole_engine()
-    )
+    if get_script_run_ctx(suppress_warning=True):
+        return OwnEngine(whole_engine(), session.member())
+    return whole_engine()
 
 
 def reduction(
@@ -168,35 +159,31 @@ def reduction(
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
-    needed = compute.needed_anchors(pane, anchors)
-    shapes = [(len(drawn.rows), len(needed) or space.dimension) for space in (pair.source, pair.target)]
+    needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), engine().store
+    shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
     shown = fitting_reduction([width for _, width in shapes], spec)
     fitting = replace(shown, align=False)  # the same map, aligned or not
-    key = digest_of(
-        "reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection
-    )
-    n = len(drawn.rows)
+    drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
+    key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
     job = engine().job(key)
     if job is None or asked_again(job):
         if sampled:
-            drawn_of = RESULTS, compute.pair_key(pair), drawn.digest, pane, needed, projection
-            inputs = [digest_of("drawn rows", i, *drawn_of) for i in range(len(shapes))]
+            inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
             blocks = pane_blocks(pair, drawn.rows, needed, projection, pane)
             for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
-                put_blocks(engine().store, matrix, *of_space)
+                put_blocks(store, matrix, *of_space)
         else:
-            inputs = put_matrices(engine().store, pane_matrices(pair, drawn.rows, needed, projection, pane))
-        likely = expect(engine().store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
+            inputs = put_matrices(store, pane_matrices(pair, drawn.rows, needed, projection, pane))
+        likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
         title = f"{REDUCTIONS[spec.method].title}, {pane}"
         job = engine().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
-    return aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown), reduction_note(
-        shown, n_rows=n
-    )
+    coordinates = aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown)
+    return coordinates, reduction_note(shown, n_rows=n)
 
 
 def exact_scores(
@@ -207,32 +194,24 @@ def exact_scores(
     """
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
-    task, spaces = (
-        ExactScores.on(pane, anchors, projection, k, convention, search=search),
-        (
-            pair.source,
-            pair.target,
-        ),
-    )
+    task = ExactScores.on(pane, anchors, projection, k, convention, search=search)
+    spaces = pair.source, pair.target
     key = task.key(spaces)
     job = engine().job(key)
-    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (
-        job and asked_again(job)
-    ):
+    ended = job is None or job.status().state in ("failed", "cancelled")
+    if (start and ended) or (job and asked_again(job)):
         inputs = [put_space(engine().store, space) for space in spaces]
         job = engine().submit(key, task_job, title=task.title, task=task, inputs=inputs)
-    if job is None or job.status().state != "done":
-        return job
-    return task.read(job.result()).scores
+    return task.read(job.result()).scores if job and job.status().state == "done" else job
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
     """The scores of one representation as every place on every page shows them: of all queries once they are
     known, exact ones before approximate ones, else live; `alone` as `compute.live_scores` takes it."""
     for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
-        found = exact_scores(pair, pane, *settings, search=search)
-        if isinstance(found, dict):
-            return found
+        known = exact_scores(pair, pane, *settings, search=search)
+        if isinstance(known, dict):
+            return known
     return compute.live_scores(pair, pane, *settings, alone=alone)
 
 
@@ -248,22 +227,15 @@ def follow(
     why a job failed.
     """
     for job in jobs:
-        status = job.status()
-        if status.state in ("failed", "cancelled"):
+        if job.status().state in ("failed", "cancelled"):
             with st.container(horizontal=True, vertical_alignment="center"):
                 messages.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
-                st.button(
-                    "Again",
-                    key=f"again-{job.key}",
-                    on_click=st.session_state.__setitem__,
-                    args=(_AGAIN, job.key),
-                )
+                again = {"on_click": st.session_state.__setitem__, "args": (_AGAIN, job.key)}
+                st.button("Again", key=f"again-{job.key}", **again)
                 if dismiss:
-                    st.button(
-                        "Dismiss", key=f"dismiss-{job.key}", type="tertiary", on_click=dismiss, args=(job,)
-                    )
-    running = [job.key for job in jobs if not job.status().ended]
-    if running:
+                    look = {"key": f"dismiss-{job.key}", "type": "tertiary"}
+                    st.button("Dismiss", on_click=dismiss, args=(job,), **look)
+    if running := [job.key for job in jobs if not job.status().ended]:
         _follow(running, below)
 
 
@@ -286,15 +258,14 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
 def _progress(job: Job) -> str:
     """The text of a bar: title, progress and time left."""
     status = job.status()
+    if status.ended:
+        return f"{job.title}: {'done' if status.state == 'done' else _why(job)}"
     head, colon, rest = status.message.partition(": ")
     message = rest if colon and job.title.startswith(head) else status.message
     if not message or job.title.startswith(message):
         message = "starting" if status.state == "running" else status.state
-    told = {"done": "done", "failed": _why(job), "cancelled": "stopped"}.get(status.state, message)
-    counts = f"{status.done:,} of {status.total:,}"
-    counts = f" · {counts}" if status.total > 1 and not status.ended and " of " not in told else ""
-    left = f" · {status.time_left}" if status.time_left else ""
-    return f"{job.title}: {told}{counts}{left}"
+    counts = f"{status.done:,} of {status.total:,}" * (status.total > 1 and " of " not in message)
+    return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
 
 
 def _why(job: Job) -> str:
@@ -308,3 +279,21 @@ def asked_again(job: Job) -> bool:
         return False
     del st.session_state[_AGAIN]
     return True
+
+
+# The expected time of jobs, shown before they start.
+
+
+def cost_in_words(seconds: float | None) -> str:
+    """``"about 7 s"``, ``"about 3 min"``."""
+    return "time unknown, depends on the model" if seconds is None else f"about {in_words(seconds)}"
+
+
+def learned(costs: Iterable[Expected | None]) -> str:
+    """A sentence for the end of a caption if one of these times comes from earlier jobs here; else ""."""
+    return " The estimate comes from the last jobs here." if any(cost and cost.n for cost in costs) else ""
+
+
+def together(durations: Sequence[float]) -> float:
+    """Seconds until the last of several jobs has ended."""
+    return max([*durations, sum(durations) / engine().n_workers])

@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 
 # What the names of settings begin with.
 PAGES = (
-    *("across", "bootstrap", "drift", "invert", "languages", "migrate", "papers", "stitch", "studies"),
+    *(
+        "across",
+        "bootstrap",
+        "drift",
+        "encode",
+        "invert",
+        "languages",
+        "migrate",
+        "papers",
+        "stitch",
+        "studies",
+    ),
     *("translate", "words"),
 )
 _STATE = "relscope.page-settings"

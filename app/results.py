@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from app import compute, messages
-from app.encode import encoders
-from app.jobs import asked_again, engine, follow
+from app.jobs import asked_again, cost_in_words, engine, follow, learned
 from app.plain_text import plain
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec, put_space
@@ -53,14 +52,12 @@ def computed(
         The data or the settings do not fit, where the task runs at once.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
-    key = task.key(spaces)
-    made, here = engine().store.made(key), key in _keys(_HERE)
-    if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
-        _offer_here(
-            made,
-            key,
-            encoders.in_words(expect(engine().store, task.kind, slower * task.seconds(spaces)).likely),
-        )
+    key, store = task.key(spaces), engine().store
+    made, here = store.made(key), key in _keys(_HERE)
+    likely = expect(store, task.kind, slower * task.seconds(spaces))
+    cost = cost_in_words(likely.likely)
+    if made and not here and (result := _came_along(key, task, store.get(key))) is not None:
+        _offer_here(made, key, cost)
         return result
     job = engine().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
@@ -70,30 +67,26 @@ def computed(
             return _read(key, task, job)
         follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
-    likely = expect(engine().store, task.kind, slower * task.seconds(spaces))
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
-            return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
+            return task.compute(store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in _keys(_ASKED):
-        cost, told = encoders.in_words(likely.likely), encoders.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_keys(_ASKED).add, args=(key,), **look)
-        st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")
+        st.caption(
+            "This runs as a background job: you can continue to work, and the result is saved."
+            f"{learned([likely])}"
+        )
         return None
     latest = f"{_LATEST}.{task.kind}"
     before = st.session_state.get(latest)
     if by_itself and before and before != key and (old := engine().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[latest] = key
-    inputs = (
-        inputs_of(engine().store, specs, spaces)
-        if specs
-        else [put_space(engine().store, space) for space in spaces]
-    )
-    job = engine().submit(
-        key, task_job, title=task.title, expected=likely, here=here, task=task, inputs=inputs
-    )
+    inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
+    settings = {"title": task.title, "expected": likely, "here": here}
+    job = engine().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, task, job)
     follow([job], below)

@@ -196,58 +196,69 @@ def score_choosers(workspace: Workspace) -> None:
 # Widgets of settings: what fields declare (`relcore.base.settings`) is all that a form needs.
 
 
-def fitting(one: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
+def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     """The widget that fits a setting, and its arguments but for its value; `own` ones come first."""
-    given: dict[str, Any] = {"help": one.help or None}
-    if one.kind is bool:
+    given: dict[str, Any] = {"help": setting.help or None}
+    if setting.kind is bool:
         return st.toggle, given | own
-    if one.choices:
-        options = own.pop("options", list(one.choices))
-        given |= {"options": options, "format_func": lambda choice: _sentence(one.shown(choice))}
-        widget = own.pop("widget", st.segmented_control if len(options) < 4 else st.selectbox)
-        return widget, given | ({"required": True} if widget is st.segmented_control else {}) | own
-    if one.number is None:
-        return st.text_input, given | {"placeholder": one.placeholder or None} | own
-    low, high = one.low, one.high
-    if one.above is not None:  # no number box leaves its lower bound out
-        low, high = one.above + 0.001, 1000 if high is None else high
-    limits = {"min_value": low, "max_value": high, "step": one.step or (1 if one.number is int else 0.05)}
-    limits = {name: value if value is None else one.number(value) for name, value in limits.items()}
-    return st.number_input, given | limits | own
+    if labels := setting.choices or setting.suggestions:
+        options = own.pop("options", list(labels))
+        given |= {"options": options, "format_func": lambda choice: _sentence(setting.shown(choice))}
+        few, several = len(options) < 4, setting.several or setting.is_tuple
+        if several:
+            widget = st.pills if few else st.multiselect
+            given |= {"selection_mode": "multi"} if few else {}
+        else:
+            usual = st.segmented_control if few and setting.choices else st.selectbox
+            widget = own.pop("widget", usual)
+            given |= {"required": True} if widget is st.segmented_control else {}
+            given |= {} if setting.choices else {"accept_new_options": True}
+        return widget, given | own
+    if setting.number is None:
+        return st.text_input, given | {"placeholder": setting.placeholder or None} | own
+    low, high = setting.low, setting.high
+    if setting.above is not None:  # no number box leaves its lower bound out
+        low, high = setting.above + 0.001, 1000 if high is None else high
+    step = setting.step or (1 if setting.number is int else 0.05)
+    limits = {"min_value": low, "max_value": high, "step": step}
+    limits = {name: value if value is None else setting.number(value) for name, value in limits.items()}
+    return st.number_input, given | {"placeholder": setting.placeholder or None} | limits | own
 
 
-def setting_widget(one: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
+def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
     """The value of a setting by a widget that the page keeps; at first `usual`, else the default. For a
     number `limits` are the least and the largest one, for a choice all that the data allow.
     """
     if limits:
-        own |= (
-            dict(zip(("min_value", "max_value"), limits, strict=True)) if one.number else {"options": limits}
-        )
-    widget, given = fitting(one, **own)
-    start = one.start() if usual is UNSET else usual
-    return kept(widget, one.label, key=key, **given, **_begins(widget, start, given))
+        bounds = zip(("min_value", "max_value"), limits, strict=True)
+        own |= dict(bounds) if setting.number else {"options": limits}
+    widget, given = fitting(setting, **own)
+    start = setting.start() if usual is UNSET else usual
+    if "selection_mode" in given or widget is st.multiselect:
+        start = list(start) if isinstance(start, tuple) else [start]
+    elif widget is st.text_input:
+        start = ", ".join(map(str, start)) if setting.is_tuple else "" if start is UNSET else start
+    elif setting.number and start is not None:
+        start = setting.number(start)
+    value = kept(widget, setting.label, key=key, **given, **_begins(widget, start, given))
+    if widget is st.text_input:
+        return setting.read(value)
+    return tuple(sorted(value)) if setting.is_tuple else value
 
 
-def edit_setting(field: str, one: Setting, key: str = "", **own: Any) -> None:
+def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> None:
     """The widget of a setting of a spec in the workspace's `field`; a change is a step."""
-    value = getattr(getattr(session.workspace(), field), one.name)
-    widget, given = fitting(one, **own)
+    value = getattr(getattr(session.workspace(), field), setting.name)
+    value = setting.number(value) if setting.number else value
+    widget, given = fitting(setting, **own)
 
     def change(value: Any) -> None:
-        text = one.shown(value) if one.choices else value
+        text = setting.shown(value) if setting.choices else value
         text = "on" if value is True else "off" if value is False else text
-        step = f"{one.label[0].lower()}{one.label[1:]} {text}"
-        session.edit_spec(step, field, **{one.name: value})
+        step = f"{setting.label[0].lower()}{setting.label[1:]} {text}"
+        session.edit_spec(step, field, **{setting.name: value})
 
-    bound(
-        widget,
-        one.label,
-        key or f"{field}.{one.name}",
-        one.number(value) if one.number else value,
-        change,
-        **given,
-    )
+    bound(widget, setting.label, key or f"{field}.{setting.name}", value, change, **given)
 
 
 def _sentence(text: str) -> str:

@@ -7,8 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.encode import datasets, jobs, panel
-from app.encode.datasets import data_folder
+from app.encode import forms, jobs, panel
+from app.encode.forms import data_folder
 from app.plain_text import plain_name
 from app.spaces import choose, own_files, unpaired
 from app.spaces import shards as sample_line
@@ -153,7 +153,7 @@ def show_gone(spec: SpaceSpec) -> None:
 
 def encode_again(spec: SpaceSpec) -> None:
     """Run the same encoder on the current dataset, as a job."""
-    found = datasets.preview(spec.dataset)
+    found = forms.preview(spec.dataset)
     jobs.submit(spec.dataset, found.digest, found.name, [spec.encoder])
 
 

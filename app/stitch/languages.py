@@ -12,7 +12,7 @@ import streamlit as st
 
 from app import compute, exports, messages, session, sharing
 from app import jobs as jobs_
-from app.encode import datasets, encoders, jobs
+from app.encode import forms, jobs
 from app.page_settings import kept
 from app.plain_text import plain_name
 from app.sharing import keep_upload
@@ -52,11 +52,11 @@ Columns = dict[str, DatasetSpec]  # the dataset of the sentences by the name of 
 def parallel_tables(folder: str | None) -> dict[str, Columns]:
     """Tables of the data folder with two columns of text or more, such as Multi30k's; by name."""
     tables = {}
-    for entry in datasets.available(folder):
+    for entry in forms.available(folder):
         if entry.kind != "texts" or entry.spec.source not in ("file", "folder"):
             continue
         try:
-            names = datasets.columns_of(entry.spec).items
+            names = forms.columns_of(entry.spec).items
         except SpaceError:
             continue
         if len(names) > 1:
@@ -104,7 +104,7 @@ def encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec
     store = jobs_.engine().store
     missing, specs = {}, []
     for name, dataset, encoder in sides:
-        preview = datasets.preview(dataset)
+        preview = forms.preview(dataset)
         stored = stored_encodings(store, preview.digest, encoder)
         if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
             with st.spinner(f"Encoding {plain_name(name)} …"):
@@ -126,11 +126,11 @@ def _offer(missing: dict) -> None:
         if jobs_.asked_again(job):
             _submit({key: missing[key]})
     if len(known) < len(missing):
-        costs = [encoders.expected(encoder, preview) for *_, encoder, preview in missing.values()]
+        costs = [forms.expected(encoder, preview) for *_, encoder, preview in missing.values()]
         seconds = None
         if None not in costs:
-            seconds = encoders.together([cost.likely for cost in costs], jobs_.engine().n_workers)
-        cost = encoders.in_words(seconds)
+            seconds = jobs_.together([cost.likely for cost in costs])
+        cost = jobs_.cost_in_words(seconds)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {cost}",
@@ -139,7 +139,7 @@ def _offer(missing: dict) -> None:
             icon=":material/play_arrow:",
             on_click=session.guarded,
             args=(_submit, {key: side for key, side in missing.items() if key not in known}),
-            help=encoders.learned(costs).strip() or None,
+            help=jobs_.learned(costs).strip() or None,
         )
     jobs_.follow(list(known.values()))
 
@@ -147,7 +147,7 @@ def _offer(missing: dict) -> None:
 def _submit(missing: dict) -> None:
     for key, (_, dataset, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
-        cost = encoders.expected(encoder, preview)
+        cost = forms.expected(encoder, preview)
         jobs_.engine().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
 
 
@@ -160,7 +160,7 @@ def choose_side(label: str, columns: Columns, number: int, place: str) -> tuple[
         index=min(number, len(columns) - 1),
         key=f"languages.column-{number}-{place}",
     )
-    n = datasets.preview(columns[name]).n
+    n = forms.preview(columns[name]).n
     encoder = kept(
         st.selectbox,
         "Encoder",

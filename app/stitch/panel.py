@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, jobs, messages, results, session
-from app.encode import datasets, encoders
+from app.encode import forms
 from app.encode import jobs as encoding_jobs
 from app.items import with_items
 from app.page_settings import kept
@@ -64,7 +64,7 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
         example = EXAMPLES[name]
         specs, _ = example_spaces(name, jobs.engine().store.finished)
         durations = [encoder.seconds(example.n) for encoder in example.encoders]
-        cost = encoders.in_words(encoders.together(durations, jobs.engine().n_workers))
+        cost = jobs.cost_in_words(jobs.together(durations))
         with st.popover("Use it", icon=":material/add:"):
             if specs:
                 st.button(
@@ -91,7 +91,7 @@ def draw_invitation(row: DeltaGenerator) -> list[SpaceSpec]:
 
 
 def _make(example: Example) -> None:
-    data = datasets.preview(example.dataset)
+    data = forms.preview(example.dataset)
     encoding_jobs.submit(example.dataset, data.digest, data.name, example.encoders, here=True)
 
 

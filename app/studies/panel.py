@@ -11,9 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.encode import datasets, jobs
-from app.encode.encoders import learned
-from app.jobs import engine
+from app.encode import forms, jobs
+from app.jobs import engine, learned
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
@@ -342,7 +341,7 @@ def open_run(opening: Opening, step: str) -> None:
     there.
     """
     if opening.encoders:
-        data = datasets.preview(opening.dataset)
+        data = forms.preview(opening.dataset)
         jobs.submit(opening.dataset, data.digest, data.name, opening.encoders)
         if under_way := len(jobs.awaited()):
             session.announce(f"{under_way} being encoded: the spaces join the session when they are there.")
