@@ -24,7 +24,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.tables_beside import more_columns
+from relcore.catalog.row_tables import more_columns
 from relcore.compare import columns, scene
 from relcore.compare.neighbours import neighbour_agreement
 from relcore.encoders.dataset import dataset_place

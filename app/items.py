@@ -20,7 +20,7 @@ from app import compute
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.row_items import row_items
+from relcore.catalog.row_tables import row_items
 from relcore.compare import columns, scene
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset

@@ -15,11 +15,11 @@ from app.compute import cached
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog import tables_beside as belonging
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files import metadata, reading
+from relcore.catalog.row_tables import joined as joined_files
+from relcore.files import items, reading
 from relcore.files.columns import NO_CHOICES, Choices, Columns
-from relcore.files.metadata import SUFFIXES
+from relcore.files.items import SUFFIXES, is_metadata
 from relcore.files.series import series_around, series_of
 
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ def _kept(read: Callable[..., Result], path: Path, stamp: tuple[int, int], *sett
 
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     """What each column of a table of metadata is read as."""
-    return _read(metadata.metadata_columns, path, choices)
+    return _read(items.metadata_columns, path, choices)
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
@@ -73,7 +73,7 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
 
 def first_cells(path: Path) -> dict[str, list[str]]:
     """The first cells of each column of a table as short texts; of wide tables only the first columns."""
-    return _read(metadata.first_cells, path)
+    return _read(items.first_cells, path)
 
 
 def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
@@ -84,8 +84,8 @@ def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 
 def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
-    shapes = reading.matrices_of(path)
-    return shapes, reading.usual_of(path, shapes)
+    description = reading.description_of(path)
+    return description.choosable, description.usual
 
 
 def tables_beside(path: Path) -> list[Path]:
@@ -96,7 +96,7 @@ def tables_beside(path: Path) -> list[Path]:
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_beside(folder: str) -> list[str]:
     tables = (one for one in sorted(Path(folder).iterdir()) if one.suffix.lower() in SUFFIXES)
-    return [str(one) for one in islice(tables, _MOST_TABLES) if belonging.is_metadata(one)]
+    return [str(one) for one in islice(tables, _MOST_TABLES) if is_metadata(one)]
 
 
 def series(folder: str | None, path: Path | None = None) -> list[Path]:
@@ -114,7 +114,7 @@ def series(folder: str | None, path: Path | None = None) -> list[Path]:
 
 
 def together(paths: Sequence[Path]) -> list[tuple[Path, Path | None]]:
-    """Which files are spaces, each with the table of metadata that belongs to it; see `belonging.joined`."""
+    """Which files are spaces, each with the table of metadata that belongs to it; see `row_tables.joined`."""
     paths = [access.regular_file(access.allowed(path)) for path in paths]
     stamps = [(about.st_mtime_ns, about.st_size) for path in paths if (about := path.stat())]
     return _together(tuple(paths), tuple(stamps))
@@ -122,9 +122,9 @@ def together(paths: Sequence[Path]) -> list[tuple[Path, Path | None]]:
 
 @cached(32, "Looking at the files …")
 def _together(paths: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> list[tuple[Path, Path | None]]:
-    described = {path for path in paths if belonging.is_metadata(path)}
+    described = {path for path in paths if is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=lambda path: path in described)]
-    joined = belonging.joined(specs, in_order=False)
+    joined = joined_files(specs, in_order=False)
     return [
         (Path(spec.name), Path(spec.option("metadata")) if spec.option("metadata") else None)
         for spec in joined

@@ -29,8 +29,9 @@ from relcore.base.numbers import counted
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths, without_paths
 from relcore.base.records import MOST_BYTES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.tables_beside import by_rows, is_metadata, is_numbered
+from relcore.catalog.row_tables import by_rows, is_numbered
 from relcore.files.columns import what_loads
+from relcore.files.items import is_metadata
 from relcore.files.reading import shape_of
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of

@@ -18,7 +18,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.tables_beside import by_rows, pairs_by_rows
+from relcore.catalog.row_tables import by_rows, pairs_by_rows
 from relcore.files.columns import shown_name
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace

@@ -16,7 +16,7 @@ from relcore.base.access import unconfined
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.tables_beside import joined
+from relcore.catalog.row_tables import joined
 from relcore.commands.naming import SPACE_HELP, space_specs
 from relcore.commands.options import option
 from relcore.commands.shards import sampled_in_app
@@ -153,7 +153,7 @@ def own_address() -> str:
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
     """The spec of each name, with the full path of files; all are loaded once, so that errors appear here.
 
-    A table without vectors is the metadata of the file before it, see `relcore.catalog.tables_beside.joined`.
+    A table without vectors is the metadata of the file before it, see `relcore.catalog.row_tables.joined`.
     With `options`, folders that are too large are samples, see `sampled_in_app`.
 
     Raises

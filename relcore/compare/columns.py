@@ -13,7 +13,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.tables_beside import more_columns, read_column
+from relcore.catalog.row_tables import more_columns, read_column
 from relcore.compare.neighbours import neighbour_agreement
 from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec

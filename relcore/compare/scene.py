@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
-from relcore.catalog.row_items import row_texts
+from relcore.catalog.row_tables import row_texts
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene
 from relcore.maps.pane_maps import map_pair, orient_pairs

@@ -35,9 +35,10 @@ from relcore.encoders.images import decode_image, image_file
 from relcore.encoders.network import hub_answers
 from relcore.encoders.parallel import LANGUAGES, N_SENTENCES, parallel_dataset
 from relcore.encoders.wikipedia import TASK, wikipedia_dataset
-from relcore.files.items import SUFFIXES, ColumnKind, ItemTable, delimited_columns, open_table
+from relcore.files.items import SUFFIXES, ItemTable, first_kinds, open_table
 from relcore.files.items import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.rows import checked_labels
+from relcore.files.tables import ColumnKind
 from relcore.runs.store import Store
 
 # A table becomes a dataset: which column holds the items, which the labels, and which rows count.
@@ -69,7 +70,7 @@ def table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: An
         rows = _filled(table, column, n, drop=settings["empty"] == "drop")
     labels = None if label_column is None else _labels(table, label_column, n)[rows]
     shared = len(set(item_columns(table.columns)) - {label_column, *_label_names(table)} | {column}) > 1
-    reader = _Rows(table, column, rows)
+    reader = ItemRows(table, column, rows)
     images = table.columns[column] == "image"
     return Dataset(
         reader.images if images else reader.values,
@@ -90,7 +91,7 @@ def label_columns(columns: dict[str, ColumnKind]) -> list[str]:
     return [name for name, kind in columns.items() if kind in ("number", "text")]
 
 
-class _Rows:
+class ItemRows:
     """Rows of one column by their place among those that count."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
@@ -102,6 +103,9 @@ class _Rows:
             return []
         values = self._table.read(self._column, int(rows[0]), int(rows[-1]) + 1)
         return [values[row] for row in rows - rows[0]]
+
+    def texts(self, start: int, stop: int) -> list[str]:
+        return ["" if value is None else str(value) for value in self.values(start, stop)]
 
     def images(self, start: int, stop: int) -> list[Any]:
         values = zip(self._rows[start:stop], self.values(start, stop), strict=True)
@@ -120,6 +124,8 @@ class _Rows:
                 yield self._bytes(value, row) or b""
 
     def _bytes(self, value: Any, row: int) -> bytes | None:
+        """The bytes in a cell, or those of the picture file that it names, beside the table or in full."""
+        value = {"path": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             return value
         path = value.get("path")
@@ -131,7 +137,7 @@ class _Rows:
         except (OSError, SpaceError) as error:
             where, got = f"{self._table.name}, row {row}", getattr(error, "strerror", None) or error
             raise SpaceError(
-                f"{where}: expected the image {path!r:.200}, got {got}; store its bytes instead"
+                f"{where}: expected the image {path!r:.200}, got {got}; copy it beside the table"
             ) from error
 
 
@@ -649,7 +655,7 @@ def _tables(folder: Path, tables: dict[str, list[Path]]) -> Iterator[DatasetEntr
 def _peek(paths: list[Path]) -> tuple[dict[str, ColumnKind], int | None]:
     """Columns and number of rows, as far as the header tells them."""
     if paths[0].suffix.lower() != ".parquet":
-        return delimited_columns(paths[0]), None
+        return first_kinds(paths[0]), None
     table = open_table(paths)
     return table.columns, len(table)
 

@@ -17,9 +17,8 @@ from relcore.base.access import data_folder, expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.encoders.network import answers
-from relcore.files.formats import suffix_of
+from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
-from relcore.files.rows import readable
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace

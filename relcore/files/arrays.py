@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.files.formats import (
+    MAPPED,
     OF_TOKENS,
     Blocks,
     Description,
@@ -18,13 +19,12 @@ from relcore.files.formats import (
     Regions,
     Request,
     Shape,
+    describe_matrices,
     float32,
     in_blocks,
     the_matrix,
-    usual_matrix,
 )
 
-MAPPED = ("float16", "float32", "float64", "bfloat16")
 _TEXTS = ("ids", "labels", "counts")
 _LONGEST_HEADER = 10_000  # of NumPy's
 
@@ -132,8 +132,7 @@ class Npz(Format):
     def describe(self, path: Path) -> Description:
         with zipfile.ZipFile(path) as archive:
             shapes = {name: shape for name, (shape, _) in self._shapes(path, archive).items()}
-        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
-        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+        return describe_matrices(path, shapes)
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with zipfile.ZipFile(path) as archive:
@@ -201,9 +200,7 @@ class Safetensors(Format):
         return file, {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
     def describe(self, path: Path) -> Description:
-        _, shapes = self._open(path)
-        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
-        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+        return describe_matrices(path, self._open(path)[1])
 
     def _parts(self, path: Path, request: Request) -> tuple[str, Any, tuple[int, int], dict[str, Any]]:
         """The matrix, its tensor, its shape, and the columns of its first rows."""
@@ -302,9 +299,8 @@ class Torch(Format):
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
-        shapes = {name: tuple(tensor.shape) for name, tensor in self._open(path, whole=False)[0].items()}
-        matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
-        return Description(matrices, usual_matrix(lambda: the_matrix(path, shapes, None)))
+        tensors = self._open(path, whole=False)[0]
+        return describe_matrices(path, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         import torch

@@ -3,36 +3,25 @@ and why.
 
 Columns named `id` or `ids`, `label` or `labels`, `count` or `counts` are taken as such; `word` or `token` are
 ids if there is no `id`. A first column without a name is an index. Else the only column of text holds the
-ids. Whatever this leaves open is *unclear*: a space is read once it is chosen, mended or left out, and never
-by a guess.
+ids. Whatever this leaves open is *unclear*: a space is read once it is chosen, mended or left out.
+
+A table of metadata has no dimensions, so no column of it is unclear: what is neither chosen, nor named, nor
+clearly of one kind is left out. Its ids are guessed only where a whole column holds distinct ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from relcore.base.errors import SpaceError, quote
 
 Role = Literal["dimension", "ids", "labels", "counts", "text", "pictures", "left out", "unclear"]
 Held = Literal["numbers", "text", "mixed", "nothing", "vectors", "flags", "other"]
-_USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
-WORDS = ("word", "words", "token", "tokens")
-INDEX = ("", "Unnamed: 0", "__index_level_0__")
-_NO_DIMENSION = re.compile(
-    r"(.*[_\-."
-    r" ])?(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
-)
-TEXT_OR = "text: ids, labels or neither?"
-VECTORS, EMPTY = "a vector per row", "empty"
-REMEDY = (
-    "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or"
-    " leave it out (ignore)"
-)
 OPTIONS: dict[Role, str] = {
     "ids": "id_column",
     "labels": "label_column",
@@ -40,17 +29,22 @@ OPTIONS: dict[Role, str] = {
     "text": "text_column",
     "pictures": "picture_column",
 }
-TEXT_NAMES = (
-    "text",
-    "sentence",
-    "content",
-    "caption",
-    "title",
-    "document",
-    "abstract",
-    "description",
-    "question",
-    "review",
+TEXT_OR = "text: ids, labels or neither?"
+VECTORS, EMPTY = "a vector per row", "empty"
+_USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
+_WORDS = ("word", "words", "token", "tokens")
+_INDEX = ("", "Unnamed: 0", "__index_level_0__")
+_NO_DIMENSION = re.compile(
+    r"(.*[_\-. ])?"
+    r"(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
+)
+_REMEDY = (
+    "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or"
+    " leave it out (ignore)"
+)
+_TEXTS = (
+    *("text", "sentence", "content", "caption", "title"),
+    *("document", "abstract", "description", "question", "review"),
 )
 
 
@@ -60,14 +54,11 @@ class ColumnValues:
 
     Attributes
     ----------
-    name : str
     holds : str
         "flags" are true and false, "other" is what can be no number, "mixed" numbers among text or the
         reverse.
-    note : str
-        What was expected and came in a mixed column; the type of another.
-    where : str
-        The line or row of what came.
+    note, where : str
+        What was expected and came in a mixed column, and its line or row; the type of another.
     whole : bool
         All numbers are whole.
     """
@@ -100,10 +91,8 @@ class Column:
 
     Attributes
     ----------
-    reason : str
-        Of an unclear one what was expected and what came.
-    where : str
-        The line or row of what came; "" where it is the whole column.
+    reason, where : str
+        Of an unclear one what was expected and came, and its line or row, "" where it is the whole column.
     sure : bool
         False where only the first rows tell it; the whole column is checked as it is read.
     """
@@ -117,7 +106,7 @@ class Column:
     @property
     def fault(self) -> str:
         """The error of a column that is unclear, after the name of its file."""
-        return f"{self.where}{', ' * bool(self.where)}column {self.name!r:.80}: {self.reason}; {REMEDY}"
+        return f"{self.where}{', ' * bool(self.where)}column {self.name!r:.80}: {self.reason}; {_REMEDY}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,6 @@ class Columns:
 
     Attributes
     ----------
-    columns : tuple of Column
     n : int or None
         Number of rows, where it is known without reading them all.
     width : int or None
@@ -144,10 +132,6 @@ class Columns:
         return next(iter(self.places(role)), None)
 
     @property
-    def unsure(self) -> tuple[int, ...]:
-        return tuple(place for place, column in enumerate(self.columns) if not column.sure)
-
-    @property
     def dimension(self) -> int | None:
         """The number of dimensions; None where a column of vectors has to be read to know it."""
         places = self.places("dimension")
@@ -155,123 +139,94 @@ class Columns:
 
     def check(self, name: str) -> None:
         """Raise a SpaceError for the first column that is unclear, or if there are no dimensions."""
-        unclear = [column for column in self.columns if column.role == "unclear"]
-        texts = [column for column in unclear if column.reason == TEXT_OR]
-        if unclear and len(texts) < len(unclear):
-            raise SpaceError(
-                f"{name}, {next(column.fault for column in unclear if column.reason != TEXT_OR)}"
-            )
-        names = quote([column.name for column in self.columns[:8]])
+        unclear = [self.columns[place] for place in self.places("unclear")]
+        for column in unclear:
+            if column.reason != TEXT_OR:
+                raise SpaceError(f"{name}, {column.fault}")
         if not self.places("dimension"):
+            names = quote([column.name for column in self.columns[:8]])
             raise SpaceError(
                 f"{name}: expected columns of numbers, got {names} without one; is the delimiter right?"
             )
-        if texts:
+        if unclear:
             raise SpaceError(
-                f"{name}: expected one column of ids, got {quote([column.name for column in texts[:8]])};"
+                f"{name}: expected one column of ids, got {quote([column.name for column in unclear[:8]])};"
                 " choose it with id_column, and labels with label_column; other text is then left out"
             )
 
 
-def assign(name: str, found: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
-    """The role of each column of the file `name`.
+def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
+    """The role of each column of the file `name`, a table of vectors.
 
     Raises
     ------
     SpaceError
         Names that repeat, choices that are no columns, two columns for one role.
     """
-    names = [column.name for column in found]
-    _check_names(name, found)
-    roles = chosen_roles(name, names, choices)
-    index = next(
-        (i for i, one in enumerate(names) if (one in INDEX and (i == 0 or one)) and i not in roles), None
-    )
-    if index is not None and found[index].holds == "nothing":
+    names = [column.name for column in values]
+    _check_names(name, values)
+    roles = _chosen_roles(name, names, choices)
+    free = [place for place in range(len(values)) if place not in roles]
+    words = [i for i in free if names[i].lower() in _WORDS and values[i].holds in ("text", "mixed")]
+    if len(words) == 1 and not any(role == "ids" for role, _ in roles.values()):
+        roles[words[0]] = ("ids", f"named {names[words[0]]!r}")
+    index = next((i for i in free if names[i] in _INDEX and (i == 0 or names[i])), None)
+    if index is not None and values[index].holds == "nothing":
         index = None
-    if not any(role == "ids" for role, _ in roles.values()):
-        words = [
-            i
-            for i, one in enumerate(found)
-            if one.name.lower() in WORDS and one.holds in ("text", "mixed") and i not in roles
-        ]
-        roles |= {words[0]: ("ids", f"named {names[words[0]]!r}")} if len(words) == 1 else {}
-    decided = {place: Column(names[place], role, reason) for place, (role, reason) in roles.items()}
-    vectors = [names[i] for i, column in enumerate(found) if column.holds == "vectors" and i not in roles]
-    for place, column in enumerate(found):
-        if place not in decided and place != index:
-            decided[place] = _by_kind(column, vectors)
-    has_ids = any(column.role == "ids" for column in decided.values())
-    texts = [place for place, column in decided.items() if column.reason == TEXT_OR]
+    vectors = [names[i] for i in free if values[i].holds == "vectors"]
+    columns = [
+        Column(names[i], *roles[i]) if i in roles else _by_kind(one, vectors) for i, one in enumerate(values)
+    ]
+    others = [one for i, one in enumerate(columns) if i != index]
+    has_ids = any(column.role == "ids" for column in others)
     if index is not None:
-        decided[index] = _index(found[index], has_ids, bool(texts))
-        has_ids = has_ids or decided[index].role == "ids"
-        texts += [index] * (decided[index].reason == TEXT_OR)
-    if has_ids:
-        for place in texts:
-            decided[place] = Column(
-                names[place],
-                "left out",
-                "text, and not named as ids or labels",
-                sure=found[place].holds == "mixed",
-            )
-    elif len(texts) == 1:
-        decided[texts[0]] = Column(names[texts[0]], "ids", "the only column of text", sure=False)
-    if choices.text_column is None:
-        left_out = [
-            place
-            for place in texts
-            if decided[place].role == "left out" and names[place].lower() in TEXT_NAMES
-        ]
-        decided |= {place: Column(names[place], "text", f"named {names[place]!r}") for place in left_out[:1]}
-    return Columns(tuple(decided[place] for place in range(len(found))))
+        columns[index] = _index(values[index], has_ids, any(one.reason == TEXT_OR for one in others))
+        has_ids = has_ids or columns[index].role == "ids"
+    texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
+    for place in texts if has_ids else ():
+        reason, sure = "text, and not named as ids or labels", values[place].holds == "mixed"
+        columns[place] = Column(names[place], "left out", reason, sure=sure)
+    if len(texts) == 1 and not has_ids:
+        columns[texts[0]] = Column(names[texts[0]], "ids", "the only column of text", sure=False)
+    if has_ids and choices.text_column is None:
+        for place in [place for place in texts if names[place].lower() in _TEXTS][:1]:
+            columns[place] = Column(names[place], "text", f"named {names[place]!r}")
+    return Columns(tuple(columns))
 
 
-def _check_names(name: str, found: Sequence[ColumnValues]) -> None:
-    names = [column.name for column in found]
-    twice = [one for one, times in Counter(names).items() if times > 1 and one]
-    if twice:
+def _check_names(name: str, values: Sequence[ColumnValues]) -> None:
+    names = [column.name for column in values]
+    if twice := [one for one, times in Counter(names).items() if times > 1 and one]:
         places = ", ".join(str(place + 1) for place, one in enumerate(names) if one == twice[0])
         raise SpaceError(
             f"{name}: expected distinct column names, got {quote(twice[:3])} more than once (columns"
             f" {places:.80}); rename those that repeat"
         )
-    nameless = [
-        place for place, column in enumerate(found) if place and not column.name and column.holds != "nothing"
-    ]
-    if nameless:
-        raise SpaceError(
-            f"{name}: expected a name for each column, got none for column {nameless[0] + 1}; name it in the"
-            " first line"
-        )
+    for place, column in enumerate(values):
+        if place and not column.name and column.holds != "nothing":
+            raise SpaceError(
+                f"{name}: expected a name for each column, got none for column {place + 1}; name it in the"
+                " first line"
+            )
 
 
-def chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
+def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
     """Roles by choice and by name, as place → role and reason."""
     roles: dict[int, tuple[Role, str]] = {}
-    for option, column in [
-        *((option, getattr(choices, option)) for option in OPTIONS.values()),
-        *(("ignore", c) for c in choices.ignore),
-    ]:
-        if column is not None and column not in names:
+    chosen = [(role, option, getattr(choices, option)) for role, option in OPTIONS.items()]
+    for role, option, column in [*chosen, *(("left out", "ignore", column) for column in choices.ignore)]:
+        if column is None:
+            continue
+        if column not in names:
             raise SpaceError(
                 f"{name}: {option} expects one of {quote(names[:8])}, got {quote([column])}; check its name"
             )
-    for role, option in OPTIONS.items():
-        if (column := getattr(choices, option)) is not None:
-            if names.index(column) in roles:
-                raise SpaceError(
-                    f"{name}: {option}: expected a column that has no other role, got {quote([column])};"
-                    " choose another"
-                )
-            roles[names.index(column)] = (role, "chosen")
-    for column in choices.ignore:
         if names.index(column) in roles:
             raise SpaceError(
-                f"{name}: ignore: expected columns without a role, got {quote([column])}; choose one of"
-                " the two"
+                f"{name}: {option}: expected a column that has no other role, got {quote([column])}; choose"
+                " another"
             )
-        roles[names.index(column)] = ("left out", "chosen")
+        roles[names.index(column)] = (role, "chosen")
     for role, usual in _USUAL.items():
         if getattr(choices, OPTIONS[role]) is None:
             named = [place for place, one in enumerate(names) if one.lower() in usual and place not in roles]
@@ -289,25 +244,21 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
     name, held = column.name, column.holds
     if held == "vectors" and len(vectors) == 1:
         return Column(name, "dimension", VECTORS)
-    if held == "vectors":
-        return Column(name, "unclear", f"expected one column of vectors, got {quote(vectors)}")
     if held in ("numbers", "flags", "mixed", "nothing") and vectors:
         return Column(name, "left out", f"no vectors; those are in {vectors[0]!r}")
-    if held == "numbers" and _NO_DIMENSION.fullmatch(name.lower()):
-        return Column(
-            name, "unclear", "expected a dimension, got numbers that may be none, judged by the name"
-        )
-    if held == "numbers":
+    if held == "numbers" and not _NO_DIMENSION.fullmatch(name.lower()):
         return Column(name, "dimension", "numbers")
-    if held == "text" or (held == "mixed" and name.lower() in WORDS):
-        return Column(name, "unclear", TEXT_OR)
-    if held == "mixed":
+    if held == "other" or (held == "nothing" and not name):
+        return Column(name, "left out", column.note or EMPTY, sure=held != "nothing")
+    if held == "mixed" and name.lower() not in _WORDS:
         return Column(name, "unclear", column.note, column.where)
-    if held == "flags":
-        return Column(name, "unclear", "expected numbers or text, got true and false")
-    if held == "nothing" and name:
-        return Column(name, "unclear", "expected numbers or text, got empty cells in the first rows")
-    return Column(name, "left out", column.note or EMPTY, sure=held != "nothing")
+    reasons = {
+        "vectors": f"expected one column of vectors, got {quote(vectors)}",
+        "numbers": "expected a dimension, got numbers that may be none, judged by the name",
+        "flags": "expected numbers or text, got true and false",
+        "nothing": "expected numbers or text, got empty cells in the first rows",
+    }
+    return Column(name, "unclear", reasons.get(held, TEXT_OR))
 
 
 def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
@@ -321,13 +272,93 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
     return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
 
 
+# Metadata: guesses by the names and the first rows.
+
+_LABEL_NAMES = (
+    *("class", "category", "target", "topic", "genre", "species"),
+    *("language", "lang", "cluster", "group", "type"),
+)
+_PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
+_LONG = 25  # characters of a text that is more than a name
+_MOST_CLASSES = 50
+
+
+def assign_metadata(
+    name: str,
+    kinds: Mapping[str, str],
+    first: Mapping[int, Sequence[Any]],
+    is_distinct: Callable[[int], bool],
+    choices: Choices,
+) -> Columns:
+    """The role of each column of the file `name`, a table of metadata.
+
+    Parameters
+    ----------
+    kinds : column → "number", "text", "image" or "other"
+    first : place → its first cells
+    is_distinct : place → whether the whole column holds distinct ids
+    """
+    names = [one.strip() for one in kinds]
+    roles, plain = _chosen_roles(name, names, choices), [one.lower() for one in names]
+    texts = defaultdict(list)
+    for place, cells in first.items():
+        texts[place] = [one for one in cells if isinstance(one, str) and one.strip()]
+
+    def is_long(cells: list[str]) -> bool:
+        spaced = sum(" " in one.strip() for one in cells)
+        return bool(cells) and sum(map(len, cells)) >= _LONG * len(cells) and 2 * spaced > len(cells)
+
+    def is_id(i: int) -> bool:
+        return plain[i] in _WORDS or plain[i].endswith(("_id", "uuid", "uid"))
+
+    def is_label(i: int) -> bool:
+        return plain[i] in _LABEL_NAMES or plain[i].endswith(("_label", "_class", "_category"))
+
+    def has_classes(cells: list[str]) -> bool:
+        return 2 <= len(set(cells)) <= min(_MOST_CLASSES, len(cells) // 2)
+
+    text, some = ("text",), ("text", "number")
+    for role, of_kinds, reason, fits in (
+        ("pictures", ("image",), "pictures", lambda i: True),
+        (
+            "pictures",
+            text,
+            "names of picture files",
+            lambda i: all(map(_PICTURE.fullmatch, texts[i] or [""])),
+        ),
+        ("text", text, "", lambda i: plain[i] in _TEXTS),
+        ("text", text, "long texts", lambda i: is_long(texts[i])),
+        ("ids", some, "named as ids", lambda i: is_id(i) and is_distinct(i)),
+        (
+            "ids",
+            text,
+            "distinct texts",
+            lambda i: len(set(texts[i])) == len(first.get(i, "x")) and is_distinct(i),
+        ),
+        ("ids", some, "an index", lambda i: i == 0 and names[0] in _INDEX and is_distinct(0)),
+        ("labels", some, "", is_label),
+        ("labels", text, "few distinct texts", lambda i: has_classes(texts[i])),
+        ("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),
+    ):
+        if not any(taken == role for taken, _ in roles.values()):
+            free = [i for i, kind in enumerate(kinds.values()) if kind in of_kinds and i not in roles]
+            if (place := next(filter(fits, free), None)) is not None:
+                roles[place] = (role, reason or f"named {plain[place]!r}")
+    held = {"number": "numbers", "text": "texts", "image": "pictures", "other": "neither numbers nor texts"}
+    columns = [
+        Column(names[place], *roles.get(place, ("left out", held[kind])))
+        for place, kind in enumerate(kinds.values())
+    ]
+    return Columns(tuple(columns))
+
+
 # What the columns of a table are read as, in few lines: for the page and the command line.
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
 _FEW = 4  # more columns of one kind beside each other are one line
 
 
-def overview(found: Columns) -> list[tuple[str, str, str]]:
+def overview(table: Columns) -> list[tuple[str, str, str]]:
     """Column, what it is read as, and why, one line each; what needs a decision comes first.
 
     Examples
@@ -338,26 +369,21 @@ def overview(found: Columns) -> list[tuple[str, str, str]]:
     [('id', 'ids', "named 'id'"), ('d0 … d299', '300 dimensions', 'numbers')]
     """
     lines = []
-    for (role, reason), group in groupby(found.columns, key=lambda column: (column.role, column.reason)):
+    for (role, reason), group in groupby(table.columns, key=lambda column: (column.role, column.reason)):
         columns = list(group)
-        parts = (
-            [columns]
-            if len(columns) > _FEW and role in ("dimension", "left out")
-            else [[column] for column in columns]
-        )
-        for part in parts:
+        many = len(columns) > _FEW and role in ("dimension", "left out")
+        for part in [columns] if many else [[column] for column in columns]:
+            title = " … ".join(dict.fromkeys(shown_name(one.name) for one in (part[0], part[-1])))
             where = f"{part[0].where}: " if part[0].where else ""
-            lines.append((role, _title(part), _read_as(role, len(part), found), where + reason))
+            lines.append((role, title, _read_as(role, len(part), table), where + reason))
     return [line[1:] for line in sorted(lines, key=lambda line: _ORDER.index(line[0]))]
 
 
 def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -> str:
     """``"12 rows × 4 dimensions"``, as far as it is known."""
     n = n if n is None or limit is None else min(n, limit)
-    rows = [] if n is None else [f"{n:,} row{'s' * (n != 1)}"]
-    return " × ".join(
-        rows + ([] if dimension is None else [f"{dimension:,} dimension{'s' * (dimension != 1)}"])
-    )
+    sizes = ((n, "row"), (dimension, "dimension"))
+    return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)
 
 
 def shown_name(name: str) -> str:
@@ -365,14 +391,9 @@ def shown_name(name: str) -> str:
     return name or "(no name)"
 
 
-def _title(columns: Sequence[Column]) -> str:
-    first, last = shown_name(columns[0].name), shown_name(columns[-1].name)
-    return first if len(columns) == 1 else f"{first} … {last}"
-
-
-def _read_as(role: Role, n: int, found: Columns) -> str:
+def _read_as(role: Role, n: int, table: Columns) -> str:
     if role == "unclear":
         return "⚠ unclear"
-    if role == "dimension" and len(found.places("dimension")) == 1 and found.dimension != 1:
-        return "dimensions" if found.dimension is None else f"{found.dimension:,} dimensions"
+    if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
+        return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import msgspec
 
+from relcore.base.access import shared
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.files.confined_process import (
@@ -40,9 +41,13 @@ _lock = threading.Lock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
-def wanted() -> bool:
-    """Whether files are parsed in a process of their own."""
-    return os.environ.get(SWITCH) == "1" and hasattr(os, "fork")
+def wanted(*paths: Path) -> bool:
+    """Whether files are parsed in a process of their own. NumPy maps a plain .npy of the person who started
+    this safely, so it needs none.
+    """
+    if os.environ.get(SWITCH) != "1" or not hasattr(os, "fork"):
+        return False
+    return shared() or not paths or {path.suffix.lower() for path in paths} != {".npy"}
 
 
 def start() -> None:
@@ -73,7 +78,7 @@ def run(name: str, path: Path, returns: Any = Any, libraries: Sequence[str] = ()
     SpaceError
         The function's own; or that its process ended, of a crash or at a limit.
     """
-    if not wanted():
+    if not wanted(path):
         with _clear_errors(path):
             return resolve(name)(path, **arguments)
     with Process(path, libraries) as process:
@@ -84,7 +89,7 @@ def stream(
     name: str, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = (), **arguments: Any
 ) -> Generator[Any, None, Any]:
     """What a generator function yields and returns, likewise; it may read the other files, too."""
-    if not wanted():
+    if not wanted(path, *others):
         with _clear_errors(path):
             return (yield from resolve(name)(path, **arguments))
     with Process(path, libraries, others) as process:
@@ -110,10 +115,11 @@ class Opened:
                 self._object = resolve(name)(path)
                 self.facts = self._object.confined_facts()
 
-    def call(self, method: str, **arguments: Any) -> Any:
+    def call(self, method: str, returns: Any = Any, **arguments: Any) -> Any:
+        """What a method of the object returns."""
         with self._lock:
             if self._process is not None:
-                return self._process.call(method, **arguments)
+                return self._process.call(method, returns, **arguments)
             with _clear_errors(self._path):
                 return getattr(self._object, method)(**arguments)
 

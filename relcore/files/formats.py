@@ -6,9 +6,11 @@ whatever a library raises into one error that names the file and the format.
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,21 +21,21 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.files.columns import NO_CHOICES, Choices, Columns
-from relcore.files.rows import check_size
 
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
+MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
 # What Arrow's tables need; Arrow itself imports pandas with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
-# BERT, Llama and most others, GPT-2, T5, ModernBERT, Mistral's own, word2vec-like models of
+# BERT, Llama and most others, GPT-2, T5, ModernBERT, Mistral's own, models like word2vec of
 # sentence-transformers
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
 _FREE_BYTES = 1 << 28  # what any file may unpack to
 _MOST_TIMES = 500  # vectors hardly pack at all; one byte repeated unpacks to a thousand
-_PICKLES = (".pkl", ".pickle", ".joblib", ".kv")
+_ROW_BYTES = 128  # of an id, its place in the list and in the index; measured on three million rows
 _NO_PICKLES = (
     "opening a pickle can run code, so Relscope never does; where you trust the file, save it once in another"
     ' form: gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True), or'
@@ -43,9 +45,7 @@ _NO_PICKLES = (
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be read of a file: at most `limit` rows, no more than `max_bytes`, this matrix, these
-    columns.
-    """
+    """What is read of a file: at most `limit` rows, no more than `max_bytes`, this matrix, these columns."""
 
     limit: int | None = None
     max_bytes: int = 8 << 30
@@ -77,12 +77,25 @@ class Description:
     def shape(self) -> Shape | None:
         return None if self.usual is None else self.matrices[self.usual]
 
+    @property
+    def choosable(self) -> dict[str, Shape]:
+        """The matrices by the names that the option `matrix` takes."""
+        return {name: shape for name, shape in self.matrices.items() if name}
+
 
 @dataclass(frozen=True)
 class Regions:
-    """Where in a file its vectors lie as they are: (byte, type, (n, d)) of each part, in order; and columns.
+    """Where the vectors of a large file lie: the parts of one matrix, one after the other, each by its first
+    byte, its type and its shape.
 
-    Without parts, rows that are worth keeping once they are decoded: their columns by name, and their shape.
+    Attributes
+    ----------
+    region : tuple of str
+        Which matrix of the file it is.
+    columns : dict
+        As `Format.blocks` returns them.
+    decoded : (n, d), optional
+        Of vectors that have to be decoded: then there are no parts.
     """
 
     parts: list[tuple[int, str, tuple[int, int]]]
@@ -126,12 +139,15 @@ class Format(ABC):
 
 def suffix_of(path: Path) -> str | None:
     """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
-    endings = sorted((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), key=len)
-    return endings[-1] if endings else None
+    name, found = path.name.lower(), ""
+    for suffix in FORMATS:
+        if name.endswith(suffix) and len(suffix) > len(found):
+            found = suffix
+    return found or None
 
 
-def known_suffix(path: Path) -> str:
-    """`suffix_of` a file that has one.
+def format_of(path: Path) -> Format:
+    """The format of a file.
 
     Raises
     ------
@@ -139,19 +155,14 @@ def known_suffix(path: Path) -> str:
         No format of this suffix; for a pickle, how to save it in another form.
     """
     suffix = suffix_of(path)
-    if suffix is None and path.name.lower().endswith(_PICKLES):
+    if suffix is not None:
+        return FORMATS[suffix].load()()
+    if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
         raise SpaceError(f"{path.name}: expected vectors, got a pickle; {_NO_PICKLES}")
-    if suffix is None:
-        raise SpaceError(
-            f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
-            f" {path.suffix or 'no suffix'!r}, convert or rename it"
-        )
-    return suffix
-
-
-def format_of(path: Path) -> Format:
-    """The format of a file; errors as in `known_suffix`."""
-    return FORMATS[known_suffix(path)].load()()
+    raise SpaceError(
+        f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
+        f" {path.suffix or 'no suffix'!r}, convert or rename it"
+    )
 
 
 def float32(values: np.ndarray, what: str) -> np.ndarray:
@@ -171,22 +182,14 @@ def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
         yield slice(start, min(start + step, n))
 
 
-def token_matrix(names: Iterable[str]) -> str | None:
-    """The tensor with a row for each token, by the names that models give it; None where there is none or
-    several.
-    """
-    known = [name for name in names if OF_TOKENS.fullmatch(name)]
-    return known[0] if len(known) == 1 else None
-
-
-def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None, *usual: str | None) -> str:
-    """The chosen matrix, else `vectors`, a model's token embeddings, the usual one, or the only one."""
+def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
+    """The chosen matrix, else `vectors`, a model's token embeddings, or the only one."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
-    if chosen is not None and chosen in matrices:
-        return chosen
-    name = next((one for one in ("vectors", token_matrix(matrices), *usual) if one in matrices), None)
-    if chosen is None and (name is not None or len(matrices) == 1):
-        return name if name is not None else next(iter(matrices))
+    tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]  # a row for each token of a model
+    main = "vectors" if chosen is None else chosen
+    usual = [main] if main in matrices else [] if chosen is not None else tokens or list(matrices)
+    if len(usual) == 1:
+        return usual[0]
     expected = "one matrix, or one named 'vectors'" if chosen is None else f"a matrix named {chosen!r:.80}"
     got = quote([f"{one:.20} {shape}" for one, shape in list(shapes.items())[:8]]) or "nothing"
     raise SpaceError(
@@ -195,34 +198,113 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None, *usu
     )
 
 
-def usual_matrix(choose: Callable[[], str]) -> str | None:
-    """What `choose` chooses; None where it cannot."""
-    try:
-        return choose()
-    except SpaceError:
-        return None
+def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
+    """The matrices among arrays of these shapes, and `the_matrix` of them."""
+    matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
+    with suppress(SpaceError):
+        return Description(matrices, the_matrix(path, matrices, None))
+    return Description(matrices)
 
 
-def describe(path: Path) -> Description:
-    return format_of(path).describe(path)
+# How much memory the vectors of a file may take on this machine; a clear error before that is better than
+# the system's kill.
+
+_MOST = 8 << 30
+_SHARE = 0.6  # of what is free: pages, jobs and the results of both need the rest
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def usable_bytes() -> int:
+    """8 GiB, or 60 % of the memory that is free where that is less: of the machine, and of the container
+    that runs this, whose limit counts less what it holds, without the pages of files that it has read.
+    """
+    free = [_MOST / _SHARE]
+    with suppress(OSError, ValueError, AttributeError):
+        free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, TypeError):
+        available = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
+        free.append(int(available[1]) * 1024)
+    with suppress(OSError, ValueError):
+        limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is none
+        held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
+        free.append(limit - int(held[1]) if held else limit)
+    return int(_SHARE * max(0, min(free)))
+
+
+def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
+    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids,
+    before reading: what counts is float32, in whatever form the file holds them, and a string for each row.
+    """
+    if d < 1:
+        raise SpaceError(
+            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
+            " again"
+        )
+    values, ids = 4 * n * d, _ROW_BYTES * n
+    if values + ids > max_bytes:
+        size = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
+        raise SpaceError(
+            f"{path.name}: {n:,} × {d:,} values take {size}, more than max_bytes = {readable(max_bytes)}"
+            "; read fewer rows (limit), or allow more memory (max_bytes) if you trust the file"
+        )
+
+
+def readable(n_bytes: int) -> str:
+    """A size in words: ``'1.7 GB'``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 999.5:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.3g} TB"
+
+
+def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """The blocks as a read-only matrix (n, d), which grows without being copied as a whole, and what their
+    generator returns; errors as in `check_size`, before the memory is taken.
+    """
+    values, n, d, columns = np.empty((0, 0), np.float32), 0, 0, {}
+
+    def kept() -> Generator[np.ndarray, None, None]:
+        columns.update((yield from blocks) or {})
+
+    for block in kept():
+        d = d or block.shape[1]
+        check_size(path, n + len(block), d, max_bytes)
+        if n + len(block) > len(values):
+            # The system moves the pages of a large block of memory, so nothing is copied.
+            values.resize(((n + len(block)) * 9 // 8, d), refcheck=False)
+        values[n : n + len(block)] = block
+        n += len(block)
+    if not n:
+        raise SpaceError(f"{path.name}: expected rows of numbers, got none; look at how the file was written")
+    values.resize((n, d), refcheck=False)
+    values.flags.writeable = False
+    return values, columns
+
+
+# What runs in the confined process.
 
 
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
     """The description of each file, an empty one for what is no space."""
-    for one in paths:
+    for one in map(Path, paths):
         try:
-            yield describe(Path(one))
+            yield format_of(one).describe(one)
         except Exception:  # whatever a library raises on it
             yield Description()
 
 
-def blocks(path: Path, request: Mapping[str, Any]) -> Blocks:
-    return (yield from format_of(path).blocks(path, msgspec.convert(request, Request)))
+def blocks(path: Path, request: Any) -> Blocks:
+    return (yield from format_of(path).blocks(path, _of(Request, request)))
 
 
-def regions(path: Path, request: Mapping[str, Any]) -> Regions | None:
-    return format_of(path).regions(path, msgspec.convert(request, Request))
+def regions(path: Path, request: Any) -> Regions | None:
+    return format_of(path).regions(path, _of(Request, request))
 
 
-def columns(path: Path, choices: Mapping[str, Any]) -> Columns:
-    return format_of(path).columns(path, msgspec.convert(choices, Choices))
+def columns(path: Path, choices: Any) -> Columns:
+    return format_of(path).columns(path, _of(Choices, choices))
+
+
+def _of(kind: type, given: Any) -> Any:
+    return msgspec.convert(given, kind, from_attributes=True)

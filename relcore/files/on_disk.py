@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from relcore.files.rows import cut_short
+from relcore.base.errors import SpaceError
+from relcore.files.formats import Regions
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import FileStamp, MappedRows, Origin
@@ -40,83 +42,101 @@ class OnDisk:
             store = store or Store()
         return cls(path, FileStamp.of(path), store)
 
-    def map(self, stream: BinaryIO, kind: str, begin: int, shape: tuple[int, int]) -> np.ndarray | None:
-        """A matrix of float16, float32, float64 or bfloat16 (as uint16) that begins at this byte of the open
-        file.
-
-        None where it has another type, or begins where the processor cannot read it.
+    def mapped(self, regions: Regions) -> MappedRows | None:
+        """The rows where they lie; None where a part begins where the processor cannot read it.
 
         Raises
         ------
         SpaceError
             The file is shorter.
         """
-        dtype = np.dtype(_TYPES[kind]) if kind in _TYPES else None
-        if dtype is None or begin % dtype.itemsize:
+        parts = []
+        with self.path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            for begin, kind, (n, d) in regions.parts:
+                dtype = np.dtype(_TYPES[kind])
+                if begin % dtype.itemsize:
+                    return None
+                if size < begin + dtype.itemsize * n * d:
+                    raise SpaceError(
+                        f"{self.path.name}: expected all the values that its header promises, got the end of"
+                        " the file; copy it again"
+                    )
+                parts.append(np.memmap(stream, dtype, "r", begin, (n, d)).view(np.ndarray))
+        return self._rows(parts, *regions.region)
+
+    def decoded(self, regions: Regions, blocks: Callable[[], Iterable[np.ndarray]]) -> MappedRows | None:
+        """The rows as a map of an entry of the store, which these blocks write the first time; None where the
+        store cannot keep them.
+        """
+        shape, region = regions.decoded, regions.region
+        if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
             return None
-        if os.fstat(stream.fileno()).st_size < begin + dtype.itemsize * shape[0] * shape[1]:
-            raise cut_short(self.path)
-        return np.memmap(stream, dtype, "r", begin, shape).view(np.ndarray)
+        key = digest_of("decoded rows", 1, *self.stamp, region, shape)
+        with suppress(StoreError):
+            if (entry := self.store.mapped(key)) is None:
+                self.store.put(key, {}, {"rows of": self.path.name}, (blocks(), shape))
+                self.stamp.need_unchanged()
+                entry = self.store.mapped(key)
+            if entry is not None and entry.arrays["vectors"].shape == shape:
+                parts = [entry.arrays["vectors"].view(np.ndarray)]
+                return self._rows(parts, "decoded", region, copied=True)
+        return None
 
-    def rows(self, parts: list[np.ndarray], *region: Any) -> MappedRows:
-        """The rows of these parts; `region` says which matrix of the file they are."""
-        return MappedRows(parts, FileOrigin(self, digest_of(*self.stamp, *region, sum(map(len, parts)))))
-
-    def copied_rows(self, parts: list[np.ndarray], *region: Any) -> MappedRows:
-        """Rows that were decoded from the file into maps of their own, which do not change with it."""
-        return MappedRows(parts, CopyOrigin(self, digest_of(*self.stamp, *region, sum(map(len, parts)))))
-
-    def decoded_key(self, *region: Any) -> str:
-        """The store's key of a matrix that has to be decoded; "" where nothing can be kept of the file."""
-        return digest_of("decoded rows", 1, *self.stamp, *region) if self.keeps else ""
+    def _rows(self, parts: list[np.ndarray], *region: Any, copied: bool = False) -> MappedRows:
+        return MappedRows(
+            parts, FileOrigin(self, digest_of(*self.stamp, *region, sum(map(len, parts))), copied)
+        )
 
     @property
     def keeps(self) -> bool:
         """Whether what is found can be kept: there is a store, and the file was not written just now."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
-    def need_unchanged(self) -> None:
-        """See `FileStamp.need_unchanged`."""
-        self.stamp.need_unchanged()
-
 
 class FileOrigin(Origin):
-    """Where mapped rows come from: a file, whose lengths and digests the store keeps until the file
-    changes.
+    """Where mapped rows come from: a file, whose lengths and digests the store keeps until the file changes.
+
+    Parameters
+    ----------
+    key : str
+        Of these rows of the file.
+    copied : bool
+        Whether the rows are a copy, which does not change with the file.
     """
 
-    def __init__(self, file: OnDisk, key: str) -> None:
-        self._file, self.key = file, key
+    def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
+        self._file, self.key, self._copied = file, key, copied
 
     def need_unchanged(self) -> None:
-        self._file.need_unchanged()
+        if not self._copied:
+            self._file.stamp.need_unchanged()
 
     def known_lengths(self) -> np.ndarray | None:
         entry = self._entry("lengths")
         return None if entry is None else entry.arrays.get("lengths")
 
     def keep_lengths(self, lengths: np.ndarray) -> None:
-        self._keep("lengths", {"lengths": lengths}, {})
+        self._keep({"lengths": lengths}, {}, "lengths")
 
     def known_digest(self, columns: str) -> str | None:
         entry = self._entry("digest", columns)
         return None if entry is None else entry.metadata.get("digest")
 
     def keep_digest(self, columns: str, digest: str) -> None:
-        self._keep("digest", {}, {"digest": digest}, columns)
+        self._keep({}, {"digest": digest}, "digest", columns)
 
-    def _entry(self, what: str, *more: str) -> Any:
+    def _entry(self, *parts: str) -> Any:
         with suppress(StoreError):
-            return self._file.store.get(self._entry_key(what, *more)) if self._file.keeps else None
+            return self._file.store.get(self._entry_key(*parts)) if self._file.keeps else None
         return None
 
-    def _keep(self, what: str, arrays: dict[str, np.ndarray], metadata: dict[str, str], *more: str) -> None:
+    def _keep(self, arrays: dict[str, np.ndarray], metadata: dict[str, str], *parts: str) -> None:
         self.need_unchanged()
         with suppress(StoreError):
             if self._file.keeps:
-                self._file.store.put(
-                    self._entry_key(what, *more), arrays, {"of file": self._file.path.name, **metadata}
-                )
+                facts = {"of file": self._file.path.name, **metadata}
+                self._file.store.put(self._entry_key(*parts), arrays, facts)
 
     def _entry_key(self, *parts: str) -> str:
         return digest_of("of a file", 1, self.key, *parts)
@@ -144,12 +164,3 @@ class JoinedOrigin(Origin):
 
     def _all(self, columns: str) -> str:
         return digest_of(columns, [one.origin.key for one in self._rows])
-
-
-class CopyOrigin(FileOrigin):
-    """Where rows come from that were copied from a file: what is known of them goes by the file's state at
-    that time.
-    """
-
-    def need_unchanged(self) -> None:
-        pass

@@ -1,10 +1,10 @@
-"""load_space: a file of vectors, whatever its format, as a LatentSpace."""
+"""load_space: a file of vectors, whatever its format, as a LatentSpace; and what lies beside such a file."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -13,34 +13,33 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded, regular_file
+from relcore.base import access
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FORMATS
+from relcore.base.records import read_file
+from relcore.base.text import lines_of, read_lines
 from relcore.files import confined
-from relcore.files.beside import lines_beside, token_ids
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
-from relcore.files.formats import Description, Regions, Request, Shape, format_of, known_suffix, suffix_of
-from relcore.files.metadata import read_metadata
-from relcore.files.on_disk import MAP_FROM, OnDisk
-from relcore.files.rows import (
-    GrowingMatrix,
-    Rows,
-    checked_counts,
-    checked_ids,
-    checked_labels,
-    distinct,
+from relcore.files.formats import (
+    Description,
+    Format,
+    Regions,
+    Request,
+    Shape,
+    format_of,
+    readable,
+    stacked,
+    suffix_of,
     usable_bytes,
 )
+from relcore.files.items import read_metadata
+from relcore.files.on_disk import MAP_FROM, OnDisk
+from relcore.files.rows import checked_counts, checked_ids, checked_labels, distinct
 from relcore.files.series import parts_of, read_parts
-from relcore.runs.digest import StoreError
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers
 
-FILE_OPTIONS = (
-    *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore", "matrix"),
-    *("metadata", "ids", "invalid", "duplicates"),
-)
-_COLUMNS = ("ids", "labels", "counts")
+FILE_OPTIONS = (*OPTIONS.values(), "ignore", "matrix", "metadata", "ids", "invalid", "duplicates")
 
 
 def load_space(
@@ -94,7 +93,7 @@ def load_space(
         row order. The ids of the file then are the payload.
     metadata : str or Path, optional
         A .csv, .tsv or .parquet file with one row per vector, which gives ids, labels and counts; see
-        `relcore.files.metadata`.
+        `relcore.files.items.metadata_columns`.
     id_column, label_column, count_column : str, optional
         Columns of a table, else found by name or kind; see `relcore.files.columns`. With `metadata`, columns
         of that.
@@ -134,148 +133,121 @@ def load_space(
     >>> space.name, space.ids.tolist()
     ('words', ['king', 'queen'])
     """
-    path = expanded(path)
+    path = access.expanded(path)
     parts = parts_of(path) if path.is_dir() else []
     folder, path = path, parts[0] if parts else path
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
-    _check_options(path, limit, invalid, duplicates)
-    suffix, of = known_suffix(path), format_of(path)
-    own_choices = NO_CHOICES if metadata is not None else choices
-    _check_chosen(path, suffix, own_choices, matrix)
-    if metadata is not None and of.has_columns and suffix != ".h5ad":
-        unnamed = [column.name for column in column_roles(path).columns if column.reason == TEXT_OR]
-        own_choices = Choices(ignore=tuple(unnamed))
+    of = _checked_format(
+        path, choices if metadata is None else NO_CHOICES, matrix, limit, invalid, duplicates
+    )
+    suffix = suffix_of(path)
+    own = choices
+    if metadata is not None:
+        columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
+        own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
-    on_disk = of.has_regions and sum(one.stat().st_size for one in parts or [path]) >= map_from
+    size = sum(part.stat().st_size for part in parts) if parts else path.stat().st_size
+    on_disk = of.has_regions and size >= map_from
 
-    def read(file: Path, limit: int | None) -> Rows:
-        request = Request(limit, max_bytes, matrix, own_choices)
-        return _read(file, request, OnDisk.of(file, store) if on_disk else None)
+    def read(file: Path, limit: int | None) -> tuple[Any, dict[str, Any]]:
+        request = Request(limit, max_bytes, matrix, own)
+        return _read(file, of, request, OnDisk.of(file, store) if on_disk else None)
 
     try:
-        rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit)
+        vectors, columns = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit)
     except PermissionError as error:
         raise SpaceError(
             f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
         ) from error
-    n = len(rows.vectors)
+    n, name = len(vectors), name or (folder.name if parts else path.name[: -len(suffix)])
     if metadata is not None:
-        table = regular_file(expanded(metadata))
-        about = read_metadata(table, n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices)
-        rows = dataclasses.replace(
-            rows, **{name: cells for name in _COLUMNS if (cells := getattr(about, name)) is not None}
-        )
+        table = access.regular_file(access.expanded(metadata))
+        columns |= read_metadata(table, n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices)
     by_number = isinstance(ids, str) and ids == "rows"
-    own_ids = (
-        _ids(path, suffix, rows, limit) if ids is None or by_number else _as_many(path, "ids", ids, n, limit)
-    )
-    columns: dict[str, Any] = {
-        "vectors": rows.vectors,
-        "ids": own_ids,
-        "labels": _labels(path, suffix, rows, limit),
-        "counts": (
-            None
-            if rows.counts is None
-            else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name)
-        ),
-    }
+    if ids is not None and not by_number:
+        columns["ids"] = ids
+
+    def as_many(what: str, items: Sequence[Any]) -> Sequence[Any]:
+        """The items of the rows read; more items than rows are right only where a limit cut the rows."""
+        if len(items) != n and not limit == n < len(items):
+            raise SpaceError(
+                f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors"
+                " from the same rows"
+            )
+        return items if len(items) == n else items[:n]
+
+    own_ids: Sequence[str] = RowNumbers(n)
+    if "ids" in columns:
+        own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
+    elif (lines := lines_beside(path, "ids", n, limit)) is not None:
+        own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
+    elif (lines := lines_beside(path, "sentences", n, limit)) is not None:
+        own_ids = distinct(lines)
+    if "labels" in columns:
+        labels = checked_labels(as_many("labels", columns["labels"]), path.name)
+    else:
+        labels = lines_beside(path, "labels", n, limit)
+    counts = columns.get("counts")
+    kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": None}
+    if counts is not None:
+        kept["counts"] = checked_counts(as_many("counts", counts), path.name)
     if by_number:
-        numbers = RowNumbers(n)
-        same = own_ids == numbers or list(own_ids) == list(numbers)
-        columns |= {"ids": numbers, "payload": None if same else own_ids}
-    name = name or (folder.name if parts else path.name[: -len(suffix)])
-    return LatentSpace(**_kept(columns, name, invalid, duplicates), name=name)
+        kept["ids"] = RowNumbers(n)
+        same = own_ids == kept["ids"] or list(own_ids) == list(kept["ids"])
+        kept["payload"] = None if same else own_ids
+    if invalid == "drop" or duplicates == "first":
+        kept = _kept(kept, name, invalid, duplicates)
+    return LatentSpace(**kept, name=name)
 
 
-def _parsed(function: str, path: Path, returns: Any, **arguments: Any) -> Any:
-    return confined.run(
-        f"relcore.files.formats:{function}", path, returns, format_of(path).libraries, **arguments
-    )
-
-
-def _read(path: Path, request: Request, on_disk: OnDisk | None) -> Rows:
-    """The rows of one file; with `on_disk` they are mapped where they lie, or decoded once into the store, if
-    that can be done.
-    """
-    asked = dataclasses.asdict(request)
-    regions = _parsed("regions", path, Regions | None, request=asked) if on_disk is not None else None
-    rows = None
-    if regions is not None:
-        vectors = (
-            _mapped(path, regions, on_disk) if regions.parts else _decoded(path, regions, asked, on_disk)
-        )
-        rows = None if vectors is None else (vectors, regions.columns)
-    if rows is None:
-        matrix, blocks = GrowingMatrix(path, request.max_bytes), _blocks(path, asked)
-        columns: dict[str, Any] = {}
-        for block in _with_end(blocks, columns):
-            matrix.append(block)
-        rows = matrix.matrix(), columns
-    vectors, columns = rows
-    if "ids" not in columns and (tokens := columns.get("tokens")):
-        ids = token_ids(path, tokens[1])
-        columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}
-    return Rows(vectors, *(columns.get(name) for name in _COLUMNS))
-
-
-def _blocks(path: Path, request: dict[str, Any]) -> Any:
-    return confined.stream("relcore.files.formats:blocks", path, format_of(path).libraries, request=request)
-
-
-def _with_end(blocks: Any, columns: dict[str, Any]) -> Iterator[np.ndarray]:
-    """The blocks; `columns` then holds what the generator returned."""
-    columns |= (yield from blocks) or {}
-
-
-def _mapped(path: Path, regions: Regions, on_disk: OnDisk) -> MappedRows | None:
-    with path.open("rb") as stream:
-        parts = [on_disk.map(stream, kind, at, shape) for at, kind, shape in regions.parts]
-    return None if any(part is None for part in parts) else on_disk.rows(parts, *regions.region)
-
-
-def _decoded(path: Path, regions: Regions, request: dict[str, Any], on_disk: OnDisk) -> MappedRows | None:
-    """The vectors as a map of an entry of the store, which is written the first time; None where the store
-    cannot keep them.
-    """
-    n, d = regions.decoded
-    key = on_disk.decoded_key(regions.region, (n, d))
-    if not key or 8 * n * d > on_disk.store.limit_bytes:
-        return None
-    with suppress(StoreError):
-        if (entry := on_disk.store.mapped(key)) is None:
-            blocks = _blocks(path, request | {"max_bytes": 1 << 62})
-            on_disk.store.put(key, {}, {"rows of": path.name}, (blocks, (n, d)))
-            on_disk.need_unchanged()
-            entry = on_disk.store.mapped(key)
-        if entry is not None and entry.arrays["vectors"].shape == (n, d):
-            vectors = entry.arrays["vectors"].view(np.ndarray)
-            return on_disk.copied_rows([vectors], "decoded", regions.region)
-    return None
-
-
-def _check_options(path: Path, limit: int | None, invalid: str, duplicates: str) -> None:
+def _checked_format(
+    path: Path, choices: Choices, matrix: str | None, limit: int | None, invalid: str, duplicates: str
+) -> Format:
+    """The format of a file, once it is known that these choices can be made for it."""
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
     need_one_of("invalid", invalid, ("error", "drop"))
     need_one_of("duplicates", duplicates, ("error", "first"))
-    regular_file(path)
+    access.regular_file(path)
+    of = format_of(path)
     if path.stat().st_size == 0:
-        known_suffix(path)
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
-
-
-def _check_chosen(path: Path, suffix: str, choices: Choices, matrix: str | None) -> None:
-    columns = [column for one in OPTIONS.values() if (column := getattr(choices, one))] + list(choices.ignore)
-    for what, chosen, has in (
-        ("columns", columns, "has_columns"),
-        ("a matrix", [matrix] if matrix is not None else [], "several_matrices"),
-    ):
-        if chosen and not getattr(format_of(path), has):
+    for what, chosen, has in (("columns", choices, "has_columns"), ("a matrix", matrix, "several_matrices")):
+        if chosen not in (None, NO_CHOICES) and not getattr(of, has):
             fit = [one for one, named in FORMATS.items() if getattr(named.load(), has)]
             raise SpaceError(
-                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got"
-                f" {chosen[0]!r:.80} for {suffix}; leave it out"
+                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
+                f" {suffix_of(path)}; leave it out"
             )
+    return of
+
+
+def _parsed(function: str, path: Path, of: Format, returns: Any, **arguments: Any) -> Any:
+    return confined.run(f"relcore.files.formats:{function}", path, returns, of.libraries, **arguments)
+
+
+def _blocks(path: Path, of: Format, request: Request) -> Any:
+    return confined.stream("relcore.files.formats:blocks", path, of.libraries, request=request)
+
+
+def _read(path: Path, of: Format, request: Request, on_disk: OnDisk | None) -> tuple[Any, dict[str, Any]]:
+    """The vectors and the columns of one file; with `on_disk` they are mapped where they lie, or decoded once
+    into the store, if that can be done.
+    """
+    vectors, columns = None, {}
+    if on_disk and (regions := _parsed("regions", path, of, Regions | None, request=request)) is not None:
+        columns = regions.columns
+        if regions.parts:
+            vectors = on_disk.mapped(regions)
+        else:
+            unbounded = dataclasses.replace(request, max_bytes=1 << 62)
+            vectors = on_disk.decoded(regions, lambda: _blocks(path, of, unbounded))
+    if vectors is None:
+        vectors, columns = stacked(path, _blocks(path, of, request), request.max_bytes)
+    if "ids" not in columns and (tokens := columns.get("tokens")):
+        ids = token_ids(path, tokens[1])
+        columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}
+    return vectors, columns
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
@@ -303,79 +275,37 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     >>> [(column.name, column.role) for column in column_roles(path).columns]
     [('word', 'ids'), ('x', 'dimension'), ('y', 'dimension'), ('year', 'left out')]
     """
-    return _parsed("columns", regular_file(path), Columns, choices=dataclasses.asdict(choices))
-
-
-def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> Sequence[str]:
-    """Those in the file, else those beside it, else row numbers."""
-    n = len(rows.vectors)
-    if rows.ids is not None:
-        return checked_ids(_as_many(path, "ids", rows.ids, n, limit), path.name)
-    beside = lines_beside(path, suffix, "ids", n, limit)
-    if beside is not None:
-        return checked_ids(beside, f"{path.name[: -len(suffix)]}.ids.txt")
-    sentences = lines_beside(path, suffix, "sentences", n, limit)
-    return RowNumbers(n) if sentences is None else distinct(sentences)
-
-
-def _labels(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str] | None:
-    n = len(rows.vectors)
-    if rows.labels is not None:
-        return checked_labels(_as_many(path, "labels", rows.labels, n, limit), path.name)
-    return lines_beside(path, suffix, "labels", n, limit)
-
-
-def _as_many(path: Path, what: str, items: Sequence[Any], n: int, limit: int | None) -> Sequence[Any]:
-    """The items of the rows read; more items than rows are right only where a limit cut the rows."""
-    if len(items) == n:
-        return items
-    if limit == n < len(items):
-        return items[:n]
-    raise SpaceError(
-        f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors from the"
-        " same rows"
-    )
+    return _parsed("columns", access.regular_file(path), format_of(path), Columns, choices=choices)
 
 
 def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> dict[str, Any]:
     """Arguments of LatentSpace, without the rows that the choices leave out."""
-    keep = np.ones(len(columns["vectors"]), dtype=bool)
+    vectors = columns["vectors"]
+    keep = np.ones(len(vectors), dtype=bool)
     if invalid == "drop":
-        keep &= _finite(columns["vectors"])
+        on_disk = isinstance(vectors, MappedRows)
+        keep = np.isfinite(vectors.lengths) if on_disk else np.isfinite(vectors).all(axis=1)
         _warn(name, "NaN or infinite values", keep)
     if duplicates == "first":
-        distinct = keep.copy()
-        distinct[keep] = ~pd.Series(np.array(columns["ids"], dtype=object)[keep]).duplicated().to_numpy()
-        _warn(name, "ids seen before", distinct, keep)
-        keep = distinct
+        first = ~pd.Series(np.array(columns["ids"], dtype=object)[keep]).duplicated().to_numpy()
+        _warn(name, "ids seen before", first)
+        keep[keep] = first
     if not keep.any():
         raise SpaceError(
             f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file"
             " was written"
         )
-    if keep.all():
-        return columns
-    return {key: None if column is None else _taken(column, keep) for key, column in columns.items()}
+    for what, column in columns.items() if not keep.all() else ():
+        if column is not None:
+            arrays = isinstance(column, np.ndarray | MappedRows)
+            columns[what] = (column if arrays else np.array(column, dtype=object))[keep]
+            columns[what].flags.writeable = False
+    return columns
 
 
-def _finite(vectors: np.ndarray | MappedRows) -> np.ndarray:
-    """Which rows hold neither NaN nor infinite values, (n,) bool."""
-    return (
-        np.isfinite(vectors.lengths) if isinstance(vectors, MappedRows) else np.isfinite(vectors).all(axis=1)
-    )
-
-
-def _taken(column: np.ndarray | Sequence[str], keep: np.ndarray) -> np.ndarray:
-    taken = (column if isinstance(column, np.ndarray | MappedRows) else np.array(column, dtype=object))[keep]
-    taken.flags.writeable = False
-    return taken
-
-
-def _warn(name: str, why: str, keep: np.ndarray, of: np.ndarray | None = None) -> None:
-    n = len(keep) if of is None else int(of.sum())
-    left_out = n - int(keep.sum())
-    if left_out:
-        warnings.warn(f"{name}: left out {left_out} of {n} rows with {why}", stacklevel=4)
+def _warn(name: str, why: str, keep: np.ndarray) -> None:
+    if left_out := len(keep) - int(keep.sum()):
+        warnings.warn(f"{name}: left out {left_out} of {len(keep)} rows with {why}", stacklevel=4)
 
 
 # What a file of vectors promises, (n, d), from its header alone.
@@ -383,28 +313,19 @@ def _warn(name: str, why: str, keep: np.ndarray, of: np.ndarray | None = None) -
 
 def shape_of(path: Path) -> Shape | None:
     """(n, d) as far as the header tells it; None for a file or folder that is no space."""
-    try:
-        if not path.is_dir():
-            return description_of(path).shape
-        shapes = [shape_of(part) for part in parts_of(path)]
-    except (SpaceError, OSError):
-        return None
-    if not shapes or None in shapes:
-        return None
-    lengths = [n for n, _ in shapes]
-    return None if None in lengths else sum(lengths), shapes[0][1]
+    if not path.is_dir():
+        return description_of(path).shape
+    with suppress(SpaceError, OSError):
+        shapes = [description_of(part).shape for part in parts_of(path)]
+        if shapes and None not in shapes:
+            lengths = [n for n, _ in shapes]
+            return None if None in lengths else sum(lengths), shapes[0][1]
+    return None
 
 
-def matrices_of(path: Path) -> dict[str, Shape]:
-    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes;
-    else {}.
-    """
-    return {name: shape for name, shape in description_of(path).matrices.items() if name}
-
-
-def usual_of(path: Path, matrices: Mapping[str, Shape]) -> str | None:
-    """The matrix of a file that is read where none is chosen; None where one has to be."""
-    return description_of(path).usual
+def description_of(path: Path) -> Description:
+    """What the header of a file tells; nothing for one that is no space, or damaged."""
+    return descriptions_of([path]).get(path, Description())
 
 
 def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
@@ -414,7 +335,7 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     described: dict[Path, Description] = {}
     while waiting:
         rest = iter(waiting)
-        with suppress(SpaceError):
+        with suppress(SpaceError, OSError):
             asked = {"others": waiting, "paths": [str(path.absolute()) for path in waiting]}
             for one in confined.stream(
                 "relcore.files.formats:describe_all", waiting[0], sorted(libraries), **asked
@@ -426,11 +347,72 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     return described
 
 
-def description_of(path: Path) -> Description:
-    """What the header of a file tells; nothing for one that is no space, or damaged."""
+# What lies beside a file of vectors: lists of ids and labels, and the vocabulary of a model.
+
+
+def lines_beside(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
+    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt` for the n rows that were read, where there is such
+    a file; empty lines after the last row belong to no line.
+    """
+    beside = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
+    if beside == path or not beside.is_file() or not access.beside(path, beside):
+        return None
+    size = beside.stat().st_size
+    if 4 * size > usable_bytes():
+        raise SpaceError(f"{beside.name}: expected {what} that fit into memory, got {readable(size)}; cut it")
+    lines = lines_of(beside.read_bytes(), beside.name, what)
+    while len(lines) > n and (limit is not None or not lines[-1]):
+        lines.pop()
+    if len(lines) != n:
+        raise SpaceError(
+            f"{beside.name}: expected {n:,} {what}, one per row of {path.name}, got {len(lines):,}; write"
+            f" {what} and vectors from the same rows"
+        )
+    return lines
+
+
+def token_ids(path: Path, n: int) -> list[str] | None:
+    """The tokens of the n rows of a model's embeddings, from tokenizer.json, vocab.json or vocab.txt beside
+    the file; None where none is there.
+
+    Rows without a token, which models add to round a size, are called "[row 30522]".
+
+    Raises
+    ------
+    SpaceError
+        A vocabulary that cannot be read, or of another model: it has more tokens than the matrix has rows.
+    """
+    places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
+    beside = next((one for one in places if one.is_file() and access.beside(path, one)), None)
+    if beside is None:
+        return None
+    tokens = _numbered(beside)
+    if not all(type(number) is int and isinstance(token, str) for number, token in tokens.items()):
+        raise SpaceError(
+            f"{beside.name}: expected tokens with their whole numbers, got others; copy it again"
+        )
+    if tokens and (min(tokens) < 0 or max(tokens) >= n):
+        raise SpaceError(
+            f"{beside.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
+            f" {max(tokens):,}; it belongs to another model: remove it, or copy the right one there"
+        )
+    named = (tokens.get(row, "") for row in range(n))
+    return [token if token.strip(" \t\r\n") else f"[row {row}]" for row, token in enumerate(named)]
+
+
+def _numbered(path: Path) -> dict[Any, Any]:
+    """Tokens by their numbers."""
+    if path.name == "vocab.txt":
+        return dict(enumerate(read_lines(path, "one token per line")))
+    words, added = read_file(path, "a vocabulary"), ()
     try:
-        if suffix_of(path) is None:
-            return Description()
-        return _parsed("describe", regular_file(path), Description)
-    except (SpaceError, OSError):
-        return Description()
+        if path.name == "tokenizer.json":
+            words, added = words["model"]["vocab"], words.get("added_tokens") or ()
+        if isinstance(words, list):
+            words = {one[0]: number for number, one in enumerate(words)}
+        numbered = {number: token for token, number in words.items()}
+        return numbered | {one["id"]: one["content"] for one in added}
+    except (TypeError, KeyError, AttributeError, IndexError) as error:
+        raise SpaceError(
+            f"{path.name}: expected tokens with their numbers, got another file; copy it again"
+        ) from error

@@ -1,118 +1,22 @@
-"""Rows: what a reader found in a file, before it is checked and becomes a LatentSpace."""
+"""Ids, labels and counts of rows, as any file may hold them, checked and made strings and whole numbers.
+
+Files hold ids as text, bytes or numbers, and numbers change their look on the way: a table with a gap turns
+7 into 7.0. So that spaces pair by what was meant, 7 and 7.0 are one id; what is no text or whole number is
+an error with its row.
+"""
 
 from __future__ import annotations
 
 import datetime
-import os
 import re
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-
-_ROW_BYTES = 128  # of an id, its place in the list and in the index; measured on three million rows
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Vectors (n, d) of a file, and its columns, n items each or None, as the file holds them;
-    `row_values` checks them.
-    """
-
-    vectors: np.ndarray
-    ids: Sequence[Any] | None = None
-    labels: Sequence[Any] | None = None
-    counts: Sequence[Any] | None = None
-
-
-class GrowingMatrix:
-    """A float32 matrix (n, d) that grows block by block and is never copied as a whole.
-
-    Raises
-    ------
-    SpaceError
-        More than `max_bytes`, before they are taken.
-    """
-
-    def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path, self._max_bytes = path, max_bytes
-        self._values = np.empty((0, 0), dtype=np.float32)
-        self._n = self.dimension = 0
-
-    def __len__(self) -> int:
-        return self._n
-
-    def append(self, block: np.ndarray) -> None:
-        """Add rows (m, d); every block has the d of the first."""
-        self.dimension = self.dimension or block.shape[1]
-        n = self._n + len(block)
-        check_size(self._path, n, self.dimension, self._max_bytes)
-        if n > len(self._values):
-            # The system moves the pages of a large block of memory, so nothing is copied.
-            self._values.resize((n + n // 8, self.dimension), refcheck=False)
-        with np.errstate(
-            over="ignore"
-        ):  # too large for float32 becomes infinite, and is reported as such later
-            self._values[self._n : n] = block
-        self._n = n
-
-    def matrix(self) -> np.ndarray:
-        """The rows so far, read-only, without a copy; nothing can be added any more."""
-        self._values.resize((self._n, self.dimension), refcheck=False)
-        self._values.flags.writeable = False
-        return self._values
-
-
-def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
-    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids,
-    before reading.
-
-    What counts is what is used: float32, in whatever form the file holds them, and a Python string for each
-    row.
-    """
-    if d < 1:
-        raise SpaceError(
-            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
-            " again"
-        )
-    values, ids = 4 * n * d, _ROW_BYTES * n
-    if values + ids > max_bytes:
-        told = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
-        raise SpaceError(
-            f"{path.name}: {n:,} × {d:,} values take {told}, more than max_bytes = {readable(max_bytes)}"
-            "; read fewer rows (limit), or allow more memory (max_bytes) if you trust the file"
-        )
-
-
-def cut_short(path: Path) -> SpaceError:
-    """The error of a file that is shorter than its header promises."""
-    return SpaceError(
-        f"{path.name}: expected all the values that its header promises, got the end of the file; copy it"
-        " again"
-    )
-
-
-def readable(n_bytes: int) -> str:
-    """A size in words: ``'1.7 GB'``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 999.5:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:,.3g} TB"
-
-
-# Ids, labels and counts of rows, as any file may hold them, checked and made strings and whole numbers.
-#
-# Files hold ids as text, bytes or numbers, and numbers change their look on the way: a table with a gap turns
-# 7 into 7.0. So that spaces pair by what was meant, 7 and 7.0 are one id; what is no text or whole number is
-# an error with its row.
 
 _MOST = 2**63 - 1
 _EXACT = 2.0**53  # up to here a float64 holds every whole number
@@ -271,42 +175,3 @@ def _shown(value: Any) -> str:
     return (
         "an empty cell" if value is None else quote([value]) if isinstance(value, str) else f"{value!r:.40}"
     )
-
-
-# How much memory a file's vectors may take on this machine; a clear error before that is better than the
-# system's kill.
-
-MOST = 8 << 30
-_SHARE = 0.6  # of what is free: pages, jobs and the results of both need the rest
-_GROUP = Path("/sys/fs/cgroup")
-
-
-def usable_bytes() -> int:
-    """8 GiB, or 60 % of the memory that is free where that is less: of the machine, and of the container
-    that runs this.
-    """
-    free = [MOST / _SHARE, *_of_machine(), *_of_container()]
-    return int(_SHARE * max(0, min(free)))
-
-
-def _of_machine() -> list[float]:
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return [int(line.split()[1]) * 1024]
-    with suppress(OSError, ValueError, AttributeError):
-        return [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    return []
-
-
-def _of_container() -> list[float]:
-    """Its limit less what it holds; files that it has read do not count, since the system gives their
-    pages back.
-    """
-    with suppress(OSError, ValueError):
-        limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is none
-        facts = dict(
-            line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
-        )
-        return [limit - int(facts["anon"])] if "anon" in facts else [limit]
-    return []

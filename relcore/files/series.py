@@ -8,22 +8,23 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.records import read_file
-from relcore.files.formats import suffix_of
+from relcore.files.formats import check_size, suffix_of
 from relcore.files.on_disk import JoinedOrigin
-from relcore.files.rows import GrowingMatrix, Rows
-from relcore.files.tables import ARROW_SUFFIXES
-from relcore.spaces.space import BLOCK_ROWS, MappedRows
+from relcore.spaces.space import MappedRows
 
 STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
 _TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays these are metrics, ids and the like
-_COLUMNS = ("ids", "labels", "counts")
+_ARROW = (".arrow", ".feather")
 
 
 def natural(path: Path) -> list[tuple[int, str, int]]:
@@ -43,7 +44,7 @@ def parts_of(folder: Path) -> list[Path]:
     """
     if (folder / STATE).is_file():
         return _saved_parts(folder)
-    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *ARROW_SUFFIXES)]
+    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *_ARROW)]
     shards = [_SHARD.fullmatch(path.name) for path in found]
     of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
     return found if of_one else []
@@ -124,41 +125,41 @@ def series_around(path: Path, known: Collection[Path], within: Path) -> list[Pat
     return []
 
 
-def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_bytes: int) -> Rows:
-    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them: on disk
-    where all are.
+def read_parts(
+    folder: Path,
+    read: Callable[[Path, int | None], tuple[Any, dict[str, Any]]],
+    limit: int | None,
+    max_bytes: int,
+) -> tuple[Any, dict[str, Any]]:
+    """The vectors and the columns of all parts of a folder, one after the other, as `read(part, limit)` gives
+    them: on disk where all are.
     """
-    mapped: list[MappedRows] = []
-    vectors, columns = GrowingMatrix(folder, max_bytes), {name: [] for name in _COLUMNS}
-    n = width = 0
+    vectors, columns, n = [], {}, 0
     for part in parts_of(folder):
         if n == limit:
             break
-        rows = read(part, limit=None if limit is None else limit - n)
-        width = width or rows.vectors.shape[1]
-        if rows.vectors.shape[1] != width:
+        rows, cells = read(part, None if limit is None else limit - n)
+        width = vectors[0].shape[1] if vectors else rows.shape[1]
+        if rows.shape[1] != width:
             raise SpaceError(
                 f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it,"
-                f" got {rows.vectors.shape[1]}; write the parts again"
+                f" got {rows.shape[1]}; write the parts again"
             )
-        for name, items in columns.items():
-            found = getattr(rows, name)
-            if found is not None:
-                items += list(found)
-            if len(items) != (0 if found is None else n + len(found)):
-                raise SpaceError(
-                    f"{folder.name}, {part.name}: expected {name} in all parts or none; write the parts again"
-                )
-        n += len(rows.vectors)
-        if isinstance(rows.vectors, MappedRows) and not len(vectors):
-            mapped.append(rows.vectors)
-            continue
-        for one in (*mapped, rows.vectors):  # a part that cannot be mapped brings those before it into memory
-            for start in range(0, len(one), BLOCK_ROWS):
-                vectors.append(one[start : start + BLOCK_ROWS])
-        mapped = []
-    found = MappedRows.joined(mapped, JoinedOrigin(mapped)) if mapped else vectors.matrix()
-    return Rows(found, *(columns[name] or None for name in _COLUMNS))
+        if n and cells.keys() != columns.keys():
+            raise SpaceError(
+                f"{folder.name}, {part.name}: expected {quote(columns) or 'no ids'} as in the files before"
+                f" it, got {quote(cells) or 'none'}; write the parts again"
+            )
+        n += len(rows)
+        check_size(folder, n, width, max_bytes if not isinstance(rows, MappedRows) else 1 << 62)
+        vectors.append(rows)
+        for name, items in cells.items():
+            columns.setdefault(name, []).extend(items)
+    if all(isinstance(rows, MappedRows) for rows in vectors):
+        return MappedRows.joined(vectors, JoinedOrigin(vectors)), columns
+    whole = np.concatenate([np.asarray(rows) for rows in vectors])
+    whole.flags.writeable = False
+    return whole, columns
 
 
 def _saved_parts(folder: Path) -> list[Path]:

@@ -1,4 +1,6 @@
-"""Tables of vectors, read batch by batch once the role of every column is clear; see `relcore.files.columns`.
+"""Tables: .csv, .tsv, .parquet, .arrow and .feather as pyarrow reads them, batch by batch.
+
+What is here runs in the confined process; `relcore.files.items` opens tables from outside.
 
 .csv and .tsv: the first line names the columns; UTF-8, a decimal point, cells in quotes where needed.
 .parquet, .arrow and .feather: number columns, or one column of lists of equal length, are the vectors.
@@ -7,49 +9,298 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.files.arrays import MAPPED
-from relcore.files.columns import EMPTY, Choices, Column, Columns, ColumnValues, assign
-from relcore.files.formats import ARROW, BLOCK_BYTES, Blocks, Description, Format, Regions, Request
+from relcore.base.text import visible
+from relcore.files.columns import EMPTY, Choices, Columns, ColumnValues, assign, assign_metadata
+from relcore.files.formats import ARROW, BLOCK_BYTES, MAPPED, Blocks, Description, Format, Regions, Request
 
 ARROW_SUFFIXES = (".arrow", ".feather")
 TABLES = (".parquet", ".csv", ".tsv", *ARROW_SUFFIXES)
+ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
 _CELLS_TO_LOOK_AT = 1_000_000
 _CHARACTERS_TO_LOOK_AT = 1 << 25
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that tell what metadata hold
+_HELD_BYTES = 32 << 20
+_SERIES, _MANY_NUMBERS = 3, 16  # columns named d0, d1, d2, or so many of numbers, are vectors
+_SHOWN = 60  # characters of a cell in a preview
 
-# Cells of delimited text. A number is written with ASCII digits and a decimal point. Python's float() alone
-# would also take "1_000" and the digits of any script; readers of other programs take "1,5" or "1 000". Such
-# cells are named, so that nobody guesses what they mean.
+Batch = dict[int, Any]  # place of a column → Arrow array
+
+
+class Table(ABC):
+    """A table on disk.
+
+    Attributes
+    ----------
+    names : list of str
+    kinds : dict from name to kind
+        What a column holds for an encoder: an image is {"bytes": …, "path": …}, as in Hugging Face's tables,
+        or its bytes.
+    class_names : dict from column to names
+        What the numbers of a label column stand for, where the table says so.
+    starts : list of int
+        The first row of each group of rows, and the number of rows.
+    missing : tuple of str
+        Labels that are none.
+    has_vectors : bool
+        Whether a column holds lists of numbers.
+    """
+
+    names: list[str]
+    kinds: dict[str, ColumnKind]
+    class_names: dict[str, Sequence[str]]
+    starts: list[int]
+    missing: tuple[str, ...] = ()
+    has_vectors = False
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._held = path, OrderedDict()
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, path: Path) -> Description:
+        """As `Format.describe`."""
+
+    @abstractmethod
+    def roles(self, choices: Choices) -> Columns:
+        """The role of each column of a table of vectors."""
+
+    @abstractmethod
+    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+        """The cells of these columns, at most `rows` at once where the file allows it."""
+
+    def checked(
+        self, columns: Columns, places: Sequence[int], rows: int, limit: int | None
+    ) -> Iterator[Batch]:
+        """The first batches of these columns, which hold what their first rows promised."""
+        return _limited(self.batches(places, rows), limit)
+
+    def width(self, columns: Columns) -> int:
+        """Numbers in a vector; 0 where the first row has none."""
+        return columns.dimension or 0
+
+    def regions(self, columns: Columns, n: int) -> Regions | None:
+        """As `Format.regions`."""
+        return None
+
+    def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
+        """The first n cells of columns."""
+        cells: dict[int, list[Any]] = {place: [] for place in places}
+        for batch in _limited(self.batches(places, min(n, _BATCH_ROWS)), n) if places else ():
+            for place, some in batch.items():
+                cells[place] += some.to_pylist()
+        return cells
+
+    # As a table of texts, pictures and numbers: rows by their numbers.
+
+    def confined_facts(self) -> dict[str, Any]:
+        n = self.starts[-1]
+        return {
+            "n": n,
+            "columns": self.kinds,
+            "class_names": self.class_names,
+            "has_vectors": self.has_vectors,
+        }
+
+    def read(self, column: str, start: int, stop: int) -> list[Any]:
+        """The cells of these rows."""
+        values: list[Any] = []
+        while start < min(stop, self.starts[-1]):
+            group = bisect_right(self.starts, start) - 1
+            some = self._cells(column, group).slice(start - self.starts[group], stop - start)
+            values += some.to_pylist()
+            start += len(some)
+        return values
+
+    def _cells(self, column: str, group: int) -> Any:
+        """A column of a group of rows; the last ones are held, so that reading on is cheap."""
+        key, held = (column, group), self._held
+        if key not in held:
+            held[key] = self.group(column, group)
+            while len(held) > 1 and sum(one.nbytes for one in held.values()) > _HELD_BYTES:
+                held.popitem(last=False)
+        held.move_to_end(key)
+        return held[key]
+
+    def group(self, column: str, group: int) -> Any:
+        """A column of a group of rows as an Arrow array."""
+        raise NotImplementedError
+
+    def metadata(self, choices: Choices) -> Columns:
+        """The role of each column of a table of metadata."""
+        n, names = self.starts[-1], list(self.kinds)
+        looked_at = [
+            place
+            for place, name in enumerate(names[:_FIRST_COLUMNS])
+            if self.kinds[name] in ("text", "number")
+        ]
+
+        def is_distinct(place: int) -> bool:
+            seen: set[Any] = set()
+            for start in range(0, n, _BATCH_ROWS):
+                cells = self.read(names[place], start, start + _BATCH_ROWS)
+                seen.update(cells)
+                plain = all(isinstance(one, int) or (isinstance(one, str) and one.strip()) for one in cells)
+                if not plain or len(seen) < start + len(cells):
+                    return False
+            return True
+
+        choices = msgspec.convert(choices, Choices, from_attributes=True)
+        first = self.first(looked_at, _FIRST_ROWS)
+        return replace(assign_metadata(self.path.name, self.kinds, first, is_distinct, choices), n=n)
+
+
+def _limited(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
+    for batch in batches:
+        some = batch if limit is None else {place: cells.slice(0, limit) for place, cells in batch.items()}
+        yield some
+        if limit is not None:
+            limit -= len(next(iter(some.values())))
+            if not limit:
+                return
+
+
+class Tables(Format):
+    """Vectors of a table: number columns, or one column of lists. A large .arrow file is mapped, the vectors
+    of a large .parquet file are decoded once, into the store.
+    """
+
+    libraries = ARROW
+    has_columns = has_regions = True
+
+    def describe(self, path: Path) -> Description:
+        return _class_of(path).describe(path)
+
+    def columns(self, path: Path, choices: Choices) -> Columns:
+        return table_of(path).roles(choices)
+
+    def _open(self, path: Path, request: Request) -> tuple[Table, Columns, dict[str, int]]:
+        """The table, the roles of its columns, and where its ids, labels and counts are."""
+        table = table_of(path)
+        columns = table.roles(request.choices)
+        columns.check(path.name)
+        places = {role: columns.place(role) for role in _TEXTS}
+        return table, columns, {role: place for role, place in places.items() if place is not None}
+
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        table, columns, texts = self._open(path, request)
+        dimensions, width, n = columns.places("dimension"), table.width(columns), 0
+        if columns.n is not None:
+            request.rows(path, columns.n, max(1, width))
+        rows = min(_BATCH_ROWS, request.limit or _BATCH_ROWS, max(1, BLOCK_BYTES // (4 * max(1, width))))
+        cells: dict[str, list[Any]] = {role: [] for role in texts}
+        for batch in table.checked(columns, (*dimensions, *texts.values()), rows, request.limit):
+            vectors = vectors_of([batch[place] for place in dimensions], path.name, n, width)
+            n += len(vectors)
+            for role, place in texts.items():
+                cells[role] += batch[place].to_pylist()
+            if len(vectors):
+                yield vectors
+        if not n:
+            raise _no_rows(path)
+        if "labels" in cells and table.missing:
+            cells["labels"] = ["" if one in table.missing else one for one in cells["labels"]]
+        return cells
+
+    def regions(self, path: Path, request: Request) -> Regions | None:
+        table, columns, texts = self._open(path, request)
+        n = columns.n if request.limit is None or columns.n is None else min(columns.n, request.limit)
+        regions = table.regions(columns, n) if n else None
+        if regions is not None:
+            cells = table.first(tuple(texts.values()), n)
+            regions.columns.update({role: cells[place] for role, place in texts.items()})
+        return regions
+
+
+def _class_of(path: Path) -> type[Table]:
+    suffix = path.suffix.lower()
+    return (
+        ParquetTable if suffix == ".parquet" else ArrowTable if suffix in ARROW_SUFFIXES else DelimitedTable
+    )
+
+
+def table_of(path: Path) -> Table:
+    """The table in a file."""
+    return _class_of(path)(path)
+
+
+def first_kinds(path: Path) -> dict[str, ColumnKind]:
+    """The columns of a table and what they hold, without reading on."""
+    return table_of(path).kinds
+
+
+def seems_vectors(path: Path) -> bool:
+    """Whether a table looks like vectors rather than like metadata: a column of lists, a series of number
+    columns, or many.
+    """
+    table = table_of(path)
+    numbers = [name for name, kind in table.kinds.items() if kind == "number"]
+    series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
+    return table.has_vectors or len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
+
+
+def first_cells(path: Path, n: int) -> dict[str, list[str]]:
+    """The first n cells of each of the first columns, as short texts for a preview."""
+    table = table_of(path)
+    cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
+    return {table.names[place].strip(): [_short(one) for one in some] for place, some in cells.items()}
+
+
+def _short(cell: Any) -> str:
+    """A cell in few characters; of a list the first numbers, of a picture where it is."""
+    if isinstance(cell, bytes):
+        return "(bytes)"
+    if isinstance(cell, dict):
+        cell = cell.get("path") or "(picture)"
+    if isinstance(cell, list):
+        cell = ", ".join(map(_short, cell[:3])) + " …" * (len(cell) > 3)
+    return "" if cell is None else visible(f"{cell:.6g}" if isinstance(cell, float) else cell, _SHOWN)
+
+
+def _no_rows(path: Path) -> SpaceError:
+    return SpaceError(
+        f"{path.name}: expected at least one row below the column names, got none; add the rows"
+    )
+
+
+# Delimited text. A number is written with ASCII digits and a decimal point. Python's float() alone would also
+# take "1_000" and the digits of any script; readers of other programs take "1,5" or "1 000". Such cells are
+# named, so that nobody guesses what they mean.
 
 Holds = Literal["number", "nothing", "text", "odd number"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
-NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-LONGEST_LINE = 1 << 23
-_MOST_COLUMNS = 120_000
-_MOST_BLANK = 100_000  # lines in a row
-_NUMBER = re.compile(NUMBER)
+_NUMBER_TEXT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(_NUMBER_TEXT)
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _ODD = re.compile(
     r"[+\-−]?[$€£]?\s?(\d+,\d+|\d{1,3}([,.' \u00a0\u202f’]\d{3})+([.,]\d+)?|\d[\d_]*_\d+(\.\d+)?|\d*\.?\d+)"
     r"([eE][+\-−]?\d+)?\s?[%€f]?"
     r"|[+-]?0[xX][0-9a-fA-F.]+([pP][+-]?\d+)?|[+-]?\d+\.?\d*[dD][+-]?\d+"
 )
-_OTHERS = {";": "a semicolon", "\t": "a tab", ",": "a comma", "|": "a bar"}
-BYTES = "bytes that are no text"
-csv.field_size_limit(LONGEST_LINE)  # Python's own limit, 128 kB, is less than a document in a cell
+_DELIMITERS = {";": "a semicolon", "\t": "a tab", ",": "a comma", "|": "a bar"}
+_LONGEST_LINE = 1 << 23
+_MOST_COLUMNS = 120_000
+_MOST_BLANK = 100_000  # lines in a row
+csv.field_size_limit(_LONGEST_LINE)  # Python's own limit, 128 kB, is less than a document in a cell
 
 
 def what_is(cell: str) -> Holds:
@@ -67,11 +318,11 @@ def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 
-def delimiter_of(path: Path) -> str:
+def _delimiter(path: Path) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
-def delimited_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each line that is not blank, for the first rows: slow, but it knows the lines.
 
     Raises
@@ -82,14 +333,13 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     with path.open(encoding="utf-8-sig", newline="") as stream:
 
         def lines() -> Iterator[str]:
-            while line := stream.readline(LONGEST_LINE):
-                if len(line) == LONGEST_LINE or "\0" in line:
+            while line := stream.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE or "\0" in line:
                     raise csv.Error("a zero byte, or a line that is too long")
                 yield line
 
-        reader = csv.reader(lines(), delimiter=delimiter_of(path))
+        reader, blank = csv.reader(lines(), delimiter=_delimiter(path)), 0
         try:
-            blank = 0
             for cells in reader:
                 blank = 0 if cells else blank + 1
                 if blank > _MOST_BLANK:
@@ -103,218 +353,367 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             ) from None
 
 
-def delimited_header(path: Path) -> tuple[int, list[str], list[tuple[int, list[str]]]]:
-    """Lines up to the column names, these, and the first rows with their lines.
+class DelimitedTable(Table):
+    """A .csv or .tsv file. The first hundred rows tell the roles; what breaks them later is an error.
+
+    An empty cell or NA in a number column is NaN, in a label no label.
 
     Raises
     ------
     SpaceError
         No names, rows of unequal length, another delimiter.
     """
-    rows = delimited_rows(path)
-    header, names = next(rows, (0, []))
-    names = [one.strip() for one in names]
-    _check_header(path, header, names)
-    sample: list[tuple[int, list[str]]] = []
-    size = 0
-    for line, cells in islice(rows, max(2, min(_ROWS_TO_LOOK_AT, _CELLS_TO_LOOK_AT // len(names)))):
-        if len(cells) != len(names):
+
+    missing = MISSING
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        rows = _lines(path)
+        self._header, names = next(rows, (0, []))
+        self.names, self.class_names = [one.strip() for one in names], {}
+        self._check_header()
+        most = max(2, min(_ROWS_TO_LOOK_AT, _CELLS_TO_LOOK_AT // len(names)))
+        self._sample: list[tuple[int, list[str]]] = []
+        self.n, size = None, 0
+        while len(self._sample) < most and size <= _CHARACTERS_TO_LOOK_AT:
+            line, cells = next(rows, (0, []))
+            if not cells:
+                break
+            if len(cells) != len(names):
+                raise SpaceError(
+                    f"{path.name}, line {line}: expected {len(names)} cells as in line {self._header}, got"
+                    f" {len(cells)}; mend or remove the line"
+                )
+            self._sample.append((line, cells))
+            size += sum(map(len, cells))
+        if next(rows, None) is None:
+            self.n = len(self._sample)
+
+    def _check_header(self) -> None:
+        names, where = self.names, f"{self.path.name}, line {self._header}"
+        if not names:
+            raise SpaceError(f"{where}: expected a line of column names and rows below, got none; write it")
+        if len(names) > _MOST_COLUMNS:
             raise SpaceError(
-                f"{path.name}, line {line}: expected {len(names)} cells as in line {header}, got"
-                f" {len(cells)}; mend or remove the line"
+                f"{where}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}; save vectors as"
+                " .npy"
             )
-        sample.append((line, cells))
-        size += sum(map(len, cells))
-        if size > _CHARACTERS_TO_LOOK_AT:
-            break
-    return header, names, sample
+        delimiter = _delimiter(self.path)
+        other = next((one for one in _DELIMITERS if one != delimiter and one in names[0]), None)
+        if len(names) == 1 and other:
+            raise SpaceError(
+                f"{where}: expected columns of numbers, got {quote(names)} without one; is the delimiter"
+                f" right? Cells of a {self.path.suffix.lower()} file are separated by"
+                f" {_DELIMITERS[delimiter]}, and these by {_DELIMITERS[other]}"
+            )
+        whole = [int(name) for name in names if name.isascii() and name.isdigit()]
+        counted = whole in (list(range(len(whole))), list(range(1, len(whole) + 1)))
+        if sum(map(is_number, names)) > len(whole) or not counted:
+            raise SpaceError(
+                f"{where}: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of"
+                " names"
+            )
 
-
-def _check_header(path: Path, line: int, names: list[str]) -> None:
-    if not names:
-        raise SpaceError(f"{path.name}: expected a line of column names and rows below, got none; write it")
-    where, delimiter = f"{path.name}, line {line}", delimiter_of(path)
-    if len(names) > _MOST_COLUMNS:
-        raise SpaceError(
-            f"{where}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}; save vectors as .npy"
-        )
-    other = next((one for one in _OTHERS if one != delimiter and one in names[0]), None)
-    if len(names) == 1 and other:
-        raise SpaceError(
-            f"{where}: expected columns of numbers, got {quote(names)} without one; is the delimiter right?"
-            f" Cells of a {path.suffix.lower()} file are separated by {_OTHERS[delimiter]}, and these by"
-            f" {_OTHERS[other]}"
-        )
-    whole = [one.isascii() and one.isdigit() for one in names]
-    digits = [int(name) for name, digit in zip(names, whole, strict=True) if digit]
-    counted = digits in (list(range(len(digits))), list(range(1, len(digits) + 1)))
-    if any(is_number(name) and not digit for name, digit in zip(names, whole, strict=True)) or not counted:
-        raise SpaceError(
-            f"{where}: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of"
-            " names"
-        )
-
-
-def delimited_batches(path: Path, types: dict[int, Any], block_bytes: int = BLOCK_BYTES) -> Iterator[Any]:
-    """Arrow batches of these columns, named by their places; `ArrowInvalid` where a row or cell is not what
-    `types` says.
-    """
-    import pyarrow.csv as arrow_csv
-
-    header, names, _ = delimited_header(path)
-    yield from arrow_csv.open_csv(
-        path,
-        arrow_csv.ReadOptions(
-            use_threads=False,
-            block_size=block_bytes,
-            skip_rows=header,
-            column_names=[str(place) for place in range(len(names))],
-        ),
-        arrow_csv.ParseOptions(delimiter=delimiter_of(path), newlines_in_values=True),
-        arrow_csv.ConvertOptions(
-            column_types={str(place): kind for place, kind in types.items()},
-            include_columns=[str(place) for place in types],
-            null_values=MISSING,
-        ),
-    )
-
-
-class Delimited(Format):
-    """A .csv or .tsv file. The first hundred rows tell the roles; what breaks them later is an error.
-
-    An empty cell or NA in a number column is NaN, in a label no label.
-    """
-
-    libraries = ARROW
-    has_columns = True
-
-    def describe(self, path: Path) -> Description:
-        rows = list(islice(delimited_rows(path), 2))
+    @classmethod
+    def describe(cls, path: Path) -> Description:
+        rows = list(islice(_lines(path), 2))
         numbers = len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
         return Description({"": (None, None)}, "") if numbers else Description()
 
-    def columns(self, path: Path, choices: Choices) -> Columns:
-        _, names, sample = delimited_header(path)
-        if not sample:
-            raise SpaceError(
-                f"{path.name}: expected at least one row below the column names, got none; add the rows"
-            )
-        values = [_held(name, place, sample) for place, name in enumerate(names)]
-        n = (
-            len(sample)
-            if len(list(islice(delimited_rows(path), len(sample) + 2))) <= len(sample) + 1
-            else None
-        )
-        return replace(assign(path.name, values, choices), n=n)
+    def roles(self, choices: Choices) -> Columns:
+        if not self._sample:
+            raise _no_rows(self.path)
+        values = [self._values(name, place) for place, name in enumerate(self.names)]
+        return replace(assign(self.path.name, values, choices), n=self.n)
 
-    def blocks(self, path: Path, request: Request) -> Blocks:
+    def _values(self, name: str, place: int) -> ColumnValues:
+        """Numbers if all cells that tell something are numbers, text if none is."""
+        cells = [(line, row[place]) for line, row in self._sample]
+        kinds = [what_is(cell) for _, cell in cells]
+        n_numbers, n_odd = kinds.count("number"), kinds.count("odd number")
+        n_texts = kinds.count("text") + n_odd
+        odd = n_odd and (n_odd == n_texts or n_numbers)
+        if odd or (n_numbers and n_texts):
+            strange = "odd number" if odd else "text" if n_texts <= n_numbers else "number"
+            line, cell = cells[kinds.index(strange)]
+            form = ", with a decimal point and no other separator, sign or unit" if odd else ""
+            note = f"expected a number{form}, got {quote([cell])}"
+            note = _number_in_text(cell) if strange == "number" else note
+            return ColumnValues(name, "mixed", note, f"line {line}")
+        if n_texts:
+            return ColumnValues(name, "text")
+        if not n_numbers and not any(cell.strip() for _, cell in cells):
+            return ColumnValues(name, "nothing")
+        numbers = [cell.strip() for (_, cell), kind in zip(cells, kinds, strict=True) if kind == "number"]
+        whole = bool(numbers) and all(one.lstrip("+-").isdigit() for one in numbers)
+        return ColumnValues(name, "numbers", whole=whole)
+
+    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
+        types = {str(place): pa.float32() if place in numbers else pa.string() for place in places}
+        names = [str(place) for place in range(len(self.names))]
+        reader = arrow_csv.open_csv(
+            self.path,
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=BLOCK_BYTES, skip_rows=self._header, column_names=names
+            ),
+            arrow_csv.ParseOptions(delimiter=_delimiter(self.path), newlines_in_values=True),
+            arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=MISSING),
+        )
+        for batch in reader:
+            yield dict(zip(map(int, types), batch.columns, strict=True))
+
+    def checked(
+        self, columns: Columns, places: Sequence[int], rows: int, limit: int | None
+    ) -> Iterator[Batch]:
+        import pyarrow.compute as compute
+
+        seen = {place: 0 for place, column in enumerate(columns.columns) if not column.sure}
+        batches, n = self.batches((*places, *seen), rows, columns.places("dimension")), 0
+        for batch in _limited(batches, limit):
+            for place in seen:
+                column, cells = columns.columns[place], batch[place]
+                numbers = (
+                    compute.not_equal(cells, "")
+                    if column.reason == EMPTY
+                    else compute.match_substring_regex(cells, rf"^\s*({_NUMBER_TEXT})\s*$")
+                )
+                if column.role == "left out" and (row := compute.index(numbers, True).as_py()) >= 0:
+                    reason, where = _number_in_text(cells[row].as_py()), f"row {n + row + 1}"
+                    raise SpaceError(f"{self.path.name}, {replace(column, reason=reason, where=where).fault}")
+                seen[place] += compute.sum(numbers).as_py() or 0
+            n += len(next(iter(batch.values())))
+            yield batch
+        ids = columns.place("ids")
+        if n and 2 * seen.get(ids, -1) >= n:
+            reason = f"expected text, got numbers in {seen[ids]:,} of {n:,} rows"
+            raise SpaceError(f"{self.path.name}, {replace(columns.columns[ids], reason=reason).fault}")
+
+    @cached_property
+    def kinds(self) -> dict[str, ColumnKind]:
+        columns = (
+            zip(*(cells for _, cells in self._sample), strict=True)
+            if self._sample
+            else [()] * len(self.names)
+        )
+        filled = [[cell for cell in cells if cell.strip()] for cells in columns]
+        kinds = ["number" if some and all(map(is_number, some)) else "text" for some in filled]
+        return dict(zip(self.names, kinds, strict=True))
+
+    @cached_property
+    def starts(self) -> list[int]:
+        name, names = self.path.name, self.names
+        with self.path.open("rb") as stream:
+            if sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 20), b"")) % 2:
+                raise SpaceError(
+                    f"{name}: expected cells in pairs of quotes, got an open one; mend the table, or write it"
+                    " as parquet"
+                )
+        if len(set(names)) < len(names):
+            raise SpaceError(
+                f"{name}: expected distinct column names in the first line, got {quote(names[:8])}; name each"
+                " column"
+            )
+        return [0, len(self._cells(names[0], 0))]
+
+    def group(self, column: str, group: int) -> Any:
         import pyarrow as pa
 
-        columns = self.columns(path, request.choices)
-        columns.check(path.name)
-        types = {place: pa.float32() for place in columns.places("dimension")}
-        types |= {place: pa.string() for place in (*_text_places(columns), *columns.unsure)}
-        seen = dict.fromkeys(columns.unsure, 0)
-        n = 0
-
-        def batches() -> Iterator[dict[int, Any]]:
-            nonlocal n
-            for batch in delimited_batches(path, types):
-                if request.limit is not None:
-                    batch = batch.slice(0, request.limit - n)
-                cells = {int(name): one for name, one in zip(batch.schema.names, batch.columns, strict=True)}
-                for place in seen:
-                    seen[place] += _numbers_in(path, columns.columns[place], cells[place], n)
-                n += batch.num_rows
-                yield cells
-
-        texts = yield from _unfolded(path, batches(), columns, request)
-        ids = columns.place("ids")
-        if ids in seen and 2 * seen[ids] >= n:
-            reason = f"expected text, got numbers in {seen[ids]:,} of {n:,} rows"
-            raise SpaceError(f"{path.name}, {replace(columns.columns[ids], reason=reason).fault}")
-        if "labels" in texts:
-            texts["labels"] = ["" if one in MISSING else one for one in texts["labels"]]
-        return texts
+        place = self.names.index(column)
+        return pa.chunked_array([batch[place] for batch in self.batches([place], 0)], pa.string())
 
 
-def _held(name: str, place: int, sample: list[tuple[int, list[str]]]) -> ColumnValues:
-    """What the cells of a column hold: numbers if all that tell something are numbers, text if none is."""
-    kinds: dict[str, tuple[int, str]] = {}
-    n_numbers = n_texts = 0
-    whole = True
-    for line, cells in sample:
-        cell = cells[place]
-        kind = what_is(cell)
-        if kind == "number":
-            n_numbers += 1
-            whole = whole and cell.strip().lstrip("+-").isdigit()
-        n_texts += kind in ("text", "odd number")
-        kinds.setdefault("empty" if kind == "nothing" and not cell.strip() else kind, (line, cell))
-    odd = "odd number" in kinds and ("text" not in kinds or "number" in kinds)
-    if odd or (n_numbers and n_texts):
-        strange = "odd number" if odd else "text" if n_texts <= n_numbers else "number"
-        line, cell = kinds[strange]
-        note = number_in_text(cell) if strange == "number" else _no_number(cell)
-        return ColumnValues(name, "mixed", note, f"line {line}")
-    if n_numbers or (not n_texts and "nothing" in kinds):
-        return ColumnValues(name, "numbers", whole=whole and n_numbers > 0)
-    return ColumnValues(name, "text" if n_texts else "nothing")
-
-
-def _no_number(cell: str) -> str:
-    odd = what_is(cell) == "odd number"
-    form = ", with a decimal point and no other separator, sign or unit" if odd else ""
-    return f"expected a number{form}, got {quote([cell])}"
-
-
-def number_in_text(cell: str) -> str:
-    """What is wrong with a column of text that holds a number, too."""
+def _number_in_text(cell: str) -> str:
     return f"expected text as in other rows, got the number {quote([cell])}"
 
 
-def _numbers_in(path: Path, column: Column, cells: Any, before: int) -> int:
-    """How many cells of a column are numbers; in one that is left out as text, or as empty, none may be."""
-    import pyarrow.compute as compute
-
-    numbers = (
-        compute.not_equal(cells, "")
-        if column.reason == EMPTY
-        else compute.match_substring_regex(cells, rf"^\s*({NUMBER})\s*$")
-    )
-    if column.role == "left out" and (row := compute.index(numbers, True).as_py()) >= 0:
-        strange = replace(
-            column, reason=number_in_text(cells[row].as_py()), where=f"row {before + row + 1}", role="unclear"
-        )
-        raise SpaceError(f"{path.name}, {strange.fault}")
-    return compute.sum(numbers).as_py() or 0
+# Tables with types.
 
 
-def _text_places(columns: Columns) -> tuple[int, ...]:
-    return tuple(place for role in _TEXTS if (place := columns.place(role)) is not None)
+class _TypedTable(Table):
+    """Text columns are looked at for numbers, and columns of bytes for text, in their first rows.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    n : int
+        Rows.
+    """
+
+    schema: Any
+    n: int
+
+    @classmethod
+    def describe(cls, path: Path) -> Description:
+        import pyarrow as pa
+
+        table = cls(path)
+        floating = sum(pa.types.is_floating(one.type) for one in table.schema)
+        lists = [one.type for one in table.schema if is_vectors(one.type, of=pa.types.is_floating)]
+        if len(lists) == 1:
+            width = _fixed_width(lists[0])
+        elif floating >= 2 and not lists:
+            width = floating
+        else:
+            return Description()
+        return Description({"": (table.n, width)}, "")
+
+    def roles(self, choices: Choices) -> Columns:
+        import pyarrow as pa
+
+        name, types = self.path.name, [one.type for one in self.schema]
+        values = [
+            ColumnValues(one.name, *_held(one.type), whole=pa.types.is_integer(one.type))
+            for one in self.schema
+        ]
+        columns = assign(name, values, choices)
+        places = [
+            place
+            for place, (value, column) in enumerate(zip(values, columns.columns, strict=True))
+            if (value.note == _BYTES and column.reason != "chosen")
+            or (value.holds == "text" and not column.sure)
+        ]
+        first = next(self.batches(places, _ROWS_TO_LOOK_AT), {}) if places else {}
+        for place, cells in first.items():
+            values[place] = _looked_at(values[place], cells)
+        columns = assign(name, values, choices)
+        for place, column in enumerate(columns.columns):
+            cell, only = values[place].note, values[place].whole
+            # Whole numbers as text are fit for ids; a column of them that is left out, or a fraction, was
+            # meant as numbers.
+            meant = not cell.isdigit() or (only and column.role == "left out")
+            if values[place].holds == "text" and cell and not column.sure and meant:
+                values[place] = replace(values[place], holds="mixed", note=_number_in_text(cell))
+        columns = assign(name, values, choices)
+        place = columns.place("dimension")
+        width = None if place is None else _fixed_width(types[place])
+        return replace(columns, n=self.n, width=width)
+
+    def width(self, columns: Columns) -> int:
+        import pyarrow.compute as compute
+
+        if columns.dimension:
+            return columns.dimension
+        place = columns.place("dimension")
+        first = next((batch[place] for batch in self.batches([place], 1) if len(batch[place])), None)
+        return 0 if first is None else compute.list_value_length(stored(first))[0].as_py() or 0
+
+    def _of_names(self, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:
+        for batch in batches:
+            yield {place: batch.column(self.names[place]) for place in places}
 
 
-def _unfolded(
-    path: Path, batches: Iterable[dict[int, Any]], columns: Columns, request: Request, texts_too: bool = True
-) -> Blocks:
-    """Vectors of the batches, each a dict from place to Arrow array, until the limit; then the texts."""
-    places = {place: [] for place in (_text_places(columns) if texts_too else ())}
-    n = width = 0
-    for batch in batches:
-        block = vectors_of([batch[place] for place in columns.places("dimension")], path.name, n, width)
-        block = block[: None if request.limit is None else request.limit - n]
-        n, width = n + len(block), width or block.shape[1]
-        for place, cells in places.items():
-            cells += batch[place][: len(block)].to_pylist()
-        if len(block):
-            yield block
-        if n == request.limit:
-            break
-    if not n:
-        raise SpaceError(
-            f"{path.name}: expected at least one row below the column names, got none; add the rows"
-        )
-    return {role: places[place] for role in _TEXTS if (place := columns.place(role)) in places}
+class ParquetTable(_TypedTable):
+    """A .parquet file by batches and by row groups.
+
+    Attributes
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    """
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as parquet
+
+        super().__init__(path)
+        # Not buffered ahead, or it would hold every row group that was read.
+        self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        self.schema, facts = self.file.schema_arrow, self.file.metadata
+        self.names, self.n = self.schema.names, facts.num_rows
+        self.starts = [0]
+        for group in range(facts.num_row_groups):
+            self.starts.append(self.starts[-1] + facts.row_group(group).num_rows)
+        self.kinds = {field.name: _arrow_kind(field.type) for field in self.schema}
+        self.class_names = _class_names(self.schema.metadata or {})
+        self.has_vectors = any(is_vectors(field.type) for field in self.schema)
+
+    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+        names = [self.names[place] for place in places]
+        return self._of_names(places, self.file.iter_batches(rows, columns=names, use_threads=False))
+
+    def group(self, column: str, group: int) -> Any:
+        import pyarrow as pa
+
+        rows = max(1, self.starts[group + 1] - self.starts[group])
+        some = self.file.iter_batches(rows, row_groups=[group], columns=[column], use_threads=False)
+        return pa.chunked_array([batch.column(0) for batch in some])
+
+    def regions(self, columns: Columns, n: int) -> Regions | None:
+        names = tuple(columns.columns[place].name for place in columns.places("dimension"))
+        return Regions([], names, decoded=(n, max(1, self.width(columns))))
+
+
+class ArrowTable(_TypedTable):
+    """An .arrow file as `datasets` saves it, or version 2 of Feather: a map in the stream form or the file
+    form.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        super().__init__(path)
+        with pa.memory_map(str(path)) as file:
+            self._whole = file.read_buffer()
+        self._in_file = self._whole[:6].to_pybytes() == b"ARROW1"
+        self.schema = self._reader().schema
+        self.names = self.schema.names
+        self.n = sum(batch.num_rows for batch in self._all())
+
+    def _reader(self) -> Any:
+        import pyarrow as pa
+
+        return (pa.ipc.open_file if self._in_file else pa.ipc.open_stream)(self._whole)
+
+    def _all(self) -> Iterator[Any]:
+        reader = self._reader()
+        if self._in_file:
+            return (reader.get_batch(number) for number in range(reader.num_record_batches))
+        return iter(reader)
+
+    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+        """Batches of at most this many rows, 0 for any; their offsets and indices are checked first."""
+        for batch in self._all():
+            wanted = batch.select([self.names[place] for place in places])
+            wanted.validate(full=True)
+            step = rows or max(1, len(wanted))
+            parts = (wanted.slice(start, step) for start in range(0, len(wanted), step))
+            yield from self._of_names(places, parts)
+
+    def regions(self, columns: Columns, n: int) -> Regions | None:
+        places = columns.places("dimension")
+        parts, rows = [], 0
+        for batch in self.batches(places, 0) if len(places) == 1 else ():
+            part = self._region(batch[places[0]])
+            if part is None or (parts and part[2][1] != parts[0][2][1]):
+                return None
+            at, kind, (m, d) = part
+            parts.append((at, kind, (min(m, n - rows), d)))
+            rows += parts[-1][2][0]
+            if rows == n:
+                break
+        return Regions(parts, (self.names[places[0]],)) if rows else None
+
+    def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
+        """Where the lists of a column lie in the mapped file; None where they are no such floats, are missing
+        or compressed, or have several lengths.
+        """
+        import pyarrow as pa
+
+        kind = column.type
+        if not _is_list(kind) or not pa.types.is_floating(kind.value_type) or column.null_count:
+            return None
+        values, width = column.flatten(), _fixed_width(kind)
+        lengths = {width} if width is not None else set(np.diff(column.offsets.to_numpy()).tolist())
+        dtype = np.dtype(values.type.to_pandas_dtype())
+        if values.null_count or len(lengths) != 1 or lengths == {0} or dtype.name not in MAPPED:
+            return None
+        at = values.buffers()[1].address + values.offset * dtype.itemsize - self._whole.address
+        inside = at >= 0 and at + len(values) * dtype.itemsize <= self._whole.size
+        return (at, dtype.name, (len(column), lengths.pop())) if inside else None
+
+
+_BYTES = "bytes that are no text"
 
 
 def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarray:
@@ -329,8 +728,8 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
     import pyarrow.compute as compute
 
     first = stored(columns[0])
-    if not holds_vectors(first.type):
-        return np.column_stack([floats(column) for column in columns])
+    if not is_vectors(first.type):
+        return np.column_stack([_floats(column) for column in columns])
     lengths = compute.fill_null(compute.list_value_length(first), 0).to_numpy(zero_copy_only=False)
     d = d or int(lengths[0]) if len(lengths) else d
     odd = np.flatnonzero(lengths != d)
@@ -340,13 +739,11 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
             f"{name}, row {n_before + row + 1:,}: expected a vector of {d or 'some'} numbers, got {got};"
             " mend or remove the row"
         )
-    return floats(first.flatten()).reshape(-1, d)
+    return _floats(first.flatten()).reshape(-1, d)
 
 
-def floats(column: Any) -> np.ndarray:
-    """An Arrow array of numbers, of any of their types, as float32 (m,); missing ones are NaN, too large
-    ones infinite.
-    """
+def _floats(column: Any) -> np.ndarray:
+    """Numbers of any of Arrow's types as float32 (m,); missing ones are NaN, too large ones infinite."""
     import pyarrow as pa
 
     column = stored(column)
@@ -378,227 +775,20 @@ def _is_list(kind: Any) -> bool:
     return any(getattr(types, test)(kind) for test in lists)
 
 
-def holds_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
+def _fixed_width(kind: Any) -> int | None:
+    """The length of all lists of this type, where it says so."""
+    import pyarrow as pa
+
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return kind.list_size if pa.types.is_fixed_size_list(kind) else None
+
+
+def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
     """Whether a column of this type holds lists of numbers, or of those for whose type `of` is true."""
     return _is_list(kind) and of(kind.value_type)
 
 
-class _Typed(Format):
-    """Columns with types. Text columns are looked at for numbers, and columns of bytes for text, in their
-    first rows.
-    """
-
-    libraries = ARROW
-    has_columns = has_regions = True
-
-    def open(self, path: Path) -> Any:
-        """What has `schema_arrow`, `n_rows` and `batches(rows, columns)`."""
-        raise NotImplementedError
-
-    def describe(self, path: Path) -> Description:
-        import pyarrow as pa
-
-        table = self.open(path)
-        floating = sum(pa.types.is_floating(one.type) for one in table.schema)
-        lists = [one.type for one in table.schema if holds_vectors(one.type, of=pa.types.is_floating)]
-        if len(lists) == 1:
-            width = lists[0].list_size if pa.types.is_fixed_size_list(lists[0]) else None
-        elif floating >= 2 and not lists:
-            width = floating
-        else:
-            return Description()
-        return Description({"": (table.n_rows, width)}, "")
-
-    def columns(self, path: Path, choices: Choices) -> Columns:
-        return self._columns(path, self.open(path), choices)
-
-    def _columns(self, path: Path, table: Any, choices: Choices) -> Columns:
-        import pyarrow as pa
-
-        fields = list(table.schema)
-        values = [
-            ColumnValues(one.name, *_kind(one.type), whole=pa.types.is_integer(one.type)) for one in fields
-        ]
-        columns = assign(path.name, values, choices)
-        names = [
-            one.name
-            for one, value, column in zip(fields, values, columns.columns, strict=True)
-            if (value.note == BYTES and column.reason != "chosen")
-            or (value.holds == "text" and not column.sure)
-        ]
-        first = next(table.batches(_ROWS_TO_LOOK_AT, names), None) if names else None
-        for place in range(len(fields)) if first is not None else ():
-            if fields[place].name in names:
-                values[place] = _looked_at(values[place], first.column(fields[place].name))
-        columns = assign(path.name, values, choices)
-        for place, column in enumerate(columns.columns):
-            if values[place].holds == "text" and values[place].note and not column.sure:
-                cell, only = values[place].note, values[place].whole
-                # Whole numbers as text are fit for ids; a column of them that is left out, or a fraction, was
-                # meant as numbers.
-                if not cell.isdigit() or (only and column.role == "left out"):
-                    values[place] = replace(values[place], holds="mixed", note=number_in_text(cell))
-        columns = assign(path.name, values, choices)
-        place = columns.place("dimension")
-        kind = None if place is None else fields[place].type
-        kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-        width = kind.list_size if kind is not None and pa.types.is_fixed_size_list(kind) else None
-        return replace(columns, n=table.n_rows, width=width)
-
-    def blocks(self, path: Path, request: Request) -> Blocks:
-        table = self.open(path)
-        columns = self._columns(path, table, request.choices)
-        columns.check(path.name)
-        dimensions, texts = columns.places("dimension"), _text_places(columns)
-        width = self._width(table, columns)
-        request.rows(path, table.n_rows, width)
-        batches = self._batches(table, columns, (*dimensions, *texts), width, request)
-        return (yield from _unfolded(path, batches, columns, request))
-
-    def _width(self, table: Any, columns: Columns) -> int:
-        import pyarrow.compute as compute
-
-        if columns.dimension:
-            return columns.dimension
-        name = columns.columns[columns.place("dimension")].name
-        first = next((one for one in table.batches(1, [name]) if one.num_rows), None)
-        width = None if first is None else compute.list_value_length(stored(first.column(0)))[0].as_py()
-        return width or 1
-
-    def _batches(
-        self, table: Any, columns: Columns, places: Sequence[int], width: int, request: Request
-    ) -> Iterator[dict[int, Any]]:
-        rows = min(_BATCH_ROWS, request.limit or _BATCH_ROWS, max(1, BLOCK_BYTES // (4 * width)))
-        names = {columns.columns[place].name: place for place in places}
-        for batch in table.batches(rows, list(names)):
-            yield {names[name]: batch.column(name) for name in batch.schema.names}
-
-    def _some_texts(self, path: Path, table: Any, columns: Columns, n: int) -> dict[str, list[Any]]:
-        texts = _text_places(columns)
-        cells: dict[int, list[Any]] = {place: [] for place in texts}
-        for batch in self._batches(table, columns, texts, 1, Request(n)) if texts else ():
-            for place, some in batch.items():
-                cells[place] += some.to_pylist()
-            if all(len(some) >= n for some in cells.values()):
-                break
-        return {role: cells[place][:n] for role in _TEXTS if (place := columns.place(role)) in cells}
-
-
-class Parquet(_Typed):
-    """A .parquet file. The vectors of a large one are decoded once, into the store."""
-
-    def open(self, path: Path) -> Any:
-        return ParquetFile(path)
-
-    def regions(self, path: Path, request: Request) -> Regions | None:
-        table = self.open(path)
-        columns = self._columns(path, table, request.choices)
-        columns.check(path.name)
-        n = table.n_rows if request.limit is None else min(table.n_rows, request.limit)
-        if not n:
-            return None
-        names = tuple(columns.columns[place].name for place in columns.places("dimension"))
-        texts = self._some_texts(path, table, columns, n)
-        return Regions([], names, texts, (n, self._width(table, columns)))
-
-
-class Arrow(_Typed):
-    """An .arrow file as `datasets` saves it, or version 2 of Feather. The lists of a large one are mapped."""
-
-    def open(self, path: Path) -> Any:
-        return ArrowFile(path)
-
-    def regions(self, path: Path, request: Request) -> Regions | None:
-        table = self.open(path)
-        columns = self._columns(path, table, request.choices)
-        columns.check(path.name)
-        n = table.n_rows if request.limit is None else min(table.n_rows, request.limit)
-        places = columns.places("dimension")
-        name = columns.columns[places[0]].name
-        parts, rows = [], 0
-        for batch in table.batches(None, [name]) if len(places) == 1 else ():
-            part = _region(batch.column(0), table.address, table.size)
-            if part is None or (parts and part[2][1] != parts[0][2][1]):
-                return None
-            at, kind, (m, d) = part
-            parts.append((at, kind, (min(m, n - rows), d)))
-            rows += parts[-1][2][0]
-            if rows == n:
-                break
-        if not rows:
-            return None
-        return Regions(parts, (name,), self._some_texts(path, table, columns, n))
-
-
-def _region(column: Any, address: int, size: int) -> tuple[int, str, tuple[int, int]] | None:
-    """Where the lists of a column lie in the mapped file; None where they are no such floats, are missing or
-    compressed, or have several lengths.
-    """
-    import pyarrow as pa
-
-    kind = column.type
-    if not _is_list(kind) or not pa.types.is_floating(kind.value_type) or column.null_count:
-        return None
-    values = column.flatten()
-    fixed = pa.types.is_fixed_size_list(kind)
-    lengths = {kind.list_size} if fixed else set(np.diff(column.offsets.to_numpy()).tolist())
-    dtype = values.type.to_pandas_dtype()
-    if values.null_count or len(lengths) != 1 or lengths == {0} or np.dtype(dtype).name not in MAPPED:
-        return None
-    at = values.buffers()[1].address + values.offset * np.dtype(dtype).itemsize - address
-    inside = at >= 0 and at + len(values) * np.dtype(dtype).itemsize <= size
-    return (at, np.dtype(dtype).name, (len(column), lengths.pop())) if inside else None
-
-
-class ParquetFile:
-    """A parquet file by batches of rows."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as parquet
-
-        # Not buffered ahead, or it would hold every row group that was read.
-        self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-        self.schema, self.n_rows = self.file.schema_arrow, self.file.metadata.num_rows
-
-    def batches(self, rows: int, columns: list[str], **some: Any) -> Iterator[Any]:
-        return self.file.iter_batches(rows, columns=columns, use_threads=False, **some)
-
-
-class ArrowFile:
-    """An Arrow table in a map of its file, in the stream form or the file form."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
-        with pa.memory_map(str(path)) as file:
-            self._whole = file.read_buffer()
-        self.address, self.size = self._whole.address, self._whole.size
-        self._in_file = self._whole[:6].to_pybytes() == b"ARROW1"
-        self.schema = self._reader().schema
-        self.n_rows = sum(batch.num_rows for batch in self._all())
-
-    def _reader(self) -> Any:
-        import pyarrow as pa
-
-        return (pa.ipc.open_file if self._in_file else pa.ipc.open_stream)(self._whole)
-
-    def _all(self) -> Iterator[Any]:
-        reader = self._reader()
-        if self._in_file:
-            return (reader.get_batch(number) for number in range(reader.num_record_batches))
-        return iter(reader)
-
-    def batches(self, rows: int | None, columns: list[str]) -> Iterator[Any]:
-        """Batches of at most this many rows; their offsets and indices are checked first."""
-        for batch in self._all():
-            wanted = batch.select(columns)
-            wanted.validate(full=True)
-            step = rows or max(1, len(wanted))
-            for start in range(0, len(wanted), step):
-                yield wanted.slice(start, step)
-
-
-def _kind(kind: Any) -> tuple[str, str]:
+def _held(kind: Any) -> tuple[str, str]:
     """What a column of this type holds, and a note on it."""
     import pyarrow as pa
     from pyarrow import types
@@ -607,22 +797,21 @@ def _kind(kind: Any) -> tuple[str, str]:
         shape = getattr(kind, "shape", None)
         if shape is not None and len(shape) > 1:
             return "mixed", f"expected a vector per row, got an array of shape {tuple(shape)}"
-        return _kind(kind.storage_type)
+        return _held(kind.storage_type)
     if types.is_dictionary(kind):
-        return _kind(kind.value_type)
-    if _is_number(kind):
-        return "numbers", ""
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "text", ""
-    if types.is_boolean(kind):
-        return "flags", ""
-    if holds_vectors(kind):
-        return "vectors", ""
+        return _held(kind.value_type)
     if _is_list(kind) and (_is_list(kind.value_type) or types.is_boolean(kind.value_type)):
         return "mixed", f"expected numbers or one list of numbers per row, got {kind}"
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return "other", BYTES
-    return "other", f"of type {kind!s:.40}"
+    for held, tests in (
+        ("numbers", (_is_number,)),
+        ("text", (types.is_string, types.is_large_string, types.is_string_view)),
+        ("flags", (types.is_boolean,)),
+        ("vectors", (is_vectors,)),
+    ):
+        if any(test(kind) for test in tests):
+            return held, ""
+    binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    return "other", _BYTES if any(test(kind) for test in binary) else f"of type {kind!s:.40}"
 
 
 def _looked_at(values: ColumnValues, cells: Any) -> ColumnValues:
@@ -635,16 +824,41 @@ def _looked_at(values: ColumnValues, cells: Any) -> ColumnValues:
 
     cells = stored(cells)
     with suppress(pa.ArrowInvalid):
-        texts = (cells.cast(pa.large_binary()) if values.note == BYTES else cells).cast(pa.large_string())
+        texts = (cells.cast(pa.large_binary()) if values.note == _BYTES else cells).cast(pa.large_string())
         if texts.null_count == len(texts):
             return values
         texts = compute.utf8_trim_whitespace(texts)
-        numbers = compute.match_substring_regex(texts, f"^({NUMBER})$")
+        numbers = compute.match_substring_regex(texts, f"^({_NUMBER_TEXT})$")
         fractions = compute.and_(numbers, compute.match_substring_regex(texts, "[^0-9]"))
         row = compute.index(fractions, True).as_py()
         row = compute.index(numbers, True).as_py() if row < 0 else row
         note, where = (texts[row].as_py(), f"row {row + 1}") if row >= 0 else ("", "")
-        return replace(
-            values, holds="text", note=note, where=where, whole=bool(compute.all(numbers).as_py() and note)
-        )
+        whole = bool(compute.all(numbers).as_py() and note)
+        return replace(values, holds="text", note=note, where=where, whole=whole)
     return values
+
+
+def _arrow_kind(kind: Any) -> ColumnKind:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _arrow_kind(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return "number"
+    if pa.types.is_struct(kind):
+        content, path = kind.get_field_index("bytes"), kind.get_field_index("path")
+        inner = kind.field(content).type if content >= 0 else None
+        only_paths = inner is not None and pa.types.is_null(inner) and path >= 0
+        return "image" if only_paths or (inner is not None and _arrow_kind(inner) == "image") else "other"
+    return "image" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "other"
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
+    """What Hugging Face's `datasets` writes into a parquet file about its label columns."""
+    with suppress(ValueError, AttributeError, TypeError):
+        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        named = {name: one.get("names") for name, one in features.items() if isinstance(one, dict)}
+        return {column: names for column, names in named.items() if isinstance(names, list)}
+    return {}

@@ -16,8 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.files.formats import ARROW, Blocks, Description, Format, Request
-from relcore.files.rows import readable
+from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
 _FREE = 32 << 20  # however well so much was packed, reading it takes seconds
 _MOST_TIMES = 50  # vectors as text pack to a half or a third; gzip's best, on one byte repeated, is 1,030

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -18,10 +19,9 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
-from relcore.files.formats import ARROW
+from relcore.files.formats import ARROW, readable
 from relcore.files.places import Place
-from relcore.files.rows import readable
-from relcore.files.tables import ParquetFile
+from relcore.files.tables import ParquetTable
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     BLOCK,
@@ -156,35 +156,30 @@ _MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
     """Rows, width, and the columns of vectors and of ids."""
-    table = ParquetFile(path)
+    table = ParquetTable(path)
     vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
     groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
     largest = max((group.total_byte_size for group in groups), default=0)
-    if largest > _MOST_GROUP or not table.n_rows:
-        got = f"one of {readable(largest)}" if table.n_rows else "a file without rows"
+    if largest > _MOST_GROUP or not table.n:
+        got = f"one of {readable(largest)}" if table.n else "a file without rows"
         raise SpaceError(
             f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write the file"
             " again, with row_group_size=16384"
         )
-    width = len(next(table.batches(1, [vectors])).column(0)[0].as_py() or ())
+    width = len(next(table.file.iter_batches(1, columns=[vectors])).column(0)[0].as_py() or ())
     if not width:
         raise SpaceError(
             f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row"
         )
-    return {"n": table.n_rows, "width": width, "vectors": vectors, "ids": id_column(table.schema)}
+    return {"n": table.n, "width": width, "vectors": vectors, "ids": id_column(table.schema)}
 
 
 def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Row groups one after the other; those before `start` are not unpacked."""
-    table = ParquetFile(path)
-    groups, row = [], 0
-    for number in range(table.file.num_row_groups):
-        n = table.file.metadata.row_group(number).num_rows
-        if groups or row + n > start:
-            groups.append(number)
-        else:
-            row += n
-    for batch in table.batches(size, None, row_groups=groups):
+    table = ParquetTable(path)
+    first = bisect_right(table.starts, start) - 1
+    row, groups = table.starts[first], list(range(first, table.file.num_row_groups))
+    for batch in table.file.iter_batches(size, row_groups=groups, use_threads=False):
         block = batch.slice(max(0, start - row))
         row += batch.num_rows
         if block.num_rows:

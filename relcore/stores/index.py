@@ -17,7 +17,7 @@ from relcore.base.names import INDEXES
 from relcore.base.records import parse
 from relcore.files.places import Place
 from relcore.files.rows import checked_ids
-from relcore.files.tables import holds_vectors, vectors_of
+from relcore.files.tables import is_vectors, vectors_of
 from relcore.represent.similarity import matrix, need_finite, unit_rows
 from relcore.runs.progress import Report, silent
 
@@ -185,7 +185,7 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
     SpaceError
         There is none, or there are several.
     """
-    found = [one.name for one in schema if holds_vectors(one.type)]
+    found = [one.name for one in schema if is_vectors(one.type)]
     if chosen in found:
         return chosen
     if chosen or len(found) != 1:

@@ -18,7 +18,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.records import read_file
 from relcore.base.text import visible
-from relcore.files.rows import readable, usable_bytes
+from relcore.files.formats import readable, usable_bytes
 
 META = "meta.json"
 ID = "relscope_id"  # in the payload, where an id is neither a whole number nor a UUID, which Qdrant needs

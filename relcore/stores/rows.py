@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from relcore.base.names import INDEXES
+from relcore.files.formats import check_size, usable_bytes
 from relcore.files.places import Place
-from relcore.files.rows import check_size, usable_bytes
 from relcore.spaces.space import LatentSpace
 
 _BLOCK = 4096

@@ -12,9 +12,9 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths, without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.tables_beside import joined
+from relcore.catalog.row_tables import joined
 from relcore.files.columns import Choices
-from relcore.files.metadata import metadata_columns
+from relcore.files.items import metadata_columns
 from relcore.files.reading import load_space
 from relcore.spaces.space import match
 

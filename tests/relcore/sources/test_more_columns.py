@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.tables_beside import more_columns, read_column
+from relcore.catalog.row_tables import more_columns, read_column
 from relcore.encoders.dataset import DatasetSpec
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.row_items import row_items
+from relcore.catalog.row_tables import row_items
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import available
-from relcore.files.reading import load_space, matrices_of, shape_of, usual_of
+from relcore.files.reading import description_of, load_space, shape_of
 
 ARRAYS = {"a": np.ones((6, 3), np.float32), "b": np.ones((6, 2), np.float32), "flat": np.ones(6, np.float32)}
 
@@ -26,12 +26,12 @@ def write(folder, suffix, arrays):
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".pt"])
 def test_all_matrices_are_listed_and_one_has_to_be_chosen_unless_its_name_says_it(tmp_path, suffix):
     path = write(tmp_path, suffix, ARRAYS)
-    assert matrices_of(path) == {"a": (6, 3), "b": (6, 2)}
-    assert usual_of(path, matrices_of(path)) is None
+    assert description_of(path).choosable == {"a": (6, 3), "b": (6, 2)}
+    assert description_of(path).usual is None
     with pytest.raises(SpaceError, match="choose one with the option matrix"):
         load_space(path)
     assert [entry.name for entry in available(tmp_path) if entry.kind.endswith("file")] == [path.name]
     path = write(tmp_path, suffix, ARRAYS | {"vectors": np.ones((6, 4), np.float32)})
-    assert usual_of(path, matrices_of(path)) == "vectors"
+    assert description_of(path).usual == "vectors"
     assert load_space(path).dimension == 4
     assert shape_of(path) in ((6, 4), (None, None))

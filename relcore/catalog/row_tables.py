@@ -1,0 +1,273 @@
+"""Tables about the rows of a space: its metadata, the table of its vectors, or the one that it encodes. Which
+files belong together, and the texts, pictures and further columns of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base import access
+from relcore.base.errors import SpaceError, quote
+from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_spec
+from relcore.encoders.dataset import Dataset, dataset_place
+from relcore.encoders.datasets import ItemRows, label_columns, load_dataset
+from relcore.files.columns import OPTIONS, Choices, Columns
+from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table
+from relcore.files.reading import column_roles, description_of, shape_of
+from relcore.files.rows import checked_ids
+from relcore.files.tables import MISSING
+from relcore.spaces.space import LatentSpace
+
+Texts = Callable[[Sequence[str]], list[str]]
+_MOST = 200  # columns on offer
+_AT_ONCE = 256
+
+
+def _n_rows(spec: SpaceSpec) -> int | None:
+    """The number of rows in a file, from its header where that tells it; else it is read. None where it
+    cannot be.
+    """
+    path = Path(spec.name)
+    if (shape := shape_of(path)) is not None and shape[0] is not None:
+        return shape[0]
+    description = description_of(path)
+    usual = description.choosable.get(description.usual)
+    lengths = {n for n, _ in ([usual] if usual else description.choosable.values())}
+    if len(lengths) == 1 and not spec.option("matrix"):
+        return lengths.pop()
+    with suppress(SpaceError):  # told when it is read
+        return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
+    return None
+
+
+def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
+    """The spaces of these files, in their order, each with the table of metadata that belongs to it.
+
+    A table without vectors belongs to the vectors before it that have as many rows: to one file of the same
+    name, else to the last one, and to every .npy file before that one. A table that fits none of them, or has
+    options of its own, is a space. Where the order means nothing, as with files that were uploaded together,
+    .npy files alone come before others.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> np.save(folder / "a.npy", np.eye(2))
+    >>> _ = (folder / "meta.csv").write_text("id,genre\\nr1,jazz\\nr2,rock\\n")
+    >>> (space,) = joined([SpaceSpec("file", str(folder / one)) for one in ("a.npy", "meta.csv")])
+    >>> Path(space.name).name, Path(space.option("metadata")).name
+    ('a.npy', 'meta.csv')
+    """
+    spaces: list[SpaceSpec] = []
+    for spec in specs:
+        plain_file = spec.source == "file" and not spec.options
+        owners = (
+            _owners(spaces, spec, in_order) if spaces and plain_file and is_metadata(Path(spec.name)) else []
+        )
+        spaces = [_with_metadata(one, spec.name) if one in owners else one for one in spaces]
+        spaces += [] if owners else [spec]
+    return spaces
+
+
+def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> list[SpaceSpec]:
+    try:
+        n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
+    except SpaceError:  # told when it is read
+        return []
+    fit = [one for one in before if one.source == "file" and not one.option("metadata") and _n_rows(one) == n]
+    if same := [one for one in fit if stem.startswith(Path(one.name).stem)]:
+        return same[-1:]
+    bare = [one for one in fit if Path(one.name).suffix.lower() == ".npy"]
+    last = fit[-1:] if in_order or not bare else []
+    return list(dict.fromkeys((*bare, *last)))
+
+
+def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
+    """The space with its ids, labels and counts from the table at `path`."""
+    of_table = ("ignore", "metadata", "ids", *OPTIONS.values())
+    kept = [(name, value) for name, value in spec.options if name not in of_table]
+    return replace(spec, options=(*kept, ("metadata", path)))
+
+
+def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]:
+    """Both spaces with row numbers as ids, so that they pair by row order."""
+    return numbered_spec(source), numbered_spec(target)
+
+
+def is_numbered(space: LatentSpace) -> bool:
+    """Whether the ids of a space are nothing but its row numbers, as they are where a file has no ids."""
+    n = len(space)
+    return space.ids[-1] == str(n - 1) and np.array_equal(space.ids, np.arange(n).astype(str))
+
+
+def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
+    """Whether row order is the likely way to pair two spaces: equally many rows, and just one of them with
+    ids of its own.
+    """
+    return len(source) == len(target) and is_numbered(source) != is_numbered(target)
+
+
+# The columns of the table that came with a space.
+
+
+def _described(spec: SpaceSpec) -> tuple[Path, Columns] | None:
+    """The table that tells something about the rows of a file, and what its columns are for."""
+    path = access.allowed(spec.option("metadata") or spec.name)
+    if path.suffix.lower() not in SUFFIXES:
+        return None
+    chosen: dict[str, Any] = {name: value for name, value in spec.options if name in OPTIONS.values()}
+    choices = Choices(**chosen, ignore=ignored_columns(spec))
+    return path, metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
+
+
+def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
+    """The table that an encoding was made of; the ids of its rows end in their number."""
+    dataset = spec.dataset
+    if dataset is None or dataset.source != "file":
+        return None
+    path = dataset_place(dataset)
+    return open_table([path]) if path.suffix.lower() in SUFFIXES else None
+
+
+def _row_ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> Sequence[str]:
+    """The id of each row of the table, also of those that the space leaves out."""
+    n = min(len(table), spec.limit or len(table))
+    if len(space) == n:
+        return space.ids
+    place = columns.place("ids")
+    if spec.option("ids") == "rows" or place is None:
+        return [str(row) for row in range(n)]
+    return checked_ids(table.read(list(table.columns)[place], 0, n), table.name)
+
+
+def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
+    """The columns that can colour the rows of a space: those of its metadata, its own table, or the table
+    that it encodes; without ids, labels, counts, texts, pictures and dimensions.
+
+    Raises
+    ------
+    SpaceError
+        The table cannot be read, or whoever asks may not read it.
+    """
+    if encoded := _encoded_table(spec):
+        used = {spec.dataset.column, spec.dataset.label_column}
+        return tuple(name for name in label_columns(encoded.columns) if name not in used)[:_MOST]
+    described = _described(spec) if spec.source == "file" else None
+    if described is None or not described[1].places("left out"):
+        return ()
+    path, columns = described
+    kinds = list(open_table([path]).columns.values())
+    left_out = [place for place in columns.places("left out") if kinds[place] in ("number", "text")]
+    return tuple(columns.columns[place].name for place in left_out)[:_MOST]
+
+
+def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
+    """The cells of a column by the ids of its rows; None where one is empty. `space` is what the spec loads,
+    with all its rows.
+
+    Raises
+    ------
+    SpaceError
+        No such column, a table that cannot be read.
+    """
+    if name not in (known := more_columns(spec)):
+        raise SpaceError(
+            f"column: expected one of {quote(known) or 'none'} for {space.name!r}, got {name!r:.80}"
+        )
+    table, ids, rows = _encoded_table(spec), space.ids, None
+    if table is not None:
+        rows = [int(one.rpartition("/")[2]) for one in ids]
+    else:
+        path, columns = _described(spec)
+        table = open_table([path])
+        ids = _row_ids(spec, space, table, columns)
+    column = next(one for one in table.columns if one.strip() == name or one == name)
+    cells = table.cells(column, len(ids) if rows is None else max(rows) + 1)
+    if names := table.class_names.get(column):
+        cells = [names[one] if isinstance(one, int) and 0 <= one < len(names) else None for one in cells]
+    cells = [None if isinstance(one, str) and one.strip() in MISSING else one for one in cells]
+    cells = cells if rows is None else [cells[row] for row in rows]
+    return pd.Series(cells, index=pd.Index(ids, dtype=object), dtype=object)
+
+
+# The texts and pictures of rows.
+
+
+def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
+    """The texts and the pictures of the rows, under the ids of the space; nothing where there are none.
+
+    Where a space is paired by row order and has no texts, its ids before are the texts.
+
+    Raises
+    ------
+    SpaceError
+        The table cannot be read, or whoever asks may not read it.
+    """
+    if spec.source != "file" and spec.rows_of == spec:
+        return []
+    items = _items_of_table(spec, space) if spec.source == "file" else []
+    for dataset in _encoded(spec.rows_of) if spec.source != "file" else ():
+        if len(dataset) == len(space):
+            items.append(Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind))
+    if space.payload is not None and not any(dataset.kind == "texts" for dataset in items):
+        names = space.payload
+        before = Dataset(
+            lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts"
+        )
+        items.append(before)
+    return items
+
+
+def _encoded(spec: SpaceSpec) -> list[Dataset]:
+    """What an encoding was made of, where that are texts or pictures."""
+    dataset = spec.dataset
+    return [load_dataset(dataset)] if dataset is not None and dataset.source != "planetoid" else []
+
+
+def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
+    described = _described(spec)
+    if described is None or not {"text", "pictures"} & {one.role for one in described[1].columns}:
+        return []
+    path, columns = described
+    table = open_table([path])
+    names, ids, items = list(table.columns), _row_ids(spec, space, table, columns), []
+    for role, kind in (("text", "texts"), ("pictures", "images")):
+        if (place := columns.place(role)) is not None:
+            rows = ItemRows(table, names[place], np.arange(len(ids)))
+            items.append(
+                Dataset(rows.texts if role == "text" else rows.images, ids, name=path.name, kind=kind)
+            )
+    return items
+
+
+def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
+    """What reads the texts of ids, "" where an id has none; None where the rows have no texts. Errors as
+    in `row_items`.
+    """
+    datasets = [
+        dataset
+        for spec in specs
+        for dataset in (row_items(spec, load(spec)) if spec.source == "file" else _encoded(spec))
+        if dataset.kind == "texts"
+    ]
+    if not datasets:
+        return None
+    return lambda ids: [
+        " ".join(dict.fromkeys(texts)) for texts in zip(*(_texts(one, ids) for one in datasets), strict=True)
+    ]
+
+
+def _texts(dataset: Dataset, ids: Sequence[str]) -> list[str]:
+    rows = pd.Index(dataset.ids, dtype=object).get_indexer(pd.Index(list(ids), dtype=object))
+    texts: dict[int, str] = {}
+    for start in np.unique(rows[rows >= 0] // _AT_ONCE) * _AT_ONCE:
+        block = dataset.items(int(start), min(int(start) + _AT_ONCE, len(dataset.ids)))
+        texts.update(enumerate(block, start=int(start)))
+    return [texts.get(int(row), "") for row in rows]
