@@ -40,7 +40,7 @@ _CELLS_TO_LOOK_AT = 1_000_000
 _CHARACTERS_TO_LOOK_AT = 1 << 25
 _FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that tell what metadata hold
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # columns named d0, d1, d2, or so many of numbers, are vectors
+_SERIES, _MANY_NUMBERS = 3, 16  # a table of vectors has columns named d0, d1, d2, or many of numbers
 _SHOWN = 60  # characters of a cell in a preview
 
 Batch = dict[int, Any]  # place of a column → Arrow array
@@ -60,7 +60,7 @@ class Table(ABC):
     starts : list of int
         The first row of each group of rows, and the number of rows.
     missing : tuple of str
-        Labels that are none.
+        Cells that stand for no label.
     has_vectors : bool
         Whether a column holds lists of numbers.
     """
