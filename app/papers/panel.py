@@ -18,8 +18,7 @@ from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import general, short
 from relcore.papers import tables
 from relcore.papers.ours import SHARE, Number, Ours, spread_of
-from relcore.papers.published import WORDS, Cell, PublishedTable
-from relcore.papers.rows import PaperRow, load_rows
+from relcore.papers.rows import WORDS, Cell, PaperRow, PublishedTable, load_rows
 from relcore.papers.runs import RUNS, PaperRun, result_of
 from relcore.papers.verdict import DOES_NOT, HOLDS, NO, PARTLY, RULE, YES, ClaimVerdict, Decided, verdict_of
 from relcore.studies.study import StudySpec, study_of

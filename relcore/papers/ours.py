@@ -1,11 +1,11 @@
-"""What was measured here: numbers with their settings, those of the project and those of this store."""
+"""What was measured here: numbers with their settings and 95 % intervals."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
+from importlib.resources import files
 from math import inf, sqrt
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.papers.published import FOLDER
 
+FOLDER = files("relcore") / "data" / "papers"
 SHIPPED = FOLDER / "ours"
-SHARE = "0 … 1"
+SHARE, _COSINES = "0 … 1", "−1 … 1"
+_LEAST = {SHARE: 0.0, _COSINES: -1.0}
+_CORRELATIONS = ("Pearson", "Spearman")
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,10 @@ class Ours:
     date, version : str
         Day, ISO; version of Relscope.
     commit : str
-        Short hash of the checkout that measured it, with "+" where its code was changed and not committed; ""
-        unknown.
+        Short hash of the checkout that measured it, with "+" if its code was not committed; "" unknown.
     run_version : int
         `PaperRun.version` when it was measured.
     seconds : float
-        What it took; parts that the store had already count with what they took when they were computed.
     numbers : tuple of Number
     """
 
@@ -117,54 +117,28 @@ def shipped() -> dict[str, Ours]:
 
 
 def read_ours(folder: Path) -> dict[str, Ours]:
-    """Run → what its file in the folder holds; nothing where there is no such folder.
+    """Run → what its file in the folder, ``words.json``, holds.
 
     Raises
     ------
     SpaceError
         A file that holds something else.
     """
-    found = [_read(path) for path in sorted(folder.glob("*.json"))]
-    return {one.run: one for one in found}
-
-
-def write_ours(folder: Path, found: Ours) -> None:
-    """Write one run's file, ``"words.json"``, whole or not at all; make the folder where it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{found.run}.json"
-    partial = path.with_suffix(".partial")
-    partial.write_text(
-        json.dumps(records.to_json(found), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-    )
-    partial.replace(path)
-
-
-def _read(path: Path) -> Ours:
-    try:
-        described = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise SpaceError(
-            f"{path}: expected a JSON object of measured numbers, got {error}; make it again"
-        ) from error
-    found = records.from_json(Ours, described, str(path))
-    if found.run != path.stem:
-        raise SpaceError(
-            f"{path}: expected numbers of the run {path.stem!r}, got those of {found.run!r}; rename the file"
-        )
+    what = "measured numbers"
+    found = {
+        path.stem: records.from_json(Ours, records.parse(path.read_bytes(), str(path), what), str(path))
+        for path in sorted(folder.glob("*.json"))
+    }
+    for run, ours in found.items():
+        if ours.run != run:
+            raise SpaceError(f"{run}.json: expected numbers of this run, got those of {ours.run!r}")
     return found
-
-
-# The 95 % interval of a measured number, and how it was found.
-
-_COSINES = "−1 … 1"
-_CORRELATIONS = ("Pearson", "Spearman")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error of a number, degrees of freedom behind it (inf: known), and in words its source.
-
-    `low` and `high` are the ends of the 95 % interval.
+    """Standard error of a number, degrees of freedom behind it (inf: known), the ends of its 95 % interval,
+    and in words its source.
     """
 
     error: float
@@ -180,90 +154,65 @@ def spread_of(number: Number) -> Spread | None:
     In this order:
 
     1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a
-    correlation);
+       correlation);
     2. Student's interval of the mean, where there are two or more repeats that differ. It covers what differs
-    between repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
+       between repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
     3. of a single measurement with a deviation over its n rows, that deviation ÷ √n;
     4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean
-    can have:
-       √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.
+       can have: √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.
     """
+    value, n, least = number.value, number.n, _LEAST.get(number.unit)
     if number.low is not None and number.high is not None:
-        return Spread(
-            (number.high - number.low) / (2 * quantile(inf)), inf, number.low, number.high, "found by the run"
-        )
+        error = (number.high - number.low) / (2 * quantile(inf))
+        return Spread(error, inf, number.low, number.high, "found by the run")
+    freedom = inf
     if number.deviation and number.repeats > 1:
-        found = _around(
-            number.value,
-            number.deviation / sqrt(number.repeats),
-            number.repeats - 1,
-            "Student's, over repeats",
-        )
-        return _within_range(found, number)
-    if number.deviation and number.n:
-        return _within_range(
-            _around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n"), number
-        )
-    if number.n and number.unit in (SHARE, _COSINES) and number.metric not in _CORRELATIONS:
-        least = 0.0 if number.unit == SHARE else -1.0
-        variance = max(
-            (1 - number.value) * (number.value - least), 0.0
-        )  # of all distributions on the range, the widest
-        return _within_range(
-            _around(number.value, sqrt(variance / number.n), inf, "at most, from n rows"), number
-        )
-    return None
+        error, freedom = number.deviation / sqrt(number.repeats), number.repeats - 1
+        source = "Student's, over repeats"
+    elif number.deviation and n:
+        error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
+    elif n and least is not None and number.metric not in _CORRELATIONS:
+        # of all distributions on the range, the widest
+        error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
+    else:
+        return None
+    low, high = (value + sign * quantile(freedom) * error for sign in (-1, 1))
+    if least is not None:
+        low, high = max(low, least), min(high, 1.0)
+    return Spread(error, freedom, low, high, source)
 
 
 def quantile(freedom: float) -> float:
     """Of Student's distribution: what 97.5 % lie below."""
-    from scipy.special import (
-        ndtri,
-        stdtrit,
-    )  # `scipy.stats` has them, too, and takes longer to import than a page to open
+    from scipy.special import ndtri, stdtrit  # `scipy.stats` takes longer to import than a page to open
 
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
 
 
-def _within_range(found: Spread, number: Number) -> Spread:
-    """A share ends at 0 and at 1, a cosine at −1 and at 1."""
-    least = {SHARE: 0.0, _COSINES: -1.0}.get(number.unit)
-    return found if least is None else replace(found, low=max(found.low, least), high=min(found.high, 1.0))
-
-
-def _around(value: float, error: float, freedom: float, found_from: str) -> Spread:
-    reach = quantile(freedom) * error
-    return Spread(error, freedom, value - reach, value + reach, found_from)
-
-
-# Means and deviations of repeated measurements.
-
-
-def averaged(label: str, metric: str, values: Sequence[float], **more: Any) -> Number:
-    """The mean over repeats, with their sample deviation where there are two or more."""
-    found = np.asarray(values, dtype=np.float64)
-    deviation = float(found.std(ddof=1)) if len(found) > 1 else None
-    return Number(label, metric, rounded(found.mean()), rounded(deviation), repeats=len(found), **more)
-
-
 def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
-    """`averaged` of rows with equal group, label and metric, in the order in which these first come.
+    """The mean over repeats, with their sample deviation where there are two or more, of rows with equal
+    label and metric, in the order in which these first come.
 
-    Each row has label, metric, value, and perhaps group, unit, n, k, baseline: those of the first, baselines
+    Each row has label, metric, value, and perhaps unit, n, k, baseline: those of the first, baselines
     averaged.
     """
     numbers = []
-    table = pd.DataFrame([{"group": "", **row} for row in rows])
-    for (_, label, metric), part in table.groupby(["group", "label", "metric"], sort=False):
+    for (label, metric), part in pd.DataFrame(rows).groupby(["label", "metric"], sort=False):
         first = {name: value for name, value in part.iloc[0].to_dict().items() if not pd.isna(value)}
-        facts = {name: first[name] for name in ("group", "unit", "baseline_is") if name in first}
-        facts |= {name: int(first[name]) for name in ("n", "k") if name in first}
+        facts = {name: kind(first[name]) for name, kind in _FACTS.items() if name in first}
         if "baseline" in first:
             facts["baseline"] = rounded(part.baseline.mean())
-        numbers.append(averaged(label, metric, part.value, **facts, **more))
+        values = part.value.to_numpy(dtype=np.float64)
+        deviation = rounded(values.std(ddof=1)) if len(values) > 1 else None
+        numbers.append(
+            Number(label, metric, rounded(values.mean()), deviation, repeats=len(values), **facts, **more)
+        )
     return tuple(numbers)
 
 
-def rounded(value: float | None) -> float | None:
+_FACTS = {"unit": str, "n": int, "k": int}
+
+
+def rounded(value: float) -> float:
     """Six decimals, more than are shown."""
-    return None if value is None else round(float(value), 6)
+    return round(float(value), 6)

@@ -5,15 +5,84 @@ measure it here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.papers.ours import Number
-from relcore.papers.published import FOLDER, PublishedTable
+from relcore.papers.ours import FOLDER, Number
+
+WORDS = ("setting",)  # units of columns that hold no numbers
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed entry: ``"0.34 ± 0.01"``, ``"–"``, ``"ReLU, Tanh"``, and its numbers if it has any."""
+
+    text: str
+    value: float | None = None
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers: what it is called, and its unit or range."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One printed table.
+
+    Attributes
+    ----------
+    setting : str
+        Data, anchors, k, seeds: what the numbers depend on.
+    labels : tuple of str
+        Names of the columns that say which line it is.
+    measures : tuple of NumberColumn
+    rows : tuple of tuples of str
+        The lines as printed: labels, then an entry for each measure.
+    """
+
+    setting: str
+    labels: tuple[str, ...]
+    measures: tuple[NumberColumn, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def lines(self) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
+        """Labels and cells of each line.
+
+        Raises
+        ------
+        SpaceError
+            A text in a column of numbers.
+        """
+        k = len(self.labels)
+        for row in self.rows:
+            entries = zip(row[k:], self.measures, strict=True)
+            yield row[:k], tuple(_cell(text, measure.unit) for text, measure in entries)
+
+
+def _cell(text: str, unit: str) -> Cell:
+    if text in ("–", "-"):
+        return Cell("–")
+    if unit in WORDS:
+        return Cell(text)
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise SpaceError(f"published: expected a number in a column of unit {unit!r}, got {text!r}")
+    value, deviation = match.groups()
+    return Cell(text, float(value), None if deviation is None else float(deviation))
+
 
 # What a paper's row asserts, as comparisons between labelled numbers, kept in relcore/data/papers beside the
 # row.
@@ -54,17 +123,16 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     """Claims from their records; a record with ``over`` is one for each of its values, put where ``{}``
     stands.
     """
-    return tuple(
-        Claim(
-            **{
+    claims = []
+    for record in records:
+        parts = {name: part for name, part in record.items() if name != "over"}
+        for value in record.get("over", [""]):
+            filled = {
                 name: part.replace("{}", value) if isinstance(part, str) else part
-                for name, part in record.items()
-                if name != "over"
+                for name, part in parts.items()
             }
-        )
-        for record in records
-        for value in record.get("over", [""])
-    )
+            claims.append(Claim(**filled))
+    return tuple(claims)
 
 
 def number_of(side: str, numbers: Sequence[Number]) -> Number:
@@ -76,17 +144,18 @@ def number_of(side: str, numbers: Sequence[Number]) -> Number:
         None fits, or more than one.
     """
     label, _, metric = side.removeprefix(CHANCE).partition(" | ")
-    found = [number for number in numbers if number.metric == metric and _fits(number.label, label)]
-    if len(found) != 1:
+    fitting = [
+        number
+        for number in numbers
+        if number.metric == metric
+        and (number.label == label or fnmatchcase(number.label, label.replace("[", "[[]")))
+    ]
+    if len(fitting) != 1:
         known = quote(dict.fromkeys(f"{number.label} | {number.metric}" for number in numbers))
         raise SpaceError(
-            f"claims: expected {side!r} to name one number, got {len(found)} that fit; there are {known}"
+            f"claims: expected {side!r} to name one number, got {len(fitting)} that fit; there are {known}"
         )
-    return found[0]
-
-
-def _fits(label: str, pattern: str) -> bool:
-    return label == pattern or fnmatchcase(label, pattern.replace("[", "[[]"))
+    return fitting[0]
 
 
 PAPERS = ("relative", "inverse", "bootstrapping")
@@ -134,13 +203,13 @@ class PaperRow:
     number: int
     title: str
     shows: str
-    published: PublishedTable | None
-    note: str
     page: str
     tab: str
     runs: tuple[str, ...]
     differs: str
     needs: str
+    published: PublishedTable | None = None
+    note: str = ""
     why_not: str = ""
     claims: tuple[Claim, ...] = ()
 
@@ -185,19 +254,9 @@ def find_row(identifier: str) -> PaperRow:
 
 
 def _rows_of(name: str) -> list[PaperRow]:
-    record = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    rows = record.pop("rows")
-    paper = Paper(**record)
-    return [
-        PaperRow(
-            **{
-                "note": "",
-                **row,
-                "paper": paper,
-                "runs": tuple(row["runs"]),
-                "published": PublishedTable.from_json(row["published"]) if row.get("published") else None,
-                "claims": claims_of(row.get("claims", ())),
-            }
-        )
-        for row in rows
-    ]
+    paper = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    rows = paper.pop("rows")
+    for row in rows:
+        row["claims"] = [records.to_json(claim) for claim in claims_of(row.get("claims", ()))]
+        row["paper"] = paper
+    return list(records.from_json(tuple[PaperRow, ...], rows, name))

@@ -19,12 +19,10 @@ import pandas as pd
 
 from relcore import __version__
 from relcore.base import records
-from relcore.base.errors import SpaceError, need_one_of
-from relcore.papers.ours import SHARE, Number, Ours, grouped, rounded, shipped
-from relcore.papers.published import FOLDER
-from relcore.runs.progress import Report, silent
+from relcore.papers.ours import FOLDER, SHARE, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
-from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.quantisation import FORMS
+from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -72,31 +70,9 @@ def result_of(name: str, store: Store) -> Ours | None:
     """The numbers of a run: of the study's runs if this store computed all of them, else the project's."""
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
-        return _ours(name, runs, store, "")
+        return ours_of(name, runs, store)
     known = shipped().get(name)
     return known if known and is_current(known) else None
-
-
-def measure(name: str, store: Store, report: Report = silent) -> Ours:
-    """Do what the store lacks of the study's runs; the numbers of all.
-
-    Raises
-    ------
-    SpaceError
-        No such run, or none that a study measures.
-    """
-    need_one_of("run", name, RUNS)
-    runs = study_runs(name)
-    if runs is None:
-        raise SpaceError(
-            f"{name}: expected a run of a study, got one that Relscope 0.1.0 measured; use that version, at"
-            f" commit {shipped()[name].commit}"
-        )
-    commit = commit_of()  # before it runs: the code is loaded now
-    for done, settings in enumerate(runs.settings):
-        report(done, len(runs), f"run {done + 1} of {len(runs)}")
-        finished_run(runs.study, settings, store, silent)
-    return _ours(name, runs, store, commit)
 
 
 def is_current(ours: Ours) -> bool:
@@ -105,7 +81,8 @@ def is_current(ours: Ours) -> bool:
     return run is not None and (ours.settings, ours.run_version) == (dict(run.settings), run.version)
 
 
-def _ours(name: str, runs: StudyRuns, store: Store, commit: str) -> Ours:
+def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
+    """The numbers of the study's runs, which the store has all."""
     run, table = RUNS[name], runs.table(store)
     seconds, today = round(float(table.seconds.sum()), 1), date.today().isoformat()
     numbers = NUMBERS[run.study](runs, table)
@@ -119,10 +96,11 @@ def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     """Weighted F1 and accuracy by representation, the mean over the encoders and each."""
     forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
     columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
+    encoders = {name: name.partition(" of ")[2].partition(" · ")[0] for name in columns}
     return grouped(
         [
             {
-                "label": f"{forms[run['features']]}, {_encoder(column) or 'mean of 4 encoders'}",
+                "label": f"{forms[run['features']]}, {encoders[column] or 'mean of 4 encoders'}",
                 "metric": "accuracy" if column == "accuracy" else "weighted F1",
                 "value": run[column],
                 "n": run["test rows"],
@@ -133,10 +111,6 @@ def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
         ],
         baseline_is="chance (accuracy)",
     )
-
-
-def _encoder(column: str) -> str:
-    return column.partition(" of ")[2].partition(" · ")[0]
 
 
 def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
@@ -174,8 +148,6 @@ def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Numbe
 
 def _quantisation(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     """Mean cosine distance of paired rows (the paper's score), Euclidean ones beside it, and MRR, by form."""
-    from relcore.studies.quantisation import FORMS
-
     units = {
         "cosine distance": ("cosine distance (the paper's)", "0 … 2"),
         "distance": ("Euclidean distance", "length"),
@@ -217,21 +189,17 @@ _PROJECT = Path(__file__).parents[2]
 def commit_of(project: Path = _PROJECT) -> str:
     """Short hash of HEAD, ``"a8e5362"``; with "+" behind it where tracked files under relcore differ from it.
 
-    "" where the folder is no checkout of its own, or git is not installed.
+    "" where the folder is no checkout of its own (it may be inside someone else's), or git is not installed.
     """
-    top = _git(project, "rev-parse", "--show-toplevel")
-    if (
-        not top or Path(top).resolve() != project.resolve()
-    ):  # installed into a folder of someone else's checkout
+    try:
+        if Path(_git(project, "rev-parse", "--show-toplevel")).resolve() != project.resolve():
+            return ""
+        changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", "relcore")
+        return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
         return ""
-    changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", "relcore")
-    return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
 def _git(folder: Path, *words: str) -> str:
-    try:
-        return subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -10,29 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from relcore.base import records as record
+from relcore.base import records
 from relcore.papers.ours import Number, Ours, spread_of
-from relcore.papers.published import WORDS
-from relcore.papers.rows import PaperRow
+from relcore.papers.rows import WORDS, PaperRow
 from relcore.papers.verdict import Decided, verdict_of
 
-COLUMNS = [
-    "paper",
-    "row",
-    "source",
-    "what",
-    "metric",
-    "value",
-    "deviation",
-    "unit",
-    "low",
-    "high",
-    "repeats",
-    "n",
-    "k",
-    "baseline",
-]
-_FIELDS = ["metric", "value", "deviation", "unit", "repeats", "n", "k", "baseline"]  # of a Number
+_NUMBER = ("value", "deviation", "unit", "repeats", "n", "k", "baseline")
+_FACTS = ("data", "run", "date", "version", "commit", "seconds")  # of an Ours
+COLUMNS = (
+    *("paper", "row", "source", "what", "metric", "value", "deviation", "unit", "low", "high", "repeats"),
+    *("n", "k", "baseline", "baseline_is", "interval_is", *_FACTS, "verdict"),
+)
+_PRINTED = ["row", "what", "metric", "published", "here", "commit", "verdict"]
 _SIGNS = {
     "±": r"$\pm$",
     "−": "$-$",
@@ -44,8 +33,6 @@ _SIGNS = {
     "³": "$^3$",
     "…": r"\dots{}",
 }
-_FACTS = ["data", "run", "date", "version", "commit", "seconds"]  # of an Ours
-MORE = ["baseline_is", "interval_is", *_FACTS, "verdict"]
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
@@ -54,27 +41,7 @@ def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFr
     Published numbers keep the unit in which they are printed; their `data` is the setting that the paper
     names.
     """
-    lines = [line for row in rows for line in (*_published(row), *_measured(row, found))]
-    return pd.DataFrame(lines, columns=[*COLUMNS, *MORE])
-
-
-def printed_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
-    """The printed form: row, what, metric, published, here; numbers with their deviations."""
-    lines = []
-    for row in rows:
-        place = {"row": f"{row.paper.authors}, {row.name}"}
-        verdict = verdict_of(row, found)
-        for line in _published(row):
-            lines.append({**place, "what": line["what"], "metric": line["metric"], "published": line["text"]})
-        for name in row.run_names():
-            for number in found[name].of_groups(row.groups(name)) if name in found else ():
-                told = {
-                    "here": number.text(),
-                    "commit": found[name].commit,
-                    "verdict": verdict.word if verdict else None,
-                }
-                lines.append({**place, "what": number.label, "metric": number.metric, **told})
-    return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here", "commit", "verdict"])
+    return pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
@@ -82,29 +49,47 @@ def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 
 
 def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """A longtable for booktabs."""
-    text = printed_table(rows, found).to_latex(index=False, escape=True, na_rep="", longtable=True)
+    """A longtable for booktabs: row, what, metric, published, here; numbers with their deviations."""
+    table = pd.DataFrame(_lines(rows, found))
+    table["row"] = table.get("paper", "") + ", " + table.get("row", "")
+    table = table.reindex(columns=_PRINTED)
+    text = table.to_latex(index=False, escape=True, na_rep="", longtable=True)
     for sign, command in _SIGNS.items():
         text = text.replace(sign, command)
     return text.encode()
 
 
 def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """A list of rows, each with its printed lines and its results whole."""
-    records = [
-        {
-            "paper": row.paper.title,
-            "row": row.name,
-            "shows": row.shows,
-            "published": [
-                {name: value for name, value in line.items() if value is not None} for line in _published(row)
-            ],
-            "here": [record.to_json(found[name]) for name in row.run_names() if name in found],
-            **_judged(row, found),
-        }
-        for row in rows
-    ]
-    return (json.dumps(records, ensure_ascii=False, indent=2) + "\n").encode()
+    """A list of rows, each with its printed table, its results whole, and its decided claims."""
+    described = []
+    for row in rows:
+        verdict = verdict_of(row, found)
+        described.append(
+            {
+                "paper": row.paper.title,
+                "row": row.name,
+                "shows": row.shows,
+                "published": records.to_json(row.published),
+                "here": [records.to_json(found[name]) for name in row.run_names() if name in found],
+                "verdict": verdict and verdict.word,
+                "claims": [_claim(one) for one in verdict.claims] if verdict else [],
+            }
+        )
+    return (json.dumps(described, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
+    lines = []
+    for row in rows:
+        place, verdict = {"paper": row.paper.authors, "row": row.name}, verdict_of(row, found)
+        word = {"verdict": verdict.word if verdict else None}
+        lines += [place | line for line in _published(row)]
+        for name in row.run_names():
+            if ours := found.get(name):
+                facts = {fact: getattr(ours, fact) for fact in _FACTS}
+                numbers = ours.of_groups(row.groups(name))
+                lines += [{**place, **_measured(number), **facts, **word} for number in numbers]
+    return lines
 
 
 def _published(row: PaperRow) -> list[dict[str, Any]]:
@@ -112,8 +97,6 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
         return []
     return [
         {
-            "paper": row.paper.authors,
-            "row": row.name,
             "source": "published",
             "what": ", ".join(labels),
             "metric": measure.name,
@@ -121,54 +104,25 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
             "deviation": cell.deviation,
             "unit": measure.unit,
             "data": row.published.setting,
-            "text": cell.text,
+            "published": cell.text,
         }
         for labels, cells in row.published.lines
         for measure, cell in zip(row.published.measures, cells, strict=True)
     ]
 
 
-def _measured(row: PaperRow, found: Mapping[str, Ours]) -> list[dict[str, Any]]:
-    lines, verdict = [], verdict_of(row, found)
-    for name in row.run_names():
-        if name not in found:
-            continue
-        ours = found[name]
-        facts = {name: getattr(ours, name) for name in _FACTS} | {
-            "verdict": verdict.word if verdict else None
-        }
-        for number in ours.of_groups(row.groups(name)):
-            place = {"paper": row.paper.authors, "row": row.name, "source": "here", "what": number.label}
-            own = {key: getattr(number, key) for key in _FIELDS} | _interval(number)
-            lines.append(
-                {
-                    **place,
-                    **own,
-                    **facts,
-                    "baseline_is": number.baseline_is if number.baseline is not None else None,
-                }
-            )
-    return lines
-
-
-def _interval(number: Number) -> dict[str, Any]:
-    spread = spread_of(number)
-    return {"low": spread.low, "high": spread.high, "interval_is": spread.found_from} if spread else {}
-
-
-def _judged(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, Any]:
-    verdict = verdict_of(row, found)
-    if verdict is None:
-        return {"verdict": None, "claims": []}
-    return {"verdict": verdict.word, "claims": [_claim(one) for one in verdict.claims]}
+def _measured(number: Number) -> dict[str, Any]:
+    line = {"source": "here", "what": number.label, "metric": number.metric, "here": number.text()}
+    line |= {name: getattr(number, name) for name in _NUMBER}
+    line["baseline_is"] = None if number.baseline is None else number.baseline_is
+    if spread := spread_of(number):
+        line |= {"low": spread.low, "high": spread.high, "interval_is": spread.found_from}
+    return line
 
 
 def _claim(decided: Decided) -> dict[str, Any]:
     """The comparison, the difference between its sides with its 95 % interval, and the outcome."""
-    asked = {
-        name: value
-        for name, value in asdict(decided.claim).items()
-        if value != {"times": 1.0, "plus": 0.0}.get(name)
-    }
+    usual = {"times": 1.0, "plus": 0.0}
+    claim = {name: value for name, value in asdict(decided.claim).items() if value != usual.get(name)}
     ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}
-    return {**asked, "difference": decided.difference, **ends, "outcome": decided.outcome}
+    return {**claim, "difference": decided.difference, **ends, "outcome": decided.outcome}

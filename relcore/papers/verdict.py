@@ -1,18 +1,11 @@
 """Whether a paper's pattern is seen here, by a rule.
 
-Each row with measured numbers has claims (relcore.papers.rows): comparisons that the paper's row makes, such
-as "relative MRR > absolute MRR" or "stitched ≥ .85 × not stitched". A claim is decided on our numbers. With
-the difference D = more − (times × than + plus), its standard error from those of both numbers
-(relcore.papers.ours; they are taken as independent, which is too wide rather than too narrow where both were
-measured on the same rows), and Student's quantile t at 95 % with Welch's degrees of freedom, the claim
-
-- holds where D − t × error > 0,
-- fails where D + t × error < 0,
-- is not decided otherwise, or where a number has no interval.
-
-The row's pattern holds where all its claims hold, is seen partly where some hold, and is not seen ("does not
-hold") where none holds. Claims whose runs were not made yet are left out. No correction is made for the
-number of claims.
+A claim (relcore.papers.rows), such as "stitched ≥ .85 × not stitched", is decided on our numbers. With the
+difference D = more − (times × than + plus), its standard error from those of both numbers (taken as
+independent, which is too wide rather than too narrow where both were measured on the same rows), and
+Student's quantile t at 95 % with Welch's degrees of freedom, the claim holds where D − t × error > 0, fails
+where D + t × error < 0, and is not decided otherwise, or where a number has no interval. Claims whose runs
+were not made are left out. No correction is made for the number of claims.
 """
 
 from __future__ import annotations
@@ -22,6 +15,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.papers.ours import Number, Ours, quantile, spread_of
 from relcore.papers.rows import CHANCE, Claim, PaperRow, number_of
 
@@ -64,12 +58,9 @@ class ClaimVerdict:
     def counts(self) -> str:
         """``"3 of 4 comparisons hold, 1 not decided"``."""
         outcomes = [one.outcome for one in self.claims]
-        told = (
-            f"{outcomes.count(YES)} of {len(outcomes)} comparison{'s' * (len(outcomes) > 1)}"
-            f" hold{'s' * (len(outcomes) == 1)}"
-        )
-        more = [f"{outcomes.count(one)} {one}" for one in (NO, OPEN) if outcomes.count(one)]
-        return ", ".join([told, *more])
+        verb = "holds" if len(outcomes) == 1 else "hold"
+        held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"
+        return ", ".join([held, *(f"{outcomes.count(one)} {one}" for one in (NO, OPEN) if one in outcomes)])
 
 
 def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> ClaimVerdict | None:
@@ -104,12 +95,8 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     )
     than, than_error = claim.times * than + claim.plus, abs(claim.times) * than_error
     error = sqrt(more_error**2 + than_error**2)
-    parts = [
-        (one, freedom)
-        for one, freedom in ((more_error, more_freedom), (than_error, than_freedom))
-        if freedom != inf
-    ]
-    shared = sum(one**4 / freedom for one, freedom in parts)  # Welch and Satterthwaite
+    parts = ((more_error, more_freedom), (than_error, than_freedom))
+    shared = sum(one**4 / freedom for one, freedom in parts)  # Welch and Satterthwaite; 0 of a known error
     reach = quantile(error**4 / shared if shared > 0 else inf) * error
     low, high = more - than - reach, more - than + reach
     return Decided(claim, more, than, low, high, YES if low > 0 else NO if high < 0 else OPEN)

@@ -155,7 +155,6 @@ class StudyRuns:
             len(self),
             self.seconds(engine.store, engine.n_workers, own=here) if under_way else None,
             running[0][1].message if running else "",
-            next((status.lost for _, status in known if status.lost), ""),
         )
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:

@@ -1,0 +1,74 @@
+"""Measure the papers' rows that a study answers, and write them to relcore/data/papers/ours.
+
+    python assets/papers/measure_rows.py [ROW or RUN …] [--all] [--again] [--out FOLDER]
+
+Without names, all rows are listed. Commit first: the commit is written beside the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.papers.ours import SHIPPED, Ours, read_ours
+from relcore.papers.rows import find_row, load_rows
+from relcore.papers.runs import RUNS, commit_of, is_current, ours_of, study_runs
+from relcore.runs.store import Store, in_use
+from relcore.studies.runs import finished_run
+
+
+def measure(name: str, store: Store) -> Ours:
+    """Do what the store lacks of the study's runs; the numbers of all."""
+    need_one_of("run", name, [name for name, run in RUNS.items() if run.study])
+    runs, commit = study_runs(name), commit_of()  # before it runs: the code is loaded now
+    for number, settings in enumerate(runs.settings, start=1):
+        print(f"  {name}: run {number} of {len(runs)}")
+        finished_run(runs.study, settings, store, lambda *progress: None)
+    return ours_of(name, runs, store, commit)
+
+
+def write(folder: Path, ours: Ours) -> None:
+    """Write one run's file, ``words.json``, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{ours.run}.partial"
+    text = json.dumps(records.to_json(ours), ensure_ascii=False, indent=1)
+    partial.write_text(f"{text}\n", encoding="utf-8")
+    partial.replace(partial.with_suffix(".json"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words)")
+    parser.add_argument("--all", action="store_true", help="all runs that a study measures")
+    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write to")
+    options = parser.parse_args()
+    known, names = read_ours(options.out), []
+    for name in options.names:
+        names += [name] if name in RUNS else find_row(name).run_names()
+    if options.all:
+        names = [name for name, run in RUNS.items() if run.study]
+    for row in load_rows() if not names else ():
+        runs = ", ".join(f"{name} ({known[name].date if name in known else '–'})" for name in row.run_names())
+        print(f"{row.id:24} {row.title}: {runs or 'nothing to run here'}")
+    store = Store(finished=False)  # measured now, not read from what comes with Relscope
+    for name in dict.fromkeys(names):
+        if name in known and is_current(known[name]) and not options.again:
+            print(f"{name}: measured on {known[name].date} already")
+            continue
+        with in_use():
+            ours = measure(name, store)
+        write(options.out, ours)
+        print(f"{name}: {len(ours.numbers)} numbers, commit {ours.commit or 'unknown'}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SpaceError as error:
+        raise SystemExit(str(error)) from error
