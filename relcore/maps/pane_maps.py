@@ -1,31 +1,43 @@
 """Maps of a pair in one representation, of many rows in blocks: neither space's matrix (n, k) of
 similarities is formed.
+
+The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the
+anchors, whitened or not. The moments of R follow from those of U, which do not depend on the anchors, and its
+scores are U (B V) with the axes V. So one more anchor costs eigenvectors of a (d, d) or (k, k) matrix and a
+product of (n, d) with (d, c); R is never formed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 
 import numpy as np
 
 from relcore.base.magnitude import brought, scaled
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
-from relcore.maps.pca import (
+from relcore.maps.reduction import (
     SAMPLED_ROWS,
     Moments,
+    ReductionSpec,
+    aligned,
     blocks_of,
-    direction_moments,
-    direction_scores,
     facing,
     fitted_rows,
+    n_fitted,
+    need_drawable,
+    reduce_spaces,
 )
-from relcore.maps.reduction import ReductionSpec, aligned, n_fitted, need_drawable, reduce_spaces
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import RelativeProjection, mean_of, row_blocks, unit_rows
-from relcore.scores.comparison import ProjectionSpec, RowMap, represent, representation_maps
+from relcore.represent.similarity import (
+    RelativeProjection,
+    mean_of,
+    project_directions,
+    row_blocks,
+    unit_rows,
+)
+from relcore.scores.comparison import ProjectionSpec, represent, representation_maps
 from relcore.spaces.space import LatentSpace, MadeRows, Match
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
@@ -43,12 +55,13 @@ class Directions:
 
     @classmethod
     def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> Directions:
-        mean = mean_of(space)
+        mean, few = mean_of(space), None
         origin = mean if center else None
-        few = None
         if len(rows) * space.dimension <= _FEW:
             few = np.concatenate([unit_rows(block, origin) for block in blocks_of(space.vectors, rows)])
-        return cls(mean, direction_moments(space.vectors, rows, origin, random_state), few)
+        fitted = rows[fitted_rows(len(rows), space.dimension, random_state)]
+        moments = Moments.of(unit_rows(block, origin) for block in blocks_of(space.vectors, fitted))
+        return cls(mean, moments, few)
 
 
 DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
@@ -62,10 +75,8 @@ def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSp
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """How the coordinates of a pane came about, in a few words; `n_sampled` where a sample of the rows was
-    fitted for PCA.
-
-    Of `n_rows` rows UMAP may be fitted on a part only, see `relcore.maps.reduction.n_fitted`.
+    """How the coordinates of a pane came about: `n_sampled` where a sample of the rows was fitted for PCA; of
+    `n_rows` rows UMAP may be fitted on a part only.
     """
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
     placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
@@ -76,12 +87,10 @@ def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> 
 
 def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) -> Picture:
     """Coordinates of a pair of matrices, and a note on how they came about."""
-    fitting = fitting_reduction([matrix.shape[1] for matrix in matrices], spec)
-    n_rows = len(matrices[0])
+    spec, n_rows = fitting_reduction([matrix.shape[1] for matrix in matrices], spec), len(matrices[0])
     n_sampled = len(fitted_rows(*matrices[0].shape)) if spec.method == "pca" else n_rows
-    return reduce_spaces(matrices, fitting), reduction_note(
-        fitting, n_sampled if n_sampled < n_rows else 0, n_rows
-    )
+    note = reduction_note(spec, n_sampled if n_sampled < n_rows else 0, n_rows)
+    return reduce_spaces(matrices, spec), note
 
 
 def pane_matrices(
@@ -92,19 +101,16 @@ def pane_matrices(
     """
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
-    maps = representation_maps(matched, pane, anchors, spec)
-    return [
-        each(space.vectors[rows]) for each, space in zip(maps, (matched.source, matched.target), strict=True)
-    ]
+    spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
+    return [bring(space.vectors[rows]) for bring, space in zip(maps, spaces, strict=True)]
 
 
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
     """`pane_matrices` in blocks of rows, of the source and of the target: neither matrix is formed."""
-    spaces = matched.source.vectors, matched.target.vectors
-    maps = representation_maps(matched, pane, anchors, spec)
-    return [map(each, blocks_of(X, rows)) for each, X in zip(maps, spaces, strict=True)]
+    spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
+    return [map(bring, blocks_of(space.vectors, rows)) for bring, space in zip(maps, spaces, strict=True)]
 
 
 def pca_pair(
@@ -143,14 +149,12 @@ def pca_pair(
         else:
             fitted.fit(space.vectors, anchors=anchor_rows, mean=mean_of(space))
             forms.append(_Blocked(space.vectors, rows, fitted, spec.random_state))
-    if spec.fit == "first":
-        axes = forms[0].axes(spec.n_components)
-        pictures = [form.scores(*axes) for form in forms]
-        signs = [facing(pictures[0])] * len(forms)
-    else:
-        pictures = [form.scores(*form.axes(spec.n_components)) for form in forms]
-        signs = [facing(picture) for picture in pictures]
-    pictures = [picture * sign for picture, sign in zip(pictures, signs, strict=True)]
+    pictures, axes, signs = [], None, None
+    for form in forms:
+        axes = axes if axes and spec.fit == "first" else form.axes(spec.n_components)
+        scores = form.scores(*axes)
+        signs = signs if pictures and spec.fit == "first" else facing(scores)
+        pictures.append(scores * signs)
     return aligned(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 
 
@@ -164,25 +168,20 @@ def map_pair(
 ) -> Picture:
     """Coordinates (m, c) of the drawn rows of both spaces by any method, and a note; errors as in `pca_pair`.
 
-    UMAP of more rows than it is fitted on takes them block by block, to the same numbers as the app's job.
+    UMAP of more rows than it is fitted on takes them block by block, to the same numbers as the app's job:
+    larger blocks take machine code that rounds otherwise, and UMAP shows it.
     """
     if spec.method == "pca":
         return pca_pair(matched, rows, pane, anchors, projection, spec)
     if n_fitted(len(rows), spec) == len(rows):
         return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
-    spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, projection)
-    made = [
-        MadeRows(space.vectors, partial(_by_block, each), rows)
-        for each, space in zip(maps, spaces, strict=True)
-    ]
-    return reduce_pair(made, spec)
 
+    def by_block(bring: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda X: np.concatenate([bring(X[block]) for block in row_blocks(len(X))])
 
-def _by_block(made: RowMap, X: np.ndarray) -> np.ndarray:
-    """`made(X)` in the blocks of `pane_blocks`: larger ones take machine code that rounds otherwise, and
-    UMAP shows it.
-    """
-    return np.concatenate([made(X[block]) for block in row_blocks(len(X))])
+    maps = representation_maps(matched, pane, anchors, projection)
+    vectors = matched.source.vectors, matched.target.vectors
+    return reduce_pair([MadeRows(X, by_block(m), rows) for m, X in zip(maps, vectors, strict=True)], spec)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,53 +200,45 @@ class _Linear:
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
         """Of the relative rows the leading axes V (k, c), and the scores (c,) of their mean."""
-        basis = self.fitted.similarity_.basis_
-        moments = self.known.moments
+        basis, moments = self.fitted.similarity_.basis_, self.known.moments
         axes = moments.axes(n_components, basis)
         return axes, moments.mean @ basis @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """(m, c): one product with B V."""
-        weights = self.fitted.similarity_.basis_ @ axes
+        weights = (self.fitted.similarity_.basis_ @ axes).astype(np.float32)
         if self.known.few is not None:
-            return self.known.few @ weights.astype(np.float32) - offset.astype(np.float32)
-        return direction_scores(self.X, self.rows, self.fitted.mean_, weights, offset)
+            return self.known.few @ weights - offset.astype(np.float32)
+        blocks = blocks_of(self.X, self.rows)
+        parts = [project_directions(block, weights, self.fitted.mean_) for block in blocks]
+        return np.concatenate(parts) - offset.astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
 class _Blocked:
-    """The same by any similarity. It is computed by block, twice for the sample that the axes are fitted
-    on.
+    """The same by any similarity, computed by block, and twice for the sample that the axes are fitted on.
+
+    The exponent is of the power of two by which products of the similarities stay within float32: distances
+    may be as long as the rows.
     """
 
-    X: np.ndarray
-    rows: np.ndarray
-    fitted: RelativeProjection
-    random_state: int
-
-    @property
-    def n_sampled(self) -> int:
-        return SAMPLED_ROWS
+    def __init__(self, X: np.ndarray, rows: np.ndarray, fitted: RelativeProjection, state: int) -> None:
+        self.X, self.rows, self.fitted = X, rows, fitted
+        self.sample = np.sort(np.random.default_rng(state).choice(rows, SAMPLED_ROWS, replace=False))
+        self.n_sampled, self._exponent = SAMPLED_ROWS, 0
+        self._exponent = brought(next(self._blocks(rows)))[1]
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        sample = np.random.default_rng(self.random_state).choice(self.rows, SAMPLED_ROWS, replace=False)
-        moments = Moments.of(scaled(block, self._exponent) for block in self._blocks(np.sort(sample)))
+        moments = Moments.of(self._blocks(self.sample))
         axes = moments.axes(n_components)
         return axes, np.ldexp(moments.mean @ axes, self._exponent)
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        parts = [scaled(block, self._exponent) @ axes.astype(np.float32) for block in self._blocks(self.rows)]
+        parts = [block @ axes.astype(np.float32) for block in self._blocks(self.rows)]
         return scaled(np.concatenate(parts), -self._exponent) - offset.astype(np.float32)
 
     def _blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        return map(self.fitted.transform, blocks_of(self.X, rows))
-
-    @cached_property
-    def _exponent(self) -> int:
-        """Of two, by which products of the similarities stay within float32: distances may be as long as
-        the rows.
-        """
-        return brought(next(self._blocks(self.rows)))[1]
+        for block in blocks_of(self.X, rows):
+            yield scaled(self.fitted.transform(block), self._exponent)
 
 
 # Orientation: turn and mirror the maps of a scene so that they agree, for display only.
@@ -271,15 +262,12 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     Orthogonal Procrustes without scaling. Rows that are NaN in either map are ignored.
     """
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
-    which = slice(None) if known.all() else known
-    ours, theirs = (one[which].astype(np.float64) for one in (coordinates, reference))
-    product = (
-        (ours - ours.mean(axis=0)).T @ (theirs - theirs.mean(axis=0)) if known.any() else np.zeros((0, 0))
-    )
-    if not product.any():
+    if not known.any():
         return np.eye(coordinates.shape[1])
+    moved, goal = (np.asarray(rows[known], dtype=np.float64) for rows in (coordinates, reference))
+    product = (moved - moved.mean(axis=0)).T @ (goal - goal.mean(axis=0))
     left, _, right = np.linalg.svd(product)
-    return left @ right
+    return left @ right if product.any() else np.eye(len(product))
 
 
 def orient_pairs(
@@ -291,26 +279,21 @@ def orient_pairs(
     """The maps of both spaces by representation, each turned; the notes say so.
 
     The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
-    map, so that equal coordinates stay equal; otherwise it is turned onto the source's.
+    map, fitted on the first or aligned, so that equal coordinates stay equal; otherwise it is turned onto the
+    source's.
     """
     oriented = {}
     for form, ((source, target), note) in pairs.items():
         turn = turn_onto(source, reference)
-        if np.allclose(turn, np.eye(len(turn)), atol=1e-6):
-            turn = np.eye(len(turn))
+        still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
+        turn = np.eye(len(turn)) if still else turn
         turned = _turned(source, turn)
-        own = turn if _on_one_map(form, pair, spec) else turn_onto(target, turned)
-        same = np.array_equal(turn, np.eye(len(turn))) and own is turn
-        oriented[form] = ([turned, _turned(target, own)], note if same else f"{note}, {NOTE}")
+        equal_widths = form != "absolute" or pair.source.dimension == pair.target.dimension
+        is_one_map = spec.align or (spec.fit == "first" and equal_widths)
+        target = _turned(target, turn if is_one_map else turn_onto(target, turned))
+        oriented[form] = ([turned, target], note if still and is_one_map else f"{note}, {NOTE}")
     return oriented
 
 
 def _turned(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(coordinates @ turn.astype(np.float32))
-
-
-def _on_one_map(form: str, pair: Match, spec: ReductionSpec) -> bool:
-    """Whether the coordinates of both spaces can be compared: fitted on the first, or aligned already."""
-    return spec.align or (
-        spec.fit == "first" and (form != "absolute" or pair.source.dimension == pair.target.dimension)
-    )

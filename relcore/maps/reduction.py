@@ -4,32 +4,19 @@ all on the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_whole
 from relcore.base.libraries import extra
-from relcore.base.magnitude import brought, centred, scaled
+from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import REDUCTIONS
-from relcore.maps.pca import Moments, blocks_of, facing, fitted_rows, leading_axes, unit_axes
-from relcore.maps.tsne_map import TsneMap
-from relcore.maps.umap_map import (
-    COMPILING,
-    COMPILING_SECONDS,
-    EPOCHS,
-    NEIGHBOURS,
-    OTHERS,
-    PLACING,
-    UmapMap,
-    is_compiled,
-    most_fitted,
-    placing_seconds,
-    stage_seconds,
-)
 from relcore.represent.similarity import mean_row, row_blocks
 from relcore.represent.translation import align
 from relcore.runs.digest import digest_of
@@ -38,8 +25,10 @@ from relcore.runs.store import Store
 from relcore.spaces.space import MadeRows
 
 _MOST_DRAWN = 60  # exponent of numbers that figures can draw
-_AXES = "axes"
-_FIRST = 4096  # made rows that tell the magnitude of all
+_SAMPLED_FOR_MAGNITUDE = 4096
+# Stages, as the progress of a job names them.
+AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
+COMPILING, OTHERS = "compiling UMAP, once in a process", "placing the other rows"
 
 
 @dataclass(frozen=True)
@@ -63,7 +52,7 @@ class ReductionSpec:
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
     max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
     random_state : int
-        Also draws the 50,000 rows that UMAP is fitted on where there are more: `maps.umap_map.FITTED_ROWS`.
+        Also draws the 50,000 rows that UMAP is fitted on where there are more: `FITTED_ROWS`.
     """
 
     method: str = "pca"
@@ -92,12 +81,8 @@ class ReductionSpec:
         need_whole(self, random_state=0)
         if self.random_state >= 2**32:
             raise SpaceError(f"random_state: expected at most {2**32 - 1:,}, got {self.random_state:,}")
-        if (
-            self.n_neighbors < 2
-            or not 0 < self.perplexity < np.inf
-            or not 0 <= self.min_dist <= 1
-            or self.max_points < 3
-        ):
+        whole = self.n_neighbors >= 2 and self.max_points >= 3
+        if not (whole and 0 < self.perplexity < np.inf and 0 <= self.min_dist <= 1):
             raise SpaceError(
                 "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points"
                 f" of 3 or more, got {self.n_neighbors}, {self.perplexity}, {self.min_dist} and"
@@ -112,12 +97,9 @@ def reduce_spaces(
     """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a
     `random_state`.
 
-    UMAP takes `MadeRows` of more rows than it is fitted on (`n_fitted`), too, and never has them all.
-
-    PCA keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two.
-
-    `report` is called as ``report(done, total, message)`` by `Stages`, whose last counts UMAP's epochs or
-    t-SNE's iterations.
+    UMAP takes `MadeRows` of more rows than it is fitted on (`n_fitted`), too, and never has them all. PCA
+    keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two. `report` is called
+    by `Stages`, whose last counts UMAP's epochs or t-SNE's iterations.
 
     Raises
     ------
@@ -125,28 +107,22 @@ def reduce_spaces(
         Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero;
         widths that differ with fit="first"; rows that differ with align.
     """
-    matrices = [
-        one if isinstance(one, MadeRows) else np.ascontiguousarray(one, dtype=np.float32) for one in matrices
-    ]
-    need_drawable([matrix.shape for matrix in matrices], spec)
+    matrices = [X if isinstance(X, MadeRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices]
+    shapes = [matrix.shape for matrix in matrices]
+    need_drawable(shapes, spec)
     fitted = matrices[:1] if spec.fit == "first" else matrices
-    exponents = [brought(rows[:_FIRST] if isinstance(rows, MadeRows) else rows)[1] for rows in fitted]
-    matrices = [_scaled(rows, exponent) for rows, exponent in zip(matrices, cycle(exponents), strict=False)]
-    reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
-    stages = Stages(report or silent, _plan([matrix.shape for matrix in matrices], spec))
-    if spec.fit == "first":
-        pictures = reduce(matrices, spec, _Run(stages))
-    else:
-        pictures = [
-            reduce([matrix], spec, _Run(stages, part))[0]
-            for matrix, part in zip(matrices, _parts(matrices), strict=True)
-        ]
+    samples = (X[:_SAMPLED_FOR_MAGNITUDE] if isinstance(X, MadeRows) else X for X in fitted)
+    exponents = [brought(sample)[1] for sample in samples]
+    matrices = [_scaled(X, exponent) for X, exponent in zip(matrices, cycle(exponents), strict=False)]
+    draw = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
+    stages = Stages(report or silent, _plan(shapes, spec))
+    groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
+    pictures = [picture for group in groups for picture in draw(group, spec, stages)]
     if spec.method == "pca":
         units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
         pictures = [scaled(picture, -unit) for picture, unit in zip(pictures, units, strict=False)]
-    pictures = aligned(pictures, spec)
     stages.end()
-    return pictures
+    return aligned(pictures, spec)
 
 
 def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows:
@@ -155,138 +131,12 @@ def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows
     return MadeRows(rows.vectors, lambda X: scaled(rows.made(X), exponent), rows.numbers)
 
 
-def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
-    """Roughly how long `reduce_spaces` takes in a new process, for spaces of these shapes."""
-    return sum(seconds for _, seconds in _plan(shapes, spec))
-
-
-def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
-    """The stages of all maps, with their expected seconds."""
-    stages_of = {"pca": _pca_stages, "umap": _umap_stages, "tsne": _tsne_stages}[spec.method]
-    if spec.fit == "first":
-        (n, d), *others = shapes
-        stages = stages_of(n, d, spec, first=True)
-        seconds = [_placing_seconds(m, n, d, spec, stages[-1][1]) for m, _ in others]
-        return [*stages, *((_placing(i), one) for i, one in enumerate(seconds, 2))]
-    return [
-        (f"{part}{name}", seconds)
-        for number, ((n, d), part) in enumerate(zip(shapes, _parts(shapes), strict=True))
-        for name, seconds in stages_of(n, d, spec, first=number == 0)
-    ]
-
-
-def _parts(shapes: Sequence) -> list[str]:
-    n = len(shapes)
-    return [f"space {i} of {n}, " if n > 1 else "" for i in range(1, n + 1)]
-
-
-def _placing(number: int) -> str:
-    return f"placing space {number}"
-
-
-def _placing_seconds(m: int, n: int, d: int, spec: ReductionSpec, of_layout: float) -> float:
-    if (fitted := n_fitted(n, spec)) < n or n_fitted(m, spec) < m:
-        return placing_seconds(m, fitted, d)
-    return PLACING * of_layout * m / n
-
-
-def _pca_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
-    return [(_AXES, 0.1)]
-
-
-def _umap_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
-    compiling = [(COMPILING, COMPILING_SECONDS)] if first and not is_compiled() else []
-    fitted = n_fitted(n, spec)
-    others = [(OTHERS, placing_seconds(n - fitted, fitted, d))] if fitted < n else []
-    return [*compiling, *stage_seconds(fitted, d, spec.n_neighbors).items(), *others]
-
-
-def _tsne_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
-    n = min(n, spec.max_points)
-    return [(NEIGHBOURS, 1.0 * first + 2.5e-11 * n * n * d), (EPOCHS, 4e-6 * n * 1000)]
-
-
-class _Run:
-    """The stages of one map; `part` precedes their names."""
-
-    def __init__(self, stages: Stages, part: str = "") -> None:
-        self._stages, self._part = stages, part
-
-    def begin(self, name: str) -> None:
-        self._stages.begin(f"{self._part}{name}")
-
-    def count(self, unit: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._stages.count(done, total, unit)
-
-
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
     """The pictures, the others moved onto the first where `spec` says so: a display step that computes no
     map again.
     """
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
-
-
-def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`. The same for all
-    spaces of n rows.
-    """
-    if spec.method != "tsne" or n <= spec.max_points:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(spec.random_state).choice(n, spec.max_points, replace=False))
-
-
-def n_fitted(n: int, spec: ReductionSpec) -> int:
-    """On how many of n rows UMAP is fitted, the others being placed on its map; n for other methods."""
-    return most_fitted(n) if spec.method == "umap" else n
-
-
-def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
-    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of
-    their content.
-    """
-    keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
-    for key, matrix in zip(keys, matrices, strict=True):
-        if not store.has(key):
-            store.put(key, {"matrix": matrix})
-    return keys
-
-
-def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Put a matrix (n, d) of blocks (m, d) where workers find it, unless it is there, with the memory of
-    one block.
-    """
-    if not store.has(key):
-        store.put(key, {}, matrix=(blocks, shape))
-
-
-def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many
-    rows were drawn.
-    """
-    found = [_matrix(context.store, key) for key in inputs]
-    matrices = [matrix for matrix in found if matrix is not None]
-    if gone := len(found) - len(matrices):
-        raise SpaceError(
-            f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction"
-            " again"
-        )
-    pictures = reduce_spaces(matrices, spec, context.report)
-    metadata = {
-        "spec": asdict(spec),
-        "n_rows": [len(matrix) for matrix in matrices],
-        "n_drawn": [len(sampled_rows(len(matrix), spec)) for matrix in matrices],
-    }
-    context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
-
-
-def _matrix(store: Store, key: str) -> np.ndarray | None:
-    """What `put_matrices` put, or a map of what `put_blocks` put."""
-    summary = store.summary(key)
-    if summary is not None and "vectors" in summary.shapes and (entry := store.mapped(key)):
-        return entry.arrays["vectors"]
-    entry = store.get(key)
-    return None if entry is None else entry.arrays["matrix"]
 
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
@@ -309,12 +159,150 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
         )
 
 
-def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run | None = None) -> list[np.ndarray]:
+def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
+    """Roughly how long `reduce_spaces` takes in a new process, for spaces of these shapes."""
+    return sum(seconds for _, seconds in _plan(shapes, spec))
+
+
+def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
+    """The stages of all maps, with their seconds on a core of a server's processor of 2026."""
+    stages: list[tuple[str, float]] = []
+    (n_first, d), layout = shapes[0], 0.0
+    for number, (n, width) in enumerate(shapes, 1):
+        if number == 1 or spec.fit == "apart":
+            stages += _stages(n, width, spec, number == 1)
+            layout = stages[-1][1]
+        elif (fitted := n_fitted(n_first, spec)) < n_first or n_fitted(n, spec) < n:
+            stages.append((_placing(number), _placing_seconds(n, fitted, d)))
+        else:  # the epochs that placing other rows takes
+            stages.append((_placing(number), 0.3 * layout * n / n_first))
+    return stages
+
+
+def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[str, float]]:
+    if spec.method == "pca":
+        return [(AXES, 0.1)]
+    if spec.method == "tsne":
+        n = min(n, spec.max_points)
+        return [(NEIGHBOURS, is_first + 2.5e-11 * n * n * d), (EPOCHS, 4e-3 * n)]
+    fitted = n_fitted(n, spec)
+    epochs = 500 if fitted <= 10_000 else 200  # umap-learn's
+    return [
+        *([(COMPILING, 9.0)] if is_first and not _compile.cache_info().currsize else []),
+        (NEIGHBOURS, 0.1 + 2.5e-11 * fitted * fitted * d),
+        (GRAPH, 0.1 + 3e-5 * fitted),
+        (EPOCHS, 1.3e-7 * fitted * spec.n_neighbors * epochs),
+        *([(OTHERS, _placing_seconds(n - fitted, fitted, d))] if fitted < n else []),
+    ]
+
+
+def _placing(number: int) -> str:
+    return f"placing space {number}"
+
+
+def _placing_seconds(m: int, n: int, d: int) -> float:
+    return 2.5e-11 * m * n * d + 3e-4 * m
+
+
+# PCA in blocks of rows: moments in one pass, axes from the moments, scores in another. No copy is made.
+
+_RANK = 1e-5  # of the longest axis: a shorter one is rounding
+SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10  # the latter takes half a second of a processor core
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Of n rows the mean (d,) and the scatter Σ (x − mean)(x − mean)ᵀ (d, d), both float64."""
+
+    n: int
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, blocks: Iterable[np.ndarray], origin: np.ndarray | None = None) -> Moments:
+        """Of the rows of one or more blocks (m, d) float32, each multiplied as float32 and summed as float64.
+
+        Products of rows less `origin`, by default the mean of the first block, keep digits where the rows lie
+        far from zero.
+        """
+        n, total, scatter = 0, 0.0, 0.0
+        for block in blocks:
+            origin = mean_row(block) if origin is None else origin
+            moved = centred(block, origin)
+            n += len(moved)
+            total = total + moved.sum(axis=0, dtype=np.float64)
+            scatter = scatter + (moved.T @ moved).astype(np.float64)
+        offset = total / n
+        return cls(n, origin + offset, scatter - n * np.outer(offset, offset))
+
+    def axes(self, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
+        """The leading axes of the rows (d, c), of length 1; zero where there are no more columns, or beyond
+        the rank.
+
+        With a `basis` B (d, k) those of the rows times B, (k, c).
+        """
+        if basis is None:
+            return _leading_axes(self.scatter, n_components)
+        basis = np.asarray(basis, dtype=np.float64)
+        if basis.shape[1] <= basis.shape[0]:
+            return _leading_axes(basis.T @ self.scatter @ basis, n_components)
+        # The same eigenvalues by a matrix (d, d): those of Lᵀ B Bᵀ L, where the scatter is L Lᵀ.
+        values, vectors = np.linalg.eigh(self.scatter)
+        mixed = basis.T @ (vectors * np.sqrt(np.maximum(values, 0)))
+        return _unit_axes(mixed @ _leading_axes(mixed.T @ mixed, n_components))
+
+
+def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
+    """The eigenvectors (d, c) of the largest eigenvalues of a symmetric matrix (d, d), largest first, and
+    zeros beyond d. NumPy's eigh finds all, but SciPy's, which could stop, takes longer to import.
+    """
+    leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
+    return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
+
+
+def _unit_axes(axes: np.ndarray) -> np.ndarray:
+    """The columns scaled to length 1; zero those that are rounding beside the first."""
+    norms = np.linalg.norm(axes, axis=0)
+    return np.where(norms > _RANK * norms[0], axes, 0) / np.maximum(norms, np.finfo(float).tiny)
+
+
+def facing(scores: np.ndarray) -> np.ndarray:
+    """A sign per column (c,) that makes its score farthest from zero positive: this survives a rotation of
+    the space.
+    """
+    return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
+
+
+def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
+    """The rows of n that axes are fitted on, ascending: all, or a random sample where their products would
+    take long.
+    """
+    most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
+    return _sample(n, most, random_state)
+
+
+def _sample(n: int, most: int, random_state: int) -> np.ndarray:
+    """At most so many of n rows, ascending; the same for all spaces of n rows."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
+
+
+def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """These rows of X (n, d) in blocks (m, d); views where they are all rows."""
+    for block in row_blocks(len(rows)):
+        yield X[block] if len(rows) == len(X) else X[rows[block]]
+
+
+def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+    stages.begin(AXES)
+    return _principal(matrices, spec)
+
+
+def _principal(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
     """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the
     space cannot flip.
     """
-    if run:
-        run.begin(_AXES)
     first, mean = matrices[0], mean_row(matrices[0])
     n, d = first.shape
     if d <= n:
@@ -322,44 +310,273 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run | None =
         axes = Moments.of(blocks_of(first, fitted), mean).axes(spec.n_components)
     else:
         moved = centred(first, mean)
-        leading = leading_axes((moved @ moved.T).astype(np.float64), spec.n_components)
-        axes = unit_axes(moved.T.astype(np.float64) @ leading)
-    pictures = [_scores(matrix, mean, axes.astype(np.float32)) for matrix in matrices]
+        leading = _leading_axes((moved @ moved.T).astype(np.float64), spec.n_components)
+        axes = _unit_axes(moved.T.astype(np.float64) @ leading)
+    pictures, axes = [], axes.astype(np.float32)
+    for matrix in matrices:
+        scores = np.empty((len(matrix), spec.n_components), dtype=np.float32)
+        for block in row_blocks(len(matrix)):
+            np.matmul(centred(matrix[block], mean), axes, out=scores[block])
+        pictures.append(scores)
     signs = facing(pictures[0])
     return [picture * signs for picture in pictures]
 
 
-def _scores(matrix: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    scores = np.empty((len(matrix), axes.shape[1]), dtype=np.float32)
-    for block in row_blocks(len(matrix)):
-        np.matmul(centred(matrix[block], mean), axes, out=scores[block])
-    return scores
+class NeighbourIndex:
+    """Exact nearest neighbours with the two members that umap-learn uses of pynndescent's index."""
+
+    _angular_trees = False
+
+    def __init__(self, X: np.ndarray, metric: str) -> None:
+        import faiss
+
+        self._cosine = metric == "cosine"
+        self._index = faiss.IndexFlatIP(X.shape[1]) if self._cosine else faiss.IndexFlatL2(X.shape[1])
+        self._index.add(self._prepared(X))
+
+    def query(self, X: np.ndarray, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Indices (n, k) and distances (n, k), nearest first; `epsilon` is of no use to an exact search."""
+        products, rows = self._index.search(self._prepared(X), k)
+        distances = 1 - products if self._cosine else np.sqrt(np.maximum(products, 0))
+        return rows.astype(np.int32), np.maximum(distances, 0).astype(np.float32)
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        if not self._cosine:
+            return X
+        norms = lengths(X)[:, None]
+        return (X / np.where(norms > 0, norms, 1)).astype(np.float32, copy=False)
 
 
-def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> list[np.ndarray]:
-    settings = spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state
-    umap_map = UmapMap(*settings, run.count("epoch"), run.begin)
-    pictures = [umap_map.draw(matrices[0], run.count("row"))]
-    for number, matrix in enumerate(matrices[1:], 2):
-        run.begin(_placing(number))
-        pictures.append(umap_map.draw_on(matrix, run.count("row")))
+# UMAP: up to 100,000 rows exact neighbours take less time than its layout; umap-learn's own search spends
+# most of a minute at 20,000 × 100, chiefly compiling. To fit 250,000 rows takes minutes: a sample is fitted.
+
+EXACT_ROWS = 100_000
+FITTED_ROWS = 50_000
+PLACED_AT_ONCE = 20_000
+
+
+def n_fitted(n: int, spec: ReductionSpec) -> int:
+    """On how many of n rows UMAP is fitted, the others being placed on its map; n for other methods."""
+    return min(n, FITTED_ROWS) if spec.method == "umap" else n
+
+
+def _umap(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+    first, *others = matrices
+    fitted = _sample(len(first), FITTED_ROWS, spec.random_state)
+    is_whole = len(fitted) == len(first)
+    model = fit_umap(first if is_whole else first[fitted], spec, stages)
+    pictures = [np.ascontiguousarray(model.embedding_, dtype=np.float32)]
+    if not is_whole:
+        picture = np.empty((len(first), spec.n_components), dtype=np.float32)
+        rest = np.setdiff1d(np.arange(len(first)), fitted)
+        stages.begin(OTHERS)
+        picture[fitted], picture[rest] = pictures[0], _placed(model, first, rest, PLACED_AT_ONCE, stages)
+        pictures = [picture]
+    for number, X in enumerate(others, 2):
+        stages.begin(_placing(number))
+        size = len(X) if n_fitted(len(X), spec) == len(X) else PLACED_AT_ONCE
+        pictures.append(_placed(model, X, np.arange(len(X)), size, stages))
     return pictures
 
 
-def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> list[np.ndarray]:
-    run.begin(NEIGHBOURS)
+def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
+    """The model of umap-learn fitted on the rows of X (n, d); a `random_state` runs it on one thread."""
+    if not _compile.cache_info().currsize:
+        stages.begin(COMPILING)
+        _compile()
+    import umap
+
+    stages.begin(NEIGHBOURS)
+    n_neighbors = min(spec.n_neighbors, len(X) - 1)
+    index = NeighbourIndex(X, spec.metric) if len(X) <= EXACT_ROWS else None
+    known = (None, None, None) if index is None else index.query(X, n_neighbors)
+    stages.begin(GRAPH)
+    epochs = {"file": _EpochReader(stages), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+    model = umap.UMAP(
+        n_components=spec.n_components,
+        n_neighbors=n_neighbors,
+        min_dist=spec.min_dist,
+        metric=spec.metric,
+        # The spectral start asks for more eigenvectors than a handful of rows has.
+        init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
+        random_state=spec.random_state,
+        n_jobs=1,
+        precomputed_knn=known,
+        tqdm_kwds={"disable": False, **epochs},
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # the picture shows it
+        model.fit(X)
+    model.tqdm_kwds = {"disable": True}  # of rows that are placed the rows are counted, not the epochs
+    if index is not None:
+        model._knn_search_index = index  # umap-learn accepts only its own index as an argument
+    return model
+
+
+def _placed(model: Any, X: np.ndarray | MadeRows, rows: np.ndarray, most: int, stages: Stages) -> np.ndarray:
+    """These rows of X on the map, (m, c), in blocks of equal size: umap-learn chooses the epochs by it."""
+    parts, done = [], 0
+    for block in np.array_split(rows, -(-len(rows) // most)):
+        parts.append(np.ascontiguousarray(model.transform(X[block]), dtype=np.float32))
+        done += len(block)
+        stages.count(done, len(rows), "row")
+    return np.concatenate(parts)
+
+
+@cache
+def _compile() -> None:
+    """Fit and place a few rows: to compile UMAP's loops takes a process longer than to draw 5,000 rows."""
+    import umap
+
+    rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    index = NeighbourIndex(rows, "euclidean")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        known = index.query(rows, 15)
+        small = umap.UMAP(n_neighbors=15, random_state=0, n_jobs=1, precomputed_knn=known).fit(rows)
+        small._knn_search_index = index
+        small.transform(rows[:5] + 1)
+
+
+class _EpochReader:
+    """The file that UMAP's tqdm bar writes to: UMAP reports epochs only there."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages, self._begun = stages, False
+
+    def write(self, text: str) -> None:
+        done, slash, total = text.strip().partition("/")
+        if slash and done.isdecimal() and total.isdecimal():
+            if not self._begun:
+                self._stages.begin(EPOCHS)
+                self._begun = True
+            self._stages.count(int(done), int(total), "epoch")
+
+    def flush(self) -> None:
+        pass
+
+
+# t-SNE: openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE: 1,000 iterations, 250 of them
+# with an early exaggeration of 12, the learning rate n / 12 and then n, and neighbours by exact search.
+# Placing a row looks at its neighbours among the rows of the fit alone (perplexity 5), so it depends on no
+# other new row: Poličar, Stražar and Zupan (Machine Learning, 2021).
+
+_EARLY, _REST, _PLACING = 250, 750, 250  # iterations: exaggerated, as they are, and of rows that are placed
+_REPORTED = 50  # iterations between two reports
+
+
+class _Neighbours(NeighbourIndex):
+    """The same with the members that openTSNE uses of its own indices."""
+
+    def __init__(self, X: np.ndarray, metric: str, k: int) -> None:
+        super().__init__(X, metric)
+        self._X, self.n_samples, self.k = X, len(X), k
+
+    def build(self) -> tuple[np.ndarray, np.ndarray]:
+        """Indices and distances (n, k) of the other rows."""
+        rows, distances = self.query(self._X, self.k + 1)
+        return rows[:, 1:], distances[:, 1:]
+
+    def query(self, X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        rows, distances = super().query(X, k)
+        return rows.astype(np.int64), distances.astype(np.float64)
+
+
+def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
+    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`."""
+    return _sample(n, spec.max_points if spec.method == "tsne" else n, spec.random_state)
+
+
+def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+    from faiss import omp_get_max_threads
+    from openTSNE import TSNE
+    from openTSNE.affinity import PerplexityBasedNN
+
+    stages.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
-    [start] = _pca([first], spec)
-    begin = partial(run.begin, EPOCHS)
-    tsne_map = TsneMap(
-        spec.n_components, spec.perplexity, spec.metric, spec.random_state, run.count("iteration"), begin
+    [start] = _principal([first], spec)
+    perplexity = min(spec.perplexity, (len(first) - 1) / 3)
+    index = _Neighbours(first, spec.metric, max(1, int(3 * perplexity)))
+    progress = [0, _EARLY + _REST]
+
+    def count(iteration: int, error: float, embedding: np.ndarray) -> None:
+        progress[0] += _REPORTED  # openTSNE counts each phase from one
+        stages.count(*progress, "iteration")
+
+    model = TSNE(
+        spec.n_components,
+        early_exaggeration_iter=_EARLY,
+        n_iter=_REST,
+        negative_gradient_method="bh",
+        callbacks=count,
+        callbacks_every_iters=_REPORTED,
+        n_jobs=omp_get_max_threads(),  # the result is the same for any number of threads
+        random_state=spec.random_state,
     )
-    found = [tsne_map.fit(first, start).embedding_]
+    start = start / max(start[:, 0].std(), np.finfo(float).tiny)
+    # Equal rows, and zero columns, must part.
+    noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
+    affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
+    stages.begin(EPOCHS)
+    embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` would
+    coordinates = [embedding]
     for number, other in enumerate(others, 2):
-        run.begin(_placing(number))
-        found.append(tsne_map.transform(other))
+        stages.begin(_placing(number))
+        progress[:] = 0, _PLACING
+        coordinates.append(embedding.transform(other, n_iter=_PLACING))
     pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]
-    for picture, rows, coordinates in zip(pictures, drawn, found, strict=True):
-        picture[rows] = coordinates
+    for picture, rows, places in zip(pictures, drawn, coordinates, strict=True):
+        picture[rows] = places
     return pictures
+
+
+# The job, and the matrices that it finds in the store.
+
+
+def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
+    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of
+    their content.
+    """
+    keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
+    for key, matrix in zip(keys, matrices, strict=True):
+        if not store.has(key):
+            store.put(key, {"matrix": matrix})
+    return keys
+
+
+def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
+    """Put a matrix (n, d) of blocks (m, d) where workers find it, with the memory of one block."""
+    if not store.has(key):
+        store.put_matrix(key, blocks, shape, {})
+
+
+def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
+    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many
+    rows were drawn.
+    """
+    matrices = [matrix for key in inputs if (matrix := _matrix(context.store, key)) is not None]
+    if gone := len(inputs) - len(matrices):
+        raise SpaceError(
+            f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction"
+            " again"
+        )
+    pictures = reduce_spaces(matrices, spec, context.report)
+    metadata = {
+        "spec": asdict(spec),
+        "n_rows": [len(matrix) for matrix in matrices],
+        "n_drawn": [len(sampled_rows(len(matrix), spec)) for matrix in matrices],
+    }
+    context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
+
+
+def _matrix(store: Store, key: str) -> np.ndarray | None:
+    """What `put_matrices` put, or a map of what `put_blocks` put."""
+    summary = store.summary(key)
+    if summary is not None and "vectors" in summary.shapes and (entry := store.mapped(key)):
+        return entry.arrays["vectors"]
+    entry = store.get(key)
+    return None if entry is None else entry.arrays["matrix"]

@@ -83,12 +83,7 @@ class View:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal digest of which rows are drawn."""
-        return rows_digest(self.rows)
-
-
-def rows_digest(rows: np.ndarray) -> str:
-    """Hexadecimal digest of row numbers (m,)."""
-    return hashlib.blake2b(np.ascontiguousarray(rows, dtype=np.int64), digest_size=16).hexdigest()
+        return hashlib.blake2b(np.ascontiguousarray(self.rows, dtype=np.int64), digest_size=16).hexdigest()
 
 
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
@@ -99,38 +94,29 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     SpaceError
         Pivots that the space lacks, nothing to draw, colours by labels that the space does not have.
     """
-    if spec.color_by == "labels":
-        _need_labels(space)
-    drawn, nearest_pivot = _neighbourhoods(space, spec)
-    if spec.everything:
-        drawn[:] = True
+    belongs = _nearest_pivots(space, spec)
+    drawn = np.ones(len(space), dtype=bool) if spec.everything else belongs >= 0
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
     rows = np.flatnonzero(drawn)
     if not len(rows):
         raise SpaceError("nothing to draw: name at least one pivot, or draw everything")
-    if spec.color_by == "labels":
-        return _by_labels(space, rows)
-    return View(rows, nearest_pivot[rows], spec.pivots)
+    return _colored(space, spec, rows, belongs)
 
 
 def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
     """These rows in the colours of labels or of pivots, as `spec` tells. Errors as in `make_view`."""
-    if spec.color_by == "labels":
-        return _by_labels(space, rows)
-    return View(rows, _neighbourhoods(space, spec)[1][rows], spec.pivots)
+    return _colored(space, spec, rows, _nearest_pivots(space, spec))
 
 
-def _by_labels(space: LatentSpace, rows: np.ndarray) -> View:
-    _need_labels(space)
+def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
+    if spec.color_by != "labels":
+        return View(rows, belongs[rows], spec.pivots)
+    if space.labels is None:
+        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
     names = tuple(sorted(set(space.labels) - {""}))
     numbers = {name: number for number, name in enumerate(names)} | {"": -1}
     return View(rows, np.array([numbers[label] for label in space.labels[rows]]), names)
-
-
-def _need_labels(space: LatentSpace) -> None:
-    if space.labels is None:
-        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
 
 
 def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
@@ -142,38 +128,33 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
     return replace(view, rows=view.rows[kept], categories=view.categories[kept], values=values)
 
 
-def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows lie in a neighbourhood (n,) and in whose (n,), the nearer pivot's where they lie in two;
-    -1 in none.
-    """
-    drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
+def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
+    """The pivot in whose neighbourhood each row lies, (n,): the nearer one where it lies in two; -1 in none."""
+    belongs = np.full(len(space), -1)
     if not spec.pivots:
-        return drawn, belongs
-    mean = mean_of(space)
+        return belongs
+    mean, n_nearest = mean_of(space), min(spec.n_nearest, len(space))
     pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
-    cosines = project_directions(space.vectors, pivots.T, mean)
-    n_nearest = min(spec.n_nearest, len(space))
     best = np.full(len(space), -np.inf, dtype=np.float32)
-    for number, column in enumerate(cosines.T):
+    for number, column in enumerate(project_directions(space.vectors, pivots.T, mean).T):
         near = np.argpartition(-column, n_nearest - 1)[:n_nearest]
         near = near[column[near] > best[near]]
-        belongs[near], best[near], drawn[near] = number, column[near], True
-    return drawn, belongs
+        belongs[near], best[near] = number, column[near]
+    return belongs
 
 
-def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
-    """Ids to begin with: the usual words where the space has them, else rows far apart from each other,
+def default_pivots(space: LatentSpace) -> tuple[str, ...]:
+    """Five ids to begin with: the usual words where the space has them, else rows far apart from each other,
     of a large space among a sample."""
-    known = tuple(pivot for pivot in DEFAULT_PIVOTS if pivot in space.index)
-    if len(known) >= n_pivots:
-        return known[:n_pivots]
+    if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
+        return DEFAULT_PIVOTS
     from relcore.represent.anchors import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
     if len(space) > _CLUSTERED:  # the first picture waits for them, and for the library that k-means needs
         space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
         strategy = "farthest-point"
-    n_pivots = min(n_pivots, np.count_nonzero(space.norms))
+    n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
     return tuple(select_anchors(space, n_pivots, strategy)) if n_pivots else ()
 
 

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relcore.maps import pane_maps, umap_map
+from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
-from relcore.maps.umap_map import UmapMap, rows_fitted
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, match
 
@@ -34,8 +33,12 @@ def rows(classes):
 
 @pytest.fixture
 def low_limit(monkeypatch):
-    monkeypatch.setattr(umap_map, "FITTED_ROWS", LIMIT)
-    monkeypatch.setattr(umap_map, "PLACED_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(reduction, "FITTED_ROWS", LIMIT)
+    monkeypatch.setattr(reduction, "PLACED_AT_ONCE", AT_ONCE)
+
+
+def rows_fitted():
+    return reduction._sample(N, LIMIT, 0)
 
 
 def share_beside_own_class(picture, fitted, classes):
@@ -49,17 +52,18 @@ def share_beside_own_class(picture, fitted, classes):
 @pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_all_rows_have_a_place_and_those_of_the_sample_that_of_the_fit(rows, metric):
     [picture] = reduce_spaces([rows], replace(SPEC, metric=metric))
-    fitted = rows_fitted(N, 0)
+    fitted = rows_fitted()
     assert len(fitted) == len(set(fitted)) == LIMIT
     assert picture.shape == (N, 2)
     assert np.isfinite(picture).all()
-    np.testing.assert_array_equal(picture[fitted], UmapMap(metric=metric).fit(rows[fitted]).embedding_)
+    [of_fit] = reduce_spaces([rows[fitted]], replace(SPEC, metric=metric))
+    np.testing.assert_array_equal(picture[fitted], of_fit)
 
 
 @pytest.mark.usefixtures("low_limit")
 def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, classes):
     [picture] = reduce_spaces([rows], SPEC)
-    fitted = rows_fitted(N, 0)
+    fitted = rows_fitted()
     assert share_beside_own_class(picture, fitted, classes) > 0.9
     mixed = rows.copy()
     others = np.setdiff1d(np.arange(N), fitted)
@@ -75,17 +79,13 @@ def linear_layout(monkeypatch):
     between block sizes.
     """
 
-    def place(self, X):
-        return X @ np.random.default_rng(self.random_state).normal(
-            size=(X.shape[1], self.n_components)
-        ).astype(np.float32)
+    def place(X):
+        return X @ np.random.default_rng(0).normal(size=(X.shape[1], 2)).astype(np.float32)
 
-    def fit(self, X):
-        self.embedding_, self.model_ = place(self, X), SimpleNamespace(tqdm_kwds={})
-        return self
+    def fit(X, spec, stages):
+        return SimpleNamespace(embedding_=place(X), transform=place)
 
-    monkeypatch.setattr(umap_map.UmapMap, "fit", fit)
-    monkeypatch.setattr(umap_map.UmapMap, "transform", place)
+    monkeypatch.setattr(reduction, "fit_umap", fit)
 
 
 @pytest.mark.usefixtures("low_limit", "linear_layout")

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
-from relcore.maps import pane_maps, pca
+from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, reduce_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import ProjectionSpec
@@ -59,9 +59,9 @@ def assert_same_map(pair, rows, pane, anchors, projection, spec):
 def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, similarity, monkeypatch):
     projection, spec, rows = ProjectionSpec(similarity), ReductionSpec(fit="first"), np.arange(N)
     expected, _ = pca_pair(pair, rows, "relative", MANY, projection, spec)
-    for module in (pca, pane_maps):
+    for module in (reduction, pane_maps):
         monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
-    monkeypatch.setattr(pca, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(reduction, "MOST_PRODUCTS", 0)
     found, note = pca_pair(pair, rows, "relative", MANY, projection, spec)
     assert note == "PCA, fitted on the first space, by a sample of 300 rows"
     spread, most = (one[0].var(axis=0).sum() for one in (found, expected))
