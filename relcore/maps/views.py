@@ -129,7 +129,7 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
-    """The pivot in whose neighbourhood each row lies, (n,): the nearer one where it lies in two; -1 in none."""
+    """The pivot in whose neighbourhood each row lies, (n,), the nearer one of two; -1 in none."""
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
