@@ -282,7 +282,7 @@ def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
 
 
 def _sample(n: int, most: int, random_state: int) -> np.ndarray:
-    """At most so many of n rows, ascending; the same for all spaces of n rows."""
+    """At most `most` of n rows, ascending; the same for all spaces of n rows."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
