@@ -25,8 +25,8 @@ from relcore.drift.check import DriftCheck
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
 from relcore.drift.verdict import EverythingNew, NewQueries, Thresholds
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.small_vision import SmallVision
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.vision import SmallVision
 from relcore.encoders.words import load_words
 from relcore.runs.progress import silent
 from relcore.runs.store import Store

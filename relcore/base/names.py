@@ -294,14 +294,14 @@ BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as publis
 ENCODERS = {
     "small-vision": Named(
         "Small networks, trained here",
-        "relcore.encoders.small_vision:SmallVision",
+        "relcore.encoders.vision:SmallVision",
         "or mlp, cnn, residual, vit: of this architecture",
     ),
-    "swept-vision": Named("Swept networks, trained here", "relcore.encoders.swept_vision:SweptVision"),
+    "swept-vision": Named("Swept networks, trained here", "relcore.encoders.vision:SweptVision"),
     "pretrained-vision": Named(
         "Pretrained model", "relcore.encoders.transformers:PretrainedVision", "or its folder or hub name"
     ),
-    "timm": Named("Model of timm", "relcore.encoders.timm_vision:TimmVision", "timm:NAME"),
+    "timm": Named("Model of timm", "relcore.encoders.transformers:TimmVision", "timm:NAME"),
     "minilm": Named("MiniLM", "relcore.encoders.transformers:MiniLM"),
     "tfidf-svd": Named("TF-IDF + SVD", "relcore.encoders.sentences:TfidfSvd", "or tfidf"),
     "pooled-words": Named("Pooled word vectors", "relcore.encoders.sentences:PooledWords", "or words"),

@@ -23,8 +23,8 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
 from relcore.encoders.sentences import PooledWords
-from relcore.encoders.small_vision import SmallVision
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.vision import SmallVision
 from relcore.encoders.wikipedia import TASK
 from relcore.runs.digest import StoreError
 from relcore.runs.entries import Finished, FinishedGroup

@@ -17,7 +17,7 @@ from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
-from relcore.encoders.transformers import best_device
+from relcore.encoders.transformers import best_device, load_arrays, saved_arrays
 from relcore.runs.progress import Report
 from relcore.spaces.space import LatentSpace
 
@@ -114,11 +114,7 @@ class GraphEncoder(TrainedEncoder):
                         " layers"
                     )
                 if self.keep == "last" or best < 0 or accuracies[-1] > accuracies[best]:
-                    best = epoch
-                    weights = {
-                        name: tensor.detach().cpu().numpy().copy()
-                        for name, tensor in network.state_dict().items()
-                    }
+                    best, weights = epoch, saved_arrays(network)
                 measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
                 told = f"loss {short(losses[-1])}, validation accuracy {short(accuracies[-1])}"
                 report(epoch + 1, self.epochs, told, measured)
@@ -136,11 +132,8 @@ class GraphEncoder(TrainedEncoder):
         graph = _Graph(dataset, self.architecture)
         with torch.random.fork_rng():  # building a network draws weights, which are then replaced
             network = _network(self, graph)
-        network.load_state_dict(
-            {name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()}
-        )
         device = best_device()
-        network.to(device).eval()
+        load_arrays(network, trained.arrays).to(device)
         graph.to(device)
         with torch.inference_mode():
             rows = network(graph).float().cpu().numpy()

@@ -23,7 +23,7 @@ from relcore.encoders.digits import LOOKS
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows
+from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import MethodSettings, Side, carrier, representation

@@ -14,7 +14,7 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, unit_rows

@@ -14,8 +14,7 @@ import pandas as pd
 from relcore.base.magnitude import brought, centred, scaled
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import held_out_rows
-from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import RelativeProjection, mean_row
 from relcore.represent.translation import Affine, Procrustes

@@ -22,9 +22,8 @@ from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import evenly
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, TrainedEncoder
-from relcore.encoders.open_networks import OpenNetwork, open_network
-from relcore.encoders.small_vision import SmallVision, held_out_rows
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.vision import OpenNetwork, SmallVision, held_out_rows, open_network
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head, network_exponent
 from relcore.represent.similarity import mean_row, unit_rows

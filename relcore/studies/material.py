@@ -20,7 +20,7 @@ from relcore.encoders.encoder import Encoder
 from relcore.encoders.images import pixel_array
 from relcore.encoders.parallel import LANGUAGES
 from relcore.encoders.sentences import PooledWords, TfidfSvd
-from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.anchors import select_anchors
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -9,7 +9,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.encoders.small_vision import held_out_rows
+from relcore.encoders.vision import held_out_rows
 from relcore.figures.charts import Line, Lines, PictureGrid, PictureRow
 from relcore.represent.anchors import select_anchors
 from relcore.represent.translation import Procrustes

@@ -236,7 +236,7 @@ def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
     rng, n = np.random.default_rng(0), len(dataset)
     if data == "Cora":
         return np.arange(n), np.sort(rng.choice(n, _N_ANCHORS[data], replace=False))
-    from relcore.encoders.small_vision import held_out_rows
+    from relcore.encoders.vision import held_out_rows
 
     test = held_out_rows(n)
     return test, np.sort(rng.choice(np.setdiff1d(np.arange(n), test), _N_ANCHORS[data], replace=False))

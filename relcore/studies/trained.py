@@ -13,7 +13,7 @@ import pandas as pd
 from relcore.base.torch_state import reproducible
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.swept_vision import SweptVision, new_network, split_pictures
+from relcore.encoders.vision import SweptVision, new_network, split_pictures
 from relcore.figures.charts import Lines
 from relcore.runs.progress import Report
 from relcore.runs.store import Store

@@ -6,7 +6,7 @@ import pytest
 
 from relcore.catalog.encoding import encode, encode_job
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 
 DIGITS = DatasetSpec("digits", limit=40)
 MLP = SmallVision("mlp", width=8, epochs=1)

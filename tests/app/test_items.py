@@ -19,7 +19,7 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.maps.views import default_view
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match

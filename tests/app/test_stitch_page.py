@@ -17,7 +17,7 @@ from app.workspace import Workspace
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load, put_encoding
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store

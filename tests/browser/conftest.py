@@ -120,7 +120,7 @@ def store(tmp_path_factory) -> Path:
     from relcore.encoders.dataset import DatasetSpec
     from relcore.encoders.datasets import load_dataset
     from relcore.encoders.encoder import encoder_to_json
-    from relcore.encoders.small_vision import SmallVision
+    from relcore.encoders.vision import SmallVision
     from relcore.runs.store import Store
     from relcore.spaces.space import LatentSpace
 

@@ -10,8 +10,7 @@ import pytest
 
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.small_vision import held_out_rows
-from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (

@@ -18,7 +18,7 @@ from relcore.catalog.encoding import encode, encode_again, encode_job, encoding_
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from tests.waiting import until
 

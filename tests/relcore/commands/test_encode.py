@@ -11,9 +11,8 @@ from relcore.commands.encode import dataset_spec, encoders_of
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import PooledWords, TfidfSvd
-from relcore.encoders.small_vision import SmallVision
-from relcore.encoders.timm_vision import TimmVision
-from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
+from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision, TimmVision
+from relcore.encoders.vision import SmallVision
 from relcore.files.reading import load_space
 
 NONE = dict.fromkeys(

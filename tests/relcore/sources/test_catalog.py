@@ -13,7 +13,7 @@ from relcore.catalog.catalog import SpaceSpec, available, encoding_key, encoding
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 
 VECTORS = np.arange(1, 7, dtype=np.float32).reshape(3, 2)

@@ -6,8 +6,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
-from relcore.encoders.small_vision import SmallVision
 from relcore.encoders.transformers import PretrainedVision
+from relcore.encoders.vision import SmallVision
 
 
 @dataclass(frozen=True)

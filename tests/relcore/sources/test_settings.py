@@ -17,8 +17,7 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.small_vision import SmallVision, held_out_rows
-from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import SmallVision, SweptVision, held_out_rows
 from relcore.spaces.space import LatentSpace
 
 

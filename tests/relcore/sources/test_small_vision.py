@@ -3,7 +3,7 @@ import pytest
 
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows, small_network
+from relcore.encoders.vision import NAMES, SmallVision, held_out_rows, small_network
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

@@ -5,8 +5,7 @@ import pytest
 
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import held_out_rows
-from relcore.encoders.swept_vision import SweptVision, split_pictures
+from relcore.encoders.vision import SweptVision, held_out_rows, split_pictures
 from relcore.runs.store import Store
 
 

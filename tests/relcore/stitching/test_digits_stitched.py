@@ -5,7 +5,7 @@ import pytest
 from relcore.base.names import METHODS
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.methods import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace

@@ -13,7 +13,7 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from relcore.stitch.try_it import (
     encode_items,

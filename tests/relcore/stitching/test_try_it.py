@@ -15,7 +15,7 @@ from relcore.catalog.encoding import encode
 from relcore.compare.figures import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import TryIt, answers_of, encode_items

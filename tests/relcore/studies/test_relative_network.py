@@ -2,7 +2,7 @@
 
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.digits import digits_dataset
-from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import SweptVision
 from relcore.studies.trained import absolute_and_relative_accuracy
 
 

@@ -8,8 +8,7 @@ import pytest
 from relcore.catalog.encoding import encode, trained_weights
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.open_networks import open_network
-from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.vision import SmallVision, open_network
 from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
 from relcore.studies import lengths

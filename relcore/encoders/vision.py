@@ -1,0 +1,625 @@
+"""Image classifiers trained on the spot: SmallVision, and SweptVision for studies, which vary all of its
+settings, poor ones included. A space is what the classifier's last layer sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.base.settings import Facts, setting
+from relcore.base.torch_state import reproducible, seeded
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.images import mode_of, pixel_array
+from relcore.encoders.transformers import (
+    MiniLM,
+    PretrainedText,
+    PretrainedVision,
+    TorchBatches,
+    best_device,
+    load_arrays,
+    saved_arrays,
+)
+from relcore.runs.progress import Report
+from relcore.spaces.space import LatentSpace
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_BATCH = 64
+_HELD_OUT = 0.2
+
+
+def held_out_rows(n: int) -> np.ndarray:
+    """The rows, ascending, of a dataset of n that no network of this file is trained on: a fifth, the same
+    for all of them.
+    """
+    return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
+
+
+class _Classifier(TrainedEncoder):
+    """Trained on the labels of pictures, a fifth of which is held out."""
+
+    kind: ClassVar = "images"
+
+    def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
+        return np.setdiff1d(np.arange(len(data)), held_out_rows(len(data)))
+
+
+def _step(
+    model: nn.ModuleDict, optimizer: torch.optim.Optimizer, images: torch.Tensor, targets: torch.Tensor
+) -> float:
+    """One step on a batch; its summed loss."""
+    from torch import nn
+
+    loss = nn.functional.cross_entropy(model["head"](model["encoder"](images)), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item() * len(images)
+
+
+# The architectures of SmallVision: networks of a few ten thousand weights from an image to a vector.
+
+Architecture = Literal["mlp", "cnn", "residual", "vit"]
+NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
+_LARGE = 16  # pixels of the longer side above which the first convolution halves the picture already
+_SMALLEST = 2  # the side to which convolutions shrink it
+_TOKENS = 8  # the most patches per side
+
+
+def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
+    """Images (m, channels, height, width) → vectors (m, width); the weights are drawn from torch's present
+    generator.
+    """
+    from torch import nn
+
+    if architecture == "vit":
+        return _vit(channels, size, width)
+    if architecture == "mlp":
+        hidden = [nn.Linear(channels * size[0] * size[1], 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
+        return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(256, width))
+
+    class Block(nn.Module):
+        """x ↦ relu(f(x) + shortcut(x)) as in "Deep Residual Learning for Image Recognition", CVPR 2016,
+        Fig. 2.
+        """
+
+        def __init__(self, before: int, after: int, stride: int) -> None:
+            super().__init__()
+            layers = [*_convolution(before, after, stride), *_convolution(after, after, 1)[:-1]]
+            self.body = nn.Sequential(*layers)
+            same = before == after and stride == 1
+            self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride, bias=False)
+
+        def forward(self, images):
+            return (self.body(images) + self.shortcut(images)).relu()
+
+    residual, stride = architecture == "residual", 1 if max(size) <= _LARGE else 2
+    before, after = (24, 48) if residual else (32, 64)
+    layers = _convolution(channels, before, stride)
+    layers += [Block(before, before, 1)] if residual else []
+    height, wide = ceil(size[0] / stride), ceil(size[1] / stride)
+    while max(height, wide) > _SMALLEST:
+        layers += [Block(before, after, 2)] if residual else _convolution(before, after, 2)
+        before, height, wide = after, ceil(height / 2), ceil(wide / 2)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * height * wide, width))
+
+
+def _convolution(before: int, after: int, stride: int) -> list[nn.Module]:
+    from torch import nn
+
+    return [nn.Conv2d(before, after, 3, stride, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+
+
+def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
+    """Two pre-norm layers over at most 8 × 8 patches, mean over the patches: "An Image is Worth 16×16
+    Words", ICLR 2021.
+    """
+    import torch
+    from torch import nn
+
+    side = max(2, ceil(max(size) / _TOKENS))
+    rows, columns = ceil(size[0] / side), ceil(size[1] / side)
+    dimension = 64
+
+    class VisionTransformer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
+            self.patches = nn.Conv2d(channels, dimension, side, side)
+            # Measured on the digits: positions that start as large as the patches, not at .02, give .97 where
+            # those give .93.
+            self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
+            layer = nn.TransformerEncoderLayer(
+                dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+            )
+            self.layers = nn.TransformerEncoder(layer, 2, nn.LayerNorm(dimension), enable_nested_tensor=False)
+            self.out = nn.Linear(dimension, width)
+
+        def forward(self, images):
+            tokens = self.patches(self.pad(images)).flatten(2).transpose(1, 2)
+            return self.out(self.layers(tokens + self.positions).mean(dim=1))
+
+    return VisionTransformer()
+
+
+LARGEST = 64  # pixels per side: with larger pictures these networks learn slowly and poorly
+_READ = 256
+_LEARNING_RATE = 3e-3
+# Seconds a row and epoch at 64 pixels, measured on a server's processor of 2026, one thread, torch 2: digits
+# (1,797 of 8 × 8 pixels), 12 epochs, 0.8, 2.9, 7.4 and 6.7 s; 1,250 of MNIST's 28 × 28, 2 epochs, 0.5, 1.3,
+# 2.5 and 2.7 s, so about with the square root of the pixels.
+_SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
+
+
+@dataclass(frozen=True)
+class SmallVision(_Classifier):
+    """A small network trained on the dataset's labels, with a linear head on its `width` outputs, which are
+    the space.
+
+    Two networks of equal settings are equal to the last bit on a machine; a processor is used with one thread
+    for that. Training is by AdamW with a learning rate of up to .003 and down to 0, in batches of 64.
+    """
+
+    architecture: Architecture = setting(
+        "cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES)
+    )
+    width: int = setting(64, low=2, high=4096, help="Dimension of the space.")
+    epochs: int = setting(12, low=1, high=1000, help="Passes over the training rows.")
+    random_state: int = setting(
+        0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows."
+    )
+    image_size: int | None = setting(
+        None,
+        label="Pixels per side",
+        low=4,
+        high=LARGEST,
+        usual=lambda data: (
+            32 if len(data.sizes) > 1 or max(map(max, data.sizes), default=0) > LARGEST else None
+        ),
+        placeholder="own",
+        help=(
+            "Every picture is resized to this. Needed where pictures differ in size, or are larger than"
+            f" {LARGEST} pixels."
+        ),
+    )
+    train_rows: int = setting(
+        5_000,
+        low=10,
+        high=10**7,
+        help="The most rows to train on, drawn at random. All rows are encoded.",
+        more=True,
+    )
+
+    @classmethod
+    def unfit(cls, data: Facts) -> str:
+        if len(data.classes) > 1:
+            return ""
+        return (
+            "Small networks learn from labels of two or more classes, and this dataset has none: choose a"
+            " label column, or a pretrained model."
+        )
+
+    def seconds(self, n: int, pixels: int = 64) -> float:
+        pixels = self.image_size**2 if self.image_size else pixels
+        rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs
+        rows += n / 3  # encoding is the forward third of training
+        return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
+
+    @property
+    def title(self) -> str:
+        return f"{NAMES[self.architecture]} {self.width}, state {self.random_state}"
+
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "n_held_out",
+        "classes", …
+
+        Raises
+        ------
+        SpaceError
+            No labels, one class only, (nearly) a class a row, pictures of several or too large sizes without
+            `image_size`.
+        """
+        import torch
+
+        train, held_out, classes, targets = self._split(dataset)
+        rows = np.sort(np.concatenate([train, held_out]))
+        mode, size, pixels = self._pixels(dataset, rows, report)
+        device, trained_on = best_device(), pixels[np.isin(rows, train)]
+        mean = trained_on.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64).astype(np.float32)
+        deviation = trained_on.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
+        deviation = np.maximum(deviation, 1).astype(np.float32)
+        images = torch.from_numpy(((pixels - mean) / deviation).astype(np.float32)).to(device)
+        labels = torch.from_numpy(targets[rows]).to(device)
+        parts = [torch.from_numpy(np.flatnonzero(np.isin(rows, p))).to(device) for p in (train, held_out)]
+        with reproducible(self.random_state):
+            model = self._new_model(len(classes), mode, size).to(device)
+            curve = self._fit(model, images, labels, *parts, report)
+        metadata = {
+            **curve,
+            "accuracy": curve["held_out_accuracy"][-1],
+            "n_train": len(train),
+            "n_held_out": len(held_out),
+            "classes": classes,
+            "mode": mode,
+            "size": list(size),
+        }
+        return Trained(saved_arrays(model) | {"pixel_mean": mean, "pixel_deviation": deviation}, metadata)
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        device = best_device()
+        encoder = self.network(trained).to(device)["encoder"]
+
+        def forward(images: list) -> dict[str, torch.Tensor]:
+            return {"": encoder(self.pixels(trained, images, dataset.name).to(device))}
+
+        batches = TorchBatches(forward, device, half=False)
+
+        def encode_batch(images: list) -> dict[str, np.ndarray]:
+            with reproducible(self.random_state):
+                return batches(images)
+
+        return encode_batch
+
+    def pixels(self, trained: Trained, images: list, name: str) -> torch.Tensor:
+        """What the network takes: (m, channels, height, width)."""
+        import torch
+
+        arrays, size = trained.arrays, tuple(trained.metadata["size"])
+        self._check_sizes(images, size, name)
+        pixels = pixel_array(images, trained.metadata["mode"], size, name)
+        pixels = (pixels - arrays["pixel_mean"]) / arrays["pixel_deviation"]
+        return torch.from_numpy(pixels.astype(np.float32))
+
+    def network(self, trained: Trained) -> nn.ModuleDict:
+        """The trained "encoder" and "head", on the processor."""
+        facts = trained.metadata
+        model = self._new_model(len(facts["classes"]), facts["mode"], tuple(facts["size"]))
+        return load_arrays(model, {name: trained.arrays[name] for name in model.state_dict()})
+
+    def _new_model(self, n_classes: int, mode: str, size: tuple[int, int]) -> nn.ModuleDict:
+        from torch import nn
+
+        with seeded(self.random_state):
+            encoder = small_network(self.architecture, 1 if mode == "L" else 3, size, self.width)
+            return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(self.width, n_classes)})
+
+    def _fit(
+        self,
+        model: nn.ModuleDict,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        train: torch.Tensor,
+        held_out: torch.Tensor,
+        report: Report,
+    ) -> dict[str, list[float]]:
+        import torch
+
+        n_batches = -(-len(train) // _BATCH)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.05)
+        n_steps = self.epochs * n_batches
+        n_steps += n_steps == 5  # it rises for n / 5 − 1 steps and divides by that
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
+        )
+        order = torch.Generator().manual_seed(self.random_state)
+        losses, accuracies = [], []
+        for epoch in range(1, self.epochs + 1):
+            model.train()
+            total = 0.0
+            # Equal parts, not batches of 64 and a remainder: batch normalisation fails on a batch of one.
+            shuffled = train[torch.randperm(len(train), generator=order).to(train.device)]
+            for batch in shuffled.tensor_split(n_batches):
+                total += _step(model, optimizer, images[batch], labels[batch])
+                schedule.step()
+            model.eval()
+            with torch.inference_mode():
+                heads = (model["head"](model["encoder"](images[part])) for part in held_out.split(256))
+                right = torch.cat([head.argmax(dim=1) for head in heads]) == labels[held_out]
+            losses.append(round(total / len(train), 6))
+            accuracies.append(round(right.sum().item() / len(right), 6))
+            measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
+            scores = f"loss {short(losses[-1])}, held-out accuracy {short(accuracies[-1])}"
+            report(epoch, self.epochs, f"{self.title}: epoch {epoch} of {self.epochs}, {scores}", measured)
+        return {"loss": losses, "held_out_accuracy": accuracies}
+
+    def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
+        """Training rows, held-out rows, the classes' names, and the class of each row, -1 where there is
+        none.
+        """
+        labels = np.full(len(dataset), "") if dataset.labels is None else dataset.labels.astype(str)
+        labelled = labels != ""
+        classes, numbers = np.unique(labels[labelled], return_inverse=True)
+        if len(classes) < 2 or len(classes) > len(numbers) / 2:
+            raise SpaceError(
+                f"{self.title}: expected labels of two or more classes, each with several of the items, got"
+                f" {len(classes)} different ones for {len(numbers)} items in {dataset.name!r}; choose another"
+                " label column, or a pretrained encoder"
+            )
+        targets = np.full(len(dataset), -1, dtype=np.int64)
+        targets[labelled] = numbers
+        held_out = held_out_rows(len(dataset))
+        train = np.setdiff1d(np.flatnonzero(labelled), held_out)
+        held_out = held_out[labelled[held_out]][: self.train_rows]
+        if len(train) < 2 or not len(held_out):
+            raise SpaceError(
+                f"{self.title}: expected ten or more labelled items, got {len(numbers)} in {dataset.name!r};"
+                " take more"
+            )
+        if len(train) > self.train_rows:
+            rng = np.random.default_rng(self.random_state)
+            train = np.sort(rng.choice(train, self.train_rows, replace=False))
+        return train, held_out, classes.tolist(), targets
+
+    def _pixels(
+        self, dataset: Dataset, rows: np.ndarray, report: Report
+    ) -> tuple[str, tuple[int, int], np.ndarray]:
+        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read block by
+        block.
+        """
+        first = dataset.item(int(rows[0]))
+        size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
+        if max(size) > LARGEST:
+            raise SpaceError(
+                f"{self.title}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {size[1]} ×"
+                f" {size[0]} in {dataset.name!r}; set image_size=32, or choose a pretrained encoder"
+            )
+        mode, parts = "L", []
+        for start in range(0, len(dataset), _READ):
+            stop = min(start + _READ, len(dataset))
+            wanted = rows[(rows >= start) & (rows < stop)] - start
+            if len(wanted):
+                block = dataset.items(start, stop)
+                images = [block[row] for row in wanted]
+                self._check_sizes(images, size, dataset.name)
+                if mode == "L" and mode_of(images) == "RGB":
+                    mode, parts = "RGB", [np.repeat(part, 3, axis=1) for part in parts]
+                parts.append(pixel_array(images, mode, size, dataset.name))
+            report(stop, len(dataset), f"{self.title}: reading the pictures")
+        return mode, size, np.concatenate(parts)
+
+    def _check_sizes(self, images: list, size: tuple[int, int], name: str) -> None:
+        if not self.image_size:
+            need_one_size(images, size, name, "; set image_size=32, say")
+
+
+def need_one_size(images: list, size: tuple[int, ...], name: str, remedy: str = "") -> None:
+    """Raise a SpaceError unless all pictures are (height, width)."""
+    if others := {(image.height, image.width) for image in images} - {tuple(size)}:
+        height, width = min(others)
+        raise SpaceError(
+            f"{name}: expected pictures of one size, got {size[1]} × {size[0]} and {width} × {height}{remedy}"
+        )
+
+
+_TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
+_VALIDATION = 0.15  # of the rows that are not held out
+
+
+@dataclass(frozen=True)
+class SweptVision(_Classifier):
+    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space, (n,
+    width).
+
+    "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
+    stride 1, 2, 2, …. Of the rows that are not held out 15 % validate: the weights kept are those of the
+    epoch that validates best. Without momentum, schedule or decay, so that the effect of a setting is
+    visible.
+    """
+
+    architecture: Literal["mlp", "cnn"] = "mlp"
+    width: int = setting(64, low=1)
+    depth: int = setting(2, low=1)
+    activation: Literal["relu", "tanh"] = "relu"
+    dropout: float = setting(0.0, low=0, below=1)
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = setting(1e-3, above=0)
+    epochs: int = setting(12, low=1)
+    random_state: int = setting(0, low=0)
+
+    @classmethod
+    def offered(cls) -> bool:
+        return False  # made for studies
+
+    @property
+    def title(self) -> str:
+        return f"{_TITLES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
+
+    def train(
+        self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
+    ) -> Trained:
+        """Train; `watch`, if given, is called with the space of all rows, (n, width), after each epoch.
+
+        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch, "epoch" that validated
+        best, from 1.
+
+        Raises
+        ------
+        SpaceError
+            No labels, fewer than two classes, pictures of several sizes.
+        """
+        import torch
+
+        parts, device = split_pictures(dataset), best_device()
+        size, n_classes = parts.pixels.shape[1:], int(parts.classes.max()) + 1
+        images = torch.from_numpy(parts.pixels).to(device)
+        kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+        losses, accuracies, test_accuracies, best, weights = [], [], [], -1, {}
+        with reproducible(self.random_state):
+            targets = torch.from_numpy(parts.classes).to(device)
+            model = new_network(self, size, n_classes).to(device)
+            optimizer = kinds[self.optimizer](model.parameters(), lr=self.learning_rate)
+            for epoch in range(self.epochs):
+                model.train()
+                order, total = torch.from_numpy(parts.train)[torch.randperm(len(parts.train))], 0.0
+                for batch in order.split(_BATCH):
+                    total += _step(model, optimizer, images[batch], targets[batch])
+                rows = _encode(model, images)
+                with torch.inference_mode():
+                    right = (model["head"](rows).argmax(dim=1) == targets).cpu().numpy()
+                losses.append(round(total / len(parts.train), 6))
+                accuracies.append(float(right[parts.validation].mean()))
+                test_accuracies.append(float(right[parts.test].mean()))
+                if watch:
+                    watch(rows.cpu().numpy())
+                if best < 0 or accuracies[-1] > accuracies[best]:
+                    best, weights = epoch, saved_arrays(model)
+                measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
+                report(epoch + 1, self.epochs, f"{self.title}: epoch {epoch + 1} of {self.epochs}", measured)
+        facts = {"losses": losses, "accuracies": accuracies, "test_accuracies": test_accuracies}
+        facts |= {"epoch": best + 1, "size": list(size), "n_classes": n_classes}
+        return Trained(weights, {**facts, "pixel_mean": parts.mean, "pixel_deviation": parts.deviation})
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        import torch
+
+        facts, device = trained.metadata, best_device()
+        with reproducible(self.random_state):  # building a network draws weights, which are then replaced
+            model = new_network(self, facts["size"], facts["n_classes"])
+        load_arrays(model, trained.arrays).to(device)
+
+        def encode_batch(images: list) -> dict[str, np.ndarray]:
+            pixels = _grey(images, dataset.name, tuple(facts["size"][1:]))
+            pixels = torch.from_numpy((pixels - facts["pixel_mean"]) / facts["pixel_deviation"]).to(device)
+            with reproducible(self.random_state):
+                return {"": _encode(model, pixels).cpu().numpy()}
+
+        return encode_batch
+
+
+@dataclass(frozen=True)
+class SplitPictures:
+    """What a network is trained on: grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the
+    training rows.
+    """
+
+    pixels: np.ndarray
+    classes: np.ndarray
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+    mean: float
+    deviation: float
+
+
+def split_pictures(dataset: Dataset) -> SplitPictures:
+    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as
+    in `train`.
+    """
+    names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
+    if len(set(names)) < 2 or (names == "").any():
+        raise SpaceError(
+            f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose"
+            " another"
+        )
+    images = dataset.items(0, len(dataset))
+    pixels = _grey(images, dataset.name, (images[0].height, images[0].width))
+    test = held_out_rows(len(names))
+    rest = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(names)), test))
+    n_validation = max(1, round(_VALIDATION * len(rest)))
+    train, validation = np.sort(rest[n_validation:]), np.sort(rest[:n_validation])
+    classes = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    mean, deviation = float(pixels[train].mean()), float(pixels[train].std()) or 1.0
+    pixels = ((pixels - mean) / deviation).astype(np.float32)
+    return SplitPictures(pixels, classes, train, validation, test, mean, deviation)
+
+
+def _grey(images: list, name: str, size: tuple[int, int]) -> np.ndarray:
+    """Grey pixels, (m, 1, height, width) float32."""
+    need_one_size(images, size, name)
+    return pixel_array(images, "L", size, name).astype(np.float32)
+
+
+def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    model.eval()
+    with torch.inference_mode():
+        return torch.cat([model["encoder"](part) for part in images.split(512)])
+
+
+def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
+    """Its "encoder" and "head" with first weights from torch's present generator; `size` is (1, height,
+    width).
+    """
+    from torch import nn
+
+    activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]
+    layers: list[nn.Module] = []
+    if spec.architecture == "mlp":
+        layers.append(nn.Flatten())
+        for before, after in pairwise([int(np.prod(size)), *[spec.width] * spec.depth]):
+            layers += [nn.Linear(before, after), activation(), nn.Dropout(spec.dropout)]
+        last = spec.width
+    else:
+        before, height, width = 1, *size[1:]
+        for layer in range(spec.depth):
+            stride = 1 if layer == 0 or max(height, width) <= 2 else 2
+            layers += [nn.Conv2d(before, 24, 3, stride, padding=1), activation(), nn.Dropout(spec.dropout)]
+            before, height, width = 24, ceil(height / stride), ceil(width / stride)
+        layers.append(nn.Flatten())
+        last = before * height * width
+    encoder = nn.Sequential(*layers, nn.Linear(last, spec.width))
+    return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(spec.width, n_classes)})
+
+
+# Networks opened: the layers of an encoder as modules that can be watched or changed while it encodes.
+
+
+@dataclass(frozen=True)
+class OpenNetwork:
+    """Modules by name that give vectors (…, d), in the order in which they run, and the function that runs
+    all of them: m items → array (m, d).
+    """
+
+    layers: dict[str, nn.Module]
+    encode: Callable[[list[Any]], np.ndarray]
+
+
+def open_network(
+    encoder: Encoder, dataset: Dataset, report: Report, trained: Trained | None = None
+) -> OpenNetwork:
+    """The encoder with its layers open; a small network needs its `trained` weights.
+
+    Raises
+    ------
+    SpaceError
+        An encoder whose layers give no vectors, or not one output; or as when it is prepared.
+    """
+    from torch import inference_mode, nn
+
+    if isinstance(encoder, SmallVision) and encoder.architecture in ("vit", "mlp"):
+        model = encoder.network(trained)["encoder"]
+
+        def encode(items: list) -> np.ndarray:
+            with inference_mode():
+                return model(encoder.pixels(trained, items, dataset.name)).numpy()
+
+        if encoder.architecture == "mlp":
+            return OpenNetwork({"hidden 1": model[2], "hidden 2": model[4], "output": model[5]}, encode)
+        blocks = {f"layer {number}": block for number, block in enumerate(model.layers.layers, start=1)}
+        return OpenNetwork({**blocks, "final norm": model.layers.norm, "output": model.out}, encode)
+    stacks = []
+    if isinstance(encoder, MiniLM | PretrainedText | PretrainedVision) and len(encoder.outputs) == 1:
+        rows = encoder.prepare(dataset, report)
+        stacks = [module for module in rows.model.modules() if isinstance(module, nn.ModuleList)]
+    if not stacks:
+        raise SpaceError(
+            f"{encoder.title}: expected one output of a transformer, or the small ViT or MLP, got an encoder"
+            " whose layers give no vectors; choose another"
+        )
+    layers = {f"layer {number}": block for number, block in enumerate(max(stacks, key=len), start=1)}
+    embedding = getattr(rows.model, "embeddings", None)
+    if isinstance(embedding, nn.Module):
+        layers = {"embedding": embedding, **layers}
+    return OpenNetwork(layers, lambda items: next(iter(rows(items).values())))
