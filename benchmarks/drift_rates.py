@@ -21,9 +21,8 @@ import numpy as np
 
 from relcore.catalog.catalog import load
 from relcore.catalog.encoding import EXAMPLES, example_spaces
-from relcore.drift.check import DriftCheck
+from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
-from relcore.drift.verdict import EverythingNew, NewQueries, Thresholds
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision

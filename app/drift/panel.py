@@ -15,12 +15,26 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.drift.check import Drift, DriftCheck, cautions, circumstances, headline, shares_told, told
+from relcore.drift.check import (
+    AGAINST,
+    MOST_VERSIONS,
+    QUANTITIES,
+    SITUATIONS,
+    Drift,
+    DriftCheck,
+    DriftSeries,
+    DriftVerdict,
+    Thresholds,
+    as_toml,
+    cautions,
+    circumstances,
+    headline,
+    shares_told,
+    told,
+)
 from relcore.drift.figures import DriftChart, DriftLines, DriftMap
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.reports import ordered
-from relcore.drift.series import AGAINST, MOST_VERSIONS, DriftSeries
-from relcore.drift.verdict import QUANTITIES, SITUATIONS, DriftVerdict, Thresholds, as_toml
 from relcore.figures.style import Theme
 
 _MODES = ("Two versions", "A series")

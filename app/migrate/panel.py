@@ -21,8 +21,7 @@ from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
-from relcore.migrate.figures import MigrationChart
-from relcore.migrate.migration import MOVES, Migration, MigrationResult, starting_models
+from relcore.migrate.migration import MOVES, Migration, MigrationChart, MigrationResult, starting_models
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.spaces.space import LatentSpace
 

@@ -22,9 +22,16 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
 from relcore.migrate.adapter_file import GRAPHS, SNIPPET, export_result
-from relcore.migrate.figures import ThresholdScores
-from relcore.migrate.migration import TITLES, MigrationResult, clusters_of, losses_by_group
-from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, printed
+from relcore.migrate.migration import (
+    SYSTEMS,
+    TITLES,
+    MigrationResult,
+    ThresholdChange,
+    ThresholdScores,
+    clusters_of,
+    losses_by_group,
+    printed,
+)
 from relcore.papers.runs import commit_of
 from relcore.runs.digest import digest_of
 

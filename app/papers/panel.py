@@ -17,10 +17,27 @@ from app.studies import panel
 from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import general, short
 from relcore.papers import tables
-from relcore.papers.ours import SHARE, Number, Ours, spread_of
-from relcore.papers.rows import WORDS, Cell, PaperRow, PublishedTable, load_rows
+from relcore.papers.rows import (
+    DOES_NOT,
+    HOLDS,
+    NO,
+    PARTLY,
+    RULE,
+    SHARE,
+    WORDS,
+    YES,
+    Cell,
+    ClaimVerdict,
+    Decided,
+    Number,
+    Ours,
+    PaperRow,
+    PublishedTable,
+    load_rows,
+    spread_of,
+    verdict_of,
+)
 from relcore.papers.runs import RUNS, PaperRun, result_of
-from relcore.papers.verdict import DOES_NOT, HOLDS, NO, PARTLY, RULE, YES, ClaimVerdict, Decided, verdict_of
 from relcore.studies.study import StudySpec, study_of
 
 # The published and the measured numbers as two small HTML tables side by side.

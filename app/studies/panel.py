@@ -26,8 +26,7 @@ from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.digest import digest_of
-from relcore.studies.figures import StudyChart, chart_exportable
-from relcore.studies.runs import StudyRuns, run_row
+from relcore.studies.runs import StudyChart, StudyRuns, chart_exportable, run_row
 from relcore.studies.study import Opening, Option, Study, StudySpec, study_of
 
 _GIVEN = "relscope.given-"

@@ -18,8 +18,8 @@ from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
 from relcore.catalog.catalog import SpaceSpec
+from relcore.drift.check import DriftSeries
 from relcore.drift.figures import DriftLines, DriftMap
-from relcore.drift.series import DriftSeries
 from relcore.tasks.recipe import load_all
 
 EPOCHS = 12

@@ -25,7 +25,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.migrate import migration
-from relcore.migrate.thresholds import ThresholdChange
+from relcore.migrate.migration import ThresholdChange
 from relcore.papers.runs import commit_of
 from relcore.runs.entries import FOLDER, finished
 from relcore.runs.progress import Context

@@ -15,10 +15,24 @@ from relcore.commands.naming import SPACE_HELP, space_spec, space_specs
 from relcore.commands.options import option, values_of
 from relcore.commands.output import FORMATS, Lines, add_results, add_scheduler, aligned, show, write_recipe
 from relcore.commands.running import computed
-from relcore.drift.check import Drift, DriftCheck, cautions, circumstances, headline, shares_told, told
+from relcore.drift.check import (
+    LINES,
+    SITUATIONS,
+    Drift,
+    DriftCheck,
+    DriftSeries,
+    DriftVerdict,
+    SeriesDrift,
+    Thresholds,
+    cautions,
+    circumstances,
+    default_file,
+    headline,
+    read_thresholds,
+    shares_told,
+    told,
+)
 from relcore.drift.reports import facts, junit, markdown, ordered
-from relcore.drift.series import LINES, DriftSeries, SeriesDrift
-from relcore.drift.verdict import SITUATIONS, DriftVerdict, Thresholds, default_file, read_thresholds
 from relcore.tasks.recipe import load_again
 
 REPORTS = {"markdown": markdown, "junit": junit}

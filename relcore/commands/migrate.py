@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     specs, spaces, sampled = samples(options, names)
     result = computed(task, specs, spaces, options)
     if options.recipe:
-        from relcore.migrate.figures import MigrationChart
+        from relcore.migrate.migration import MigrationChart
 
         digests = tuple(space.digest for space in spaces)
         chart = MigrationChart(spaces=tuple(specs), digests=digests, migration=task)

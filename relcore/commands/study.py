@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output:
         table.to_csv(options.output, index_label="run", lineterminator="\n")
     if options.recipe:
-        from relcore.studies.figures import StudyChart
+        from relcore.studies.runs import StudyChart
 
         write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
     findings = study.findings(spec.settings, table) if len(table) else table

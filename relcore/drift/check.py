@@ -1,19 +1,28 @@
-"""DriftCheck: how far two versions of the same rows differ, as a task. Whether that matters is for
-`verdict.judge`.
+"""Does the drift matter? Every measure against its threshold, for the two situations in which a new
+version is deployed.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base import records
+from relcore.base.access import expanded, regular_file
+from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
+from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
+from relcore.base.text import read_lines
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST,
@@ -21,18 +30,214 @@ from relcore.drift.measures import (
     NEW_QUERIES,
     STEPS,
     Measure,
+    SearchedRows,
+    across,
     chance_churn,
+    churn,
     decompose,
+    jittered,
     measures_of,
     neighbour_shares,
 )
-from relcore.drift.verdict import QUANTITIES, SITUATIONS, Check, DriftVerdict, Thresholds, judge
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.space import LatentSpace, Match, distinct_names, match
+from relcore.spaces.space import LatentSpace, Match, distinct_names, match, shared_ids
 from relcore.spaces.split import Split
 from relcore.tasks.task import Task
+
+# How much may change before the drift gate alarms: tolerances beyond the noise level, from a TOML or JSON
+# file.
+
+_WHAT = "thresholds of the drift gate"
+_MOST_BYTES = 1 << 16
+
+
+class _Shares:
+    """Dataclasses whose fields are all shares."""
+
+    def __post_init__(self) -> None:
+        for name, share in vars(self).items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise SpaceError(f"{name}: expected a share from 0 to 1, got {share!r:.80}")
+
+
+@dataclass(frozen=True)
+class EverythingNew(_Shares):
+    """Tolerances if rows and queries are both embedded by the new version: shares 0 … 1.
+
+    Attributes
+    ----------
+    churn : float
+        Share of the k nearest neighbours that changed.
+    rho : float
+        What remains of the new rows after shift, scale and rotation.
+    class_churn, class_rho : float
+        The same for each class.
+    """
+
+    churn: float = 0.05
+    rho: float = 0.01
+    class_churn: float = 0.1
+    class_rho: float = 0.05
+
+
+@dataclass(frozen=True)
+class NewQueries(_Shares):
+    """Tolerances if queries of the new version search vectors of the old version: shares 0 … 1.
+
+    Attributes
+    ----------
+    lost : float
+        share of new vectors that rank another old vector above that of the same row.
+    churn : float
+        Share of the k nearest old rows that are others than those that the old vector finds.
+    class_lost, class_churn : float
+        The same for each class.
+    """
+
+    lost: float = 0.01
+    churn: float = 0.05
+    class_lost: float = 0.05
+    class_churn: float = 0.1
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The tolerances of both situations."""
+
+    everything_new: EverythingNew = EverythingNew()
+    new_queries: NewQueries = NewQueries()
+
+
+def read_thresholds(path: str | Path) -> Thresholds:
+    """The thresholds in a .toml or .json file; what it leaves out takes the default.
+
+    Raises
+    ------
+    SpaceError
+        No such file, another suffix, no TOML or JSON, unknown names, no numbers from 0 to 1.
+    """
+    path = expanded(path)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return records.from_json(Thresholds, records.read_file(path, _WHAT), str(path))
+    if suffix != ".toml":
+        got = f"{suffix or 'no suffix'}; rename the file"
+        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {got}")
+    if not path.exists():
+        raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got no such file; check the path")
+    if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
+        got = f"{size >> 10:,} KB; is it this file?"
+        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {got}")
+    try:
+        tables = tomllib.loads("\n".join(read_lines(path, _WHAT)))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SpaceError(f"{path}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
+    records.need_plain(tables, str(path))
+    return records.from_json(Thresholds, tables, str(path))
+
+
+def as_toml(thresholds: Thresholds) -> str:
+    """The text of a file that `read_thresholds` reads as these thresholds."""
+    return "\n".join(
+        f"[{name}]\n" + "".join(f"{quantity} = {share!r}\n" for quantity, share in table.items())
+        for name, table in records.to_json(thresholds).items()
+    )
+
+
+def default_file() -> str:
+    """The text of the bundled file, with the defaults and what they mean: a start for one's own."""
+    return (files("relcore.drift") / "thresholds.toml").read_text(encoding="utf-8")
+
+
+SITUATIONS = {
+    EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
+    NEW_QUERIES: Named(
+        "New queries, old vectors", help="queries of the new version search the vectors of the old version"
+    ),
+}
+QUANTITIES = {
+    "churn": Named("churn", help="share of the nearest neighbours that changed"),
+    "rho": Named("ρ", help="what remains after shift, scale and rotation"),
+    "lost": Named(
+        "lost queries", help="share of new vectors that rank another old vector above that of the same row"
+    ),
+}
+_FALSE_ALARMS = (
+    0.005  # of each quantity: a situation has two, and each again for the classes, which share theirs
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One measure against its threshold.
+
+    Attributes
+    ----------
+    measure : Measure
+    sure : float
+        Lower bound of value − noise, one-sided; with Bonferroni's correction where there are several classes.
+    threshold : float
+    alarm : bool
+        Whether the bound is above the threshold.
+    """
+
+    measure: Measure
+    sure: float
+    threshold: float
+    alarm: bool
+
+    @property
+    def name(self) -> str:
+        """``"churn"``, ``"churn of class 'seven'"``."""
+        of = f" of class {self.measure.group!r}" if self.measure.group else ""
+        return f"{QUANTITIES[self.measure.quantity].title}{of}"
+
+
+@dataclass(frozen=True)
+class DriftVerdict:
+    """All checks of a drift; `impossible` names the situation that cannot work at all, with the reason."""
+
+    checks: tuple[Check, ...]
+    impossible: dict[str, str]
+
+    def alarms(self, situation: str) -> list[Check]:
+        """Those above their threshold, the largest excess first."""
+        alarms = [check for check in self.checks if check.alarm and check.measure.situation == situation]
+        return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
+
+    def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
+        """Whether any of these situations has an alarm."""
+        return any(one in self.impossible or self.alarms(one) for one in situations)
+
+    def table(self) -> pd.DataFrame:
+        """One row per check: situation, quantity, group, value, noise, sure, threshold, alarm, rows."""
+        columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
+        rows = [[(vars(check.measure) | vars(check))[name] for name in columns] for check in self.checks]
+        return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
+
+
+def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int, int]) -> DriftVerdict:
+    """Compare all measures with the thresholds."""
+    from scipy.special import stdtrit
+
+    n_groups = max(1, len({measure.group for measure in measures} - {""}))
+    checks = []
+    for one in measures:
+        rate = _FALSE_ALARMS / (n_groups if one.group else 1)
+        sure = one.value - one.noise - float(stdtrit(max(1, one.n - 1), 1 - rate)) * one.error
+        name = f"class_{one.quantity}" if one.group else one.quantity
+        threshold = float(getattr(getattr(thresholds, one.situation), name))
+        checks.append(Check(one, sure, threshold, sure > threshold))
+    impossible = {}
+    if widths[0] != widths[1]:
+        impossible[NEW_QUERIES] = (
+            f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
+            " compared; embed the rows again, or map the queries"
+        )
+    return DriftVerdict(tuple(checks), impossible)
+
 
 QUERIES = 1000
 FEWEST_ROWS = 10
@@ -348,3 +553,159 @@ def circumstances(drift: Drift) -> str:
 def _low(value: float) -> str:
     """A share that may be far below .001."""
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
+
+
+# Drift over a series of versions, such as checkpoints: every version against every other.
+
+MOST_VERSIONS = 40
+AGAINST = {"previous": Named("the version before"), "first": Named("the first version")}
+LINES = (
+    (EVERYTHING_NEW, "churn", "everything new: churn"),
+    (EVERYTHING_NEW, "rho", "everything new: ρ"),
+    (NEW_QUERIES, "churn", "new queries, old vectors: churn"),
+    (NEW_QUERIES, "lost", "new queries, old vectors: lost"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesDrift:
+    """Drift from each version (row, the old one) to each other (column, the new one).
+
+    Attributes
+    ----------
+    names : v strings
+    n, k, n_queries : int
+        Rows that all versions have, neighbours of each query, queries.
+    churn, rho : arrays (v, v)
+        "everything_new". ρ is symmetric; churn is but for ties.
+    across_churn, lost : arrays (v, v)
+        "new_queries": vectors of the column's version search those of the row's; NaN between different
+        widths.
+    noise : array (v,)
+        Churn of each version by numeric noise.
+    """
+
+    names: tuple[str, ...]
+    n: int
+    k: int
+    n_queries: int
+    churn: np.ndarray
+    rho: np.ndarray
+    across_churn: np.ndarray
+    lost: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def chance_churn(self) -> float:
+        """The churn of rows that are paired at random."""
+        return chance_churn(self.n, self.k)
+
+    def matrix(self, situation: str, quantity: str) -> np.ndarray:
+        """The (v, v) array of one quantity."""
+        if situation == NEW_QUERIES:
+            return self.lost if quantity == "lost" else self.across_churn
+        return self.rho if quantity == "rho" else self.churn
+
+    def steps(self, situation: str, quantity: str, against: str) -> np.ndarray:
+        """One quantity of each version but the first, against the version before or the first, (v − 1,)."""
+        need_one_of("against", against, AGAINST)
+        matrix = self.matrix(situation, quantity)
+        return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair of versions: old, new, and all quantities."""
+        v = len(self.names)
+        pairs = [(i, j) for i in range(v) for j in range(v) if i != j]
+        columns = {"old": [self.names[i] for i, _ in pairs], "new": [self.names[j] for _, j in pairs]}
+        for situation, quantity, _ in LINES:
+            matrix = self.matrix(situation, quantity)
+            columns[f"{situation} {quantity}"] = [float(matrix[pair]) for pair in pairs]
+        return pd.DataFrame(columns)
+
+    def headline(self, against: str = "previous") -> str:
+        """The version with the largest churn, in a sentence."""
+        steps = self.steps(EVERYTHING_NEW, "churn", against)
+        worst = int(np.argmax(steps))
+        old = self.names[worst] if against == "previous" else self.names[0]
+        last = f" The last changed {100 * steps[-1]:.0f} %." if worst + 1 < len(steps) else ""
+        return (
+            f"{self.names[worst + 1]!r} changed most: {100 * steps[worst]:.0f} % of the {self.k} nearest"
+            f" neighbours are others than in {old!r}.{last}"
+        )
+
+
+@dataclass(frozen=True)
+class DriftSeries(Task[SeriesDrift]):
+    """Compare all versions of a series, in the order given, on the rows that all of them have; settings as
+    in `DriftCheck`.
+    """
+
+    kind: ClassVar[str] = "drift-series"
+    result: ClassVar[str] = "relcore.drift.check:SeriesDrift"
+    title: ClassVar[str] = "Drift over a series of versions"
+
+    k: int = NEIGHBOURS
+    n_queries: int = DRAWN
+    jitter: float = NOISE
+    random_state: int = STATE
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: a decomposition for each pair, a search for each ordered pair."""
+        n, d, v = len(spaces[0]), max(space.dimension for space in spaces), len(spaces)
+        pairs = v * (v - 1) / 2 * (n * d**2 * 7e-11 + 5e-9 * d**3)
+        return 0.2 + pairs + v * (v + 3) * n * min(n, self.n_queries) * (d + 50) / 2e10
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> SeriesDrift:
+        """
+        Raises
+        ------
+        SpaceError
+            Fewer than two versions or more than `MOST_VERSIONS`, no rows or too few that all of them have.
+        """
+        versions, ids = _aligned(spaces)
+        v, k = len(versions), min(self.k, len(ids) - 2)
+        queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
+        centred, plain = (
+            [SearchedRows.of(version, queries, k, self.jitter, center) for version in versions]
+            for center in (True, False)
+        )
+        tables = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
+        pairs = list(combinations(range(v), 2))
+        for done, (i, j) in enumerate(pairs):
+            report(done, len(pairs), "comparing versions")
+            tables["rho"][i, j] = tables["rho"][j, i] = decompose(versions[i], versions[j]).rho
+            same_width = versions[i].shape[1] == versions[j].shape[1]
+            for old, new in ((i, j), (j, i)):
+                tables["churn"][old, new] = churn(centred[old], centred[new]).mean()
+                searched = across(plain[old], plain[new]) if same_width else None
+                tables["lost"][old, new] = searched.lost.mean() if searched else np.nan
+                tables["across_churn"][old, new] = searched.churn.mean() if searched else np.nan
+        rng = np.random.default_rng(self.random_state)
+        noise = []
+        for version in versions:
+            runs = [jittered(version, self.jitter, rng) for _ in range(2)]
+            noise.append(churn(*(SearchedRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
+        names = tuple(distinct_names(spaces))
+        return SeriesDrift(names, len(ids), k, len(queries), **tables, noise=np.array(noise))
+
+
+def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
+    """The vectors of the rows that all versions have and none has as zeros, in one order, and their ids."""
+    if not 2 <= len(spaces) <= MOST_VERSIONS:
+        raise SpaceError(
+            f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say"
+        )
+    ids = shared_ids(spaces)
+    if not len(ids):
+        raise NoCommonId(
+            "series: expected rows that all versions have, got none; give all files the same id column"
+        )
+    rows = [space.rows(ids) for space in spaces]
+    alive = np.all([space.norms[own] > 0 for space, own in zip(spaces, rows, strict=True)], axis=0)
+    if np.count_nonzero(alive) < FEWEST_ROWS:
+        got = f"got {np.count_nonzero(alive)}; compare more rows, or leave out the version that lacks them"
+        raise SpaceError(f"series: expected {FEWEST_ROWS} rows or more that all versions have, {got}")
+    vectors = [space.vectors[own[alive]] for space, own in zip(spaces, rows, strict=True)]
+    return vectors, np.asarray(ids, dtype=object)[alive]

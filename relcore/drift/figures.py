@@ -10,10 +10,19 @@ import numpy as np
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.drift.check import Drift, DriftCheck, shares_told
+from relcore.drift.check import (
+    AGAINST,
+    LINES,
+    QUANTITIES,
+    SITUATIONS,
+    Drift,
+    DriftCheck,
+    DriftSeries,
+    SeriesDrift,
+    Thresholds,
+    shares_told,
+)
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
-from relcore.drift.series import AGAINST, LINES, DriftSeries, SeriesDrift
-from relcore.drift.verdict import QUANTITIES, SITUATIONS, Thresholds
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95

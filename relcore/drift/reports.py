@@ -9,9 +9,19 @@ from xml.etree import ElementTree
 from relcore import __version__
 from relcore.base.numbers import short
 from relcore.base.text import visible
-from relcore.drift.check import Drift, cautions, circumstances, excess, headline, shares_told, told
+from relcore.drift.check import (
+    SITUATIONS,
+    Check,
+    Drift,
+    DriftVerdict,
+    cautions,
+    circumstances,
+    excess,
+    headline,
+    shares_told,
+    told,
+)
 from relcore.drift.measures import STEPS
-from relcore.drift.verdict import SITUATIONS, Check, DriftVerdict
 
 _MOST_ROWS = 40  # of a Markdown table: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero

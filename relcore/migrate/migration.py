@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import setting
@@ -17,6 +18,8 @@ from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.encoding import EXAMPLES, example_spaces
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.figures.charts import ChartOption, Line, Lines, Options
+from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.evaluate import (
     FUSIONS,
@@ -48,7 +51,10 @@ from relcore.runs.entries import Finished
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
+from relcore.scores.score import Difference, mean_difference
 from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import row_keys
+from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 # Verdict: keep, bridge, query both models or re-embed, by intervals, and one sentence that says why.
@@ -531,3 +537,432 @@ def clusters_of(
     ]
     names = np.array([f"around {ids[row]}" for row in central], dtype=object)
     return names[fitted.labels_]
+
+
+# What a migration does to a similarity threshold.
+
+FEWEST_QUERIES = 10  # on each side of the split
+MOST_ROWS = 4000
+_PERMUTATIONS = 100
+_KNOTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePairs:
+    """Scores that two systems give to the same queries and rows.
+
+    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores
+    are low, and the two would seem to disagree more than they do.
+
+    Attributes
+    ----------
+    old, new : arrays (q, n)
+        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query
+        itself.
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+
+    def of(self, queries: np.ndarray) -> ScorePairs:
+        """Those of some queries."""
+        return ScorePairs(self.old[queries], self.new[queries])
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isnan(self.old)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """A monotone map of new scores to the scale of old ones, linear between its knots.
+
+    Attributes
+    ----------
+    new, old : arrays (k,) float64
+        Knots, both ascending. A score beyond the first or the last knot takes its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.migrate.migration import ScoreMap
+    >>> found = ScoreMap.fit(new=np.array([0.1, 0.2, 0.3, 0.4]), old=np.array([0.2, 0.4, 0.6, 0.8]))
+    >>> [round(float(value), 2) for value in found(np.array([0.1, 0.25, 0.9]))]
+    [0.2, 0.5, 0.8]
+    """
+
+    new: np.ndarray
+    old: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return np.interp(scores, self.new, self.old)
+
+    @classmethod
+    def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
+        """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
+        ones.
+
+        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regressing each
+        old score on the new score of the same row would pull all scores towards their mean, and strict
+        thresholds would accept almost nothing.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than two scores, counts that differ, or all new scores equal.
+        """
+        from sklearn.isotonic import IsotonicRegression
+
+        new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
+        if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
+            raise SpaceError(
+                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,}"
+                f" and {len(old):,}"
+            )
+        fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
+        knots = _dense_above(len(fitted.X_thresholds_))
+        return cls(
+            fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64)
+        )
+
+    def threshold(self, old: float) -> float:
+        """The new score from which the mapped score reaches an old threshold; infinite where none does."""
+        reached = np.flatnonzero(self.old >= old)
+        if not len(reached):
+            return float("inf")
+        if not reached[0]:
+            return float(self.new[0])
+        below, above = reached[0] - 1, reached[0]
+        share = (old - self.old[below]) / (self.old[above] - self.old[below])
+        return float(self.new[below] + share * (self.new[above] - self.new[below]))
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdOutcome:
+    """What a change of model does to one threshold, and what the map restores, on held-out queries.
+
+    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision
+    accepts (1 less the Jaccard index): of all pairs, nearly every one is rejected rightly.
+
+    Attributes
+    ----------
+    threshold, new_threshold : float
+        The old one, and the new score that means the same.
+    map : ScoreMap
+    old, new, mapped : arrays (101,)
+        Percentiles of the scores.
+    ks_before, ks_after : float
+        Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
+    error_before, error_after : float
+        If the old threshold is applied to new scores, and to mapped ones.
+    change : Difference
+        The error after less the error before, paired by query.
+    chance, chance_low : float
+        The error after the map if each query's new scores belong to another query, its mean and its 2.5 %
+        quantile: a map that keeps nothing but the distribution does no better.
+    accepted_old, accepted_before, accepted_after : float
+        Rows per query that pass.
+    n_fitted, n_queries : int
+        Queries that the map was fitted on, and others that it was judged on.
+    """
+
+    threshold: float
+    new_threshold: float
+    map: ScoreMap
+    old: np.ndarray
+    new: np.ndarray
+    mapped: np.ndarray
+    ks_before: float
+    ks_after: float
+    error_before: float
+    error_after: float
+    change: Difference
+    chance: float
+    chance_low: float
+    accepted_old: float
+    accepted_before: float
+    accepted_after: float
+    n_fitted: int
+    n_queries: int
+
+    @property
+    def beats_chance(self) -> bool:
+        return self.error_after < self.chance_low
+
+    def describe(self) -> str:
+        """One sentence."""
+        if not self.beats_chance:
+            return (
+                "New scores decide no better than those of other queries, so no map restores this threshold."
+            )
+        return (
+            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
+            f" {self.accepted_old:.1f} rows per query passed before, {self.accepted_before:.1f} would pass"
+            f" now, and {self.accepted_after:.1f} pass with the new threshold."
+        )
+
+
+def score_pairs(
+    old: tuple[np.ndarray, np.ndarray],
+    new: tuple[np.ndarray, np.ndarray],
+    own: np.ndarray | None = None,
+    random_state: int = 0,
+) -> ScorePairs:
+    """Scores of every query with every row, or with 4,000 rows at random.
+
+    Parameters
+    ----------
+    old, new : (queries (q, d), rows (n, d)) of each system
+        As each one searches them; lengths do not matter.
+    own : array (q,), optional
+        The row that is the query itself.
+    """
+    n = len(old[1])
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, MOST_ROWS, replace=False))
+    cosines = [unit_rows(queries) @ unit_rows(base[rows]).T for queries, base in (old, new)]
+    if own is not None:
+        itself = rows[None] == own[:, None]
+        for scores in cosines:
+            scores[itself] = np.nan
+    return ScorePairs(*cosines)
+
+
+def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
+    """The old score that `per_query` rows per query reach on average."""
+    scores = pairs.old[pairs.known]
+    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
+
+
+def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
+    """Fit the map on half of the queries, by a hash of their numbers, and judge it on the other half.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 10 queries on each side; a threshold beyond −1 … 1.
+    """
+    if not -1 <= threshold <= 1:
+        raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
+    q = len(pairs.old)
+    if q < 2 * FEWEST_QUERIES:
+        raise SpaceError(
+            f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
+        )
+    order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
+    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
+    score_map = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
+    mapped = score_map(judging.new)
+    truth, before, after = (
+        scores >= threshold for scores in (judging.old, judging.new, mapped)
+    )  # a NaN passes nowhere
+    errors = [_wrong(truth, decided) for decided in (before, after)]
+    rng = np.random.default_rng(random_state)
+    permuted = [_wrong(truth, after[_derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    known = judging.known
+    old, new, restored = judging.old[known], judging.new[known], mapped[known]
+    percentiles = np.linspace(0, 1, 101)
+    return ThresholdOutcome(
+        threshold=float(threshold),
+        new_threshold=score_map.threshold(threshold),
+        map=score_map,
+        old=np.quantile(old, percentiles),
+        new=np.quantile(new, percentiles),
+        mapped=np.quantile(restored, percentiles),
+        ks_before=ks_distance(old, new),
+        ks_after=ks_distance(old, restored),
+        error_before=float(errors[0].mean()),
+        error_after=float(errors[1].mean()),
+        change=mean_difference(*errors),
+        chance=float(np.mean(permuted)),
+        chance_low=float(np.quantile(permuted, 0.025)),
+        accepted_old=float(truth.sum(axis=1).mean()),
+        accepted_before=float(before.sum(axis=1).mean()),
+        accepted_after=float(after.sum(axis=1).mean()),
+        n_fitted=q // 2,
+        n_queries=q - q // 2,
+    )
+
+
+def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Largest distance of two distributions' cumulative shares, 0 … 1 (Kolmogorov–Smirnov)."""
+    first, second = np.sort(first), np.sort(second)
+    places = np.concatenate([first, second])
+    shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the
+    ratio, linearised.
+    """
+    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
+    if not either.any():
+        return np.zeros(len(wrong))
+    ratio = wrong.sum() / either.sum()
+    return ratio + (wrong - ratio * either) / either.mean()
+
+
+def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A random derangement of n queries."""
+    order = rng.permutation(n)
+    moved = np.empty(n, dtype=np.int64)
+    moved[order] = np.roll(order, 1)
+    return moved
+
+
+def _dense_above(n: int) -> np.ndarray:
+    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where
+    thresholds are.
+    """
+    even = np.linspace(0, n - 1, _KNOTS)
+    dense = n - np.geomspace(1, n, _KNOTS)
+    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
+
+
+# ThresholdChange: what a migration does to a similarity threshold, as a task.
+
+MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
+MOST_SEARCHED = 20_000
+TRUTHS = ("judgements", "labels", "new", "both", "old")
+SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdChange(Task[ThresholdOutcome]):
+    """A threshold of the old model, and the map that restores it after bridging or re-embedding; on the pairs
+    and the queries of a migration, whose result names `adapter` and `truth`.
+    """
+
+    kind: ClassVar[str] = "migration-threshold"
+    result: ClassVar[str] = "relcore.migrate.migration:ThresholdOutcome"
+    title: ClassVar[str] = "Similarity threshold"
+
+    migration: Migration
+    adapter: str = setting(choices=ADAPTERS)
+    truth: str = setting(choices=TRUTHS)
+    threshold: float | None = setting(
+        None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
+    )
+    system: str = setting("bridge", choices=SYSTEMS)
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: a fit, and at most 20,000 rows and 500 queries."""
+        n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
+        low, high = sorted(space.dimension for space in spaces[:2])
+        return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> ThresholdOutcome:
+        """
+        Raises
+        ------
+        SpaceError
+            As `Migration.run`; re-embedding where rows lack a new vector; too few queries.
+        """
+        state = self.migration.random_state
+        report(0, 2, "fitting the adapter")
+        ground = self.migration.ground(spaces, self.truth)
+        trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_SEARCHED, state)
+        if self.system == "bridge":
+            adapter = ground.pairs.fit(self.adapter)
+            new = adapter.transform(trial.new_queries), adapter.corpus(trial.old_corpus)
+        elif trial.new_corpus is None:
+            raise SpaceError(
+                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
+                " leave the judgements out, so that the pairs are both queries and rows"
+            )
+        else:
+            new = trial.new_queries, trial.new_corpus
+        report(1, 2, "searching")
+        pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
+        threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
+        return restore_threshold(pairs, threshold, state)
+
+
+def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
+    """Before and after the map: KS distance, wrong decisions, rows accepted."""
+    return pd.DataFrame(
+        {
+            "scores": ["old model", "without the map", "with the map", "of another query, with the map"],
+            "KS distance": [0.0, outcome.ks_before, outcome.ks_after, np.nan],
+            "wrong decisions": [0.0, outcome.error_before, outcome.error_after, outcome.chance],
+            "rows per query": [outcome.accepted_old, outcome.accepted_before, outcome.accepted_after, np.nan],
+        }
+    )
+
+
+# Figures of a migration from their recipes.
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigrationChart(Recipe):
+    """Keep, bridge, query both models and re-embed; the spaces are those of the task."""
+
+    figure: ClassVar[str] = "migration"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    migration: Migration
+
+    def draw(self, result: MigrationResult | None = None) -> Exportable:
+        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
+        return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdScores(Recipe):
+    """Cumulative distributions of scores: old, new, and new after the map; the threshold is marked."""
+
+    figure: ClassVar[str] = "migration-threshold"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    task: ThresholdChange
+
+    def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
+        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
+        scores = {
+            "old model": outcome.old,
+            SYSTEMS[self.task.system]: outcome.new,
+            "after the map": outcome.mapped,
+        }
+        shares = np.linspace(0, 1, len(outcome.old))
+        lines = tuple(Line(name, one, shares) for name, one in scores.items())
+        chart = Lines(
+            lines,
+            "similarity, cosine",
+            "share of scores below",
+            marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
+            note=(
+                f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
+                f"{short(outcome.ks_after, 2)} after"
+            ),
+        )
+        return chart_exportable(
+            chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
+        )
+
+
+def chart_of(result: MigrationResult) -> Options:
+    """The options, and the curves of the chosen adapter; other adapters as bridges."""
+    options = tuple(ChartOption(TITLES[one.option], one.value, one.low, one.high) for one in result.options)
+    lines = []
+    for adapter in dict.fromkeys((result.adapter, *(point.adapter for point in result.curve))):
+        for option in ("bridge", "twice"):
+            points = [point for point in result.curve if (point.adapter, point.option) == (adapter, option)]
+            if points:
+                own = adapter == result.adapter
+                name = TITLES[option] if own else f"{TITLES[option]}, {ADAPTERS[adapter].title}"
+                x, y = [point.n_pairs for point in points], [point.value for point in points]
+                band = ([point.low for point in points], [point.high for point in points]) if own else ()
+                lines.append(Line(name, x, y, *band))
+    if not lines:  # no curve was measured: the options themselves, at their number of pairs
+        bridged = [one for one in result.options if one.option in ("bridge", "twice")]
+        lines = [
+            Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in bridged
+        ]
+    curves = Lines(tuple(lines), "pairs", result.metric, log_x=True)
+    return Options(options, curves, TITLES[result.verdict.option])

@@ -19,7 +19,7 @@ import pandas as pd
 
 from relcore import __version__
 from relcore.base import records
-from relcore.papers.ours import FOLDER, SHARE, Number, Ours, grouped, rounded, shipped
+from relcore.papers.rows import FOLDER, SHARE, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
 from relcore.studies.quantisation import FORMS
 from relcore.studies.runs import StudyRuns

@@ -11,9 +11,7 @@ from typing import Any
 import pandas as pd
 
 from relcore.base import records
-from relcore.papers.ours import Number, Ours, spread_of
-from relcore.papers.rows import WORDS, PaperRow
-from relcore.papers.verdict import Decided, verdict_of
+from relcore.papers.rows import WORDS, Decided, Number, Ours, PaperRow, spread_of, verdict_of
 
 _NUMBER = ("value", "deviation", "unit", "repeats", "n", "k", "baseline")
 _FACTS = ("data", "run", "date", "version", "commit", "seconds")  # of an Ours

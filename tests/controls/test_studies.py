@@ -15,14 +15,10 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (
     anchors,
-    common_mean,
     inversion,
     isometry,
     lengths,
     quantisation,
-    reconstruction,
-    robustness,
-    similarity_performance,
     trained,
 )
 from relcore.studies.isometry import compared, disparity
@@ -65,11 +61,11 @@ def near_chance_of_accuracy(scores, m):
 @pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def spaces(request, monkeypatch):
     spaces = unrelated(request.param)
-    for module in (common_mean, quantisation):
+    for module in (inversion, quantisation):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
-    for module in (anchors, anchors, inversion, robustness):
+    for module in (anchors, inversion):
         monkeypatch.setattr(module, "word_pair", lambda *arguments: match(*spaces))
-    for module in (anchors, anchors, trained):
+    for module in (anchors, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
@@ -79,7 +75,7 @@ def spaces(request, monkeypatch):
 
 
 def test_common_mean_of_unrelated_spaces_is_all_that_a_raw_cosine_has(monkeypatch):
-    monkeypatch.setattr(common_mean, "studied_spaces", lambda *arguments: unrelated(offset=1.5))
+    monkeypatch.setattr(inversion, "studied_spaces", lambda *arguments: unrelated(offset=1.5))
     study, settings, table = measured("common-mean", data=["words"], n_anchors=100)
     # The cosine of two random directions has the variance 1 / d; over m rows and two directions, 1 / (2 m d).
     error = 1 / np.sqrt(2 * table["test rows"].min() * D)
@@ -196,9 +192,7 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     monkeypatch.setattr(trained, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
-    best = similarity_performance._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values[
-        "accuracy"
-    ]
+    best = trained._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]
     found = [best, *table[["absolute", "relative, same space", "relative, stitched"]].iloc[0]]
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
@@ -214,5 +208,5 @@ def test_random_labels_are_read_as_chance_would_at_every_length(network):
 def test_unrelated_codes_have_no_plane_in_common():
     # The overlap of unrelated codes of n rows and two numbers is of the order √(2 · 2 / n); its square is lost.
     rng = np.random.default_rng(0)
-    values = [reconstruction.disparity(*rng.normal(size=(2, N, 2))) for _ in range(20)]
+    values = [isometry.plane_disparity(*rng.normal(size=(2, N, 2))) for _ in range(20)]
     assert 1 - 4 * 4 / N < np.mean(values) < 1

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from relcore.cli import main
-from relcore.drift.verdict import Thresholds, read_thresholds
+from relcore.drift.check import Thresholds, read_thresholds
 
 HOSTILE = "a|b<script>&\"'\x1b[2J\x00]]>`@all`"
 

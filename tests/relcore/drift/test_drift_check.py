@@ -13,9 +13,8 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.check import Drift, DriftCheck
+from relcore.drift.check import Drift, DriftCheck, Thresholds
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.verdict import Thresholds
 
 N, D = 400, 12
 

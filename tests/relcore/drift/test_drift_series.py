@@ -10,9 +10,8 @@ import pytest
 from relcore import LatentSpace
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.check import DriftCheck
+from relcore.drift.check import LINES, DriftCheck, DriftSeries, SeriesDrift
 from relcore.drift.measures import EVERYTHING_NEW
-from relcore.drift.series import LINES, DriftSeries, SeriesDrift
 
 N = 200
 IDS = [f"row {number}" for number in range(N)]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace
-from relcore.drift.check import DriftCheck, headline
-from relcore.drift.verdict import EverythingNew, Thresholds
+from relcore.drift.check import DriftCheck, EverythingNew, Thresholds, headline
 
 N, D = 300, 8
 

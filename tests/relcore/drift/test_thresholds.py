@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.verdict import (
+from relcore.drift.check import (
     EverythingNew,
     NewQueries,
     Thresholds,

@@ -11,9 +11,7 @@ import pytest
 
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.style import COLUMN, Style
-from relcore.migrate.figures import MigrationChart, ThresholdScores
-from relcore.migrate.migration import Migration
-from relcore.migrate.thresholds import ThresholdChange
+from relcore.migrate.migration import Migration, MigrationChart, ThresholdChange, ThresholdScores
 from relcore.tasks.recipe import recipe_of
 from tests.relcore.migrate.planted import migration_spaces
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.thresholds import (
+from relcore.migrate.migration import (
     ScorePairs,
     ks_distance,
     restore_threshold,

@@ -9,9 +9,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.records import to_json
-from relcore.papers import ours, runs
-from relcore.papers.ours import Number, Ours, read_ours
-from relcore.papers.rows import load_rows
+from relcore.papers import rows, runs
+from relcore.papers.rows import Number, Ours, load_rows, read_ours
 from relcore.papers.runs import RUNS, is_current, ours_of, result_of, study_runs
 from relcore.runs.store import Store
 from relcore.studies.runs import finished_run
@@ -19,7 +18,7 @@ from relcore.studies.study import RunResult
 
 
 def test_every_group_of_a_row_is_in_the_shipped_numbers():
-    shipped = ours.shipped()
+    shipped = rows.shipped()
     for row in load_rows():
         for name in row.run_names():
             if name in shipped:
@@ -27,7 +26,7 @@ def test_every_group_of_a_row_is_in_the_shipped_numbers():
 
 
 def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
-    shipped = ours.shipped()
+    shipped = rows.shipped()
     assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
     for name, found in shipped.items():
         assert is_current(found), (
@@ -63,7 +62,7 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
     if runs_of.missing(store):
         pytest.skip("its runs do not come with Relscope")
     numbers = runs.NUMBERS[RUNS[name].study](runs_of, runs_of.table(store))
-    for number, shipped in zip(numbers, ours.shipped()[name].numbers, strict=True):
+    for number, shipped in zip(numbers, rows.shipped()[name].numbers, strict=True):
         quantised = number.label.startswith("quantised")
         reach = 2 * sqrt(2 / shipped.repeats) * shipped.deviation if quantised else 1e-9
         assert number.value == pytest.approx(shipped.value, abs=reach)
@@ -73,7 +72,7 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
 
 def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    assert result_of("quantisation", store) == ours.shipped()["quantisation"]
+    assert result_of("quantisation", store) == rows.shipped()["quantisation"]
     values = {"cosine distance": 0.5, "distance": 1.0, "unit distance": 1.0, "mrr": 0.25, "mrr chance": 0.1}
     study = type(study_runs("quantisation").study)
     facts = {"rows": 9, "k": 10}

@@ -7,10 +7,23 @@ from math import sqrt
 
 import pytest
 
-from relcore.papers.ours import Number, Ours, shipped, spread_of
-from relcore.papers.rows import Claim, find_row, load_rows
+from relcore.papers.rows import (
+    DOES_NOT,
+    HOLDS,
+    NO,
+    OPEN,
+    YES,
+    Claim,
+    Number,
+    Ours,
+    decide,
+    find_row,
+    load_rows,
+    shipped,
+    spread_of,
+    verdict_of,
+)
 from relcore.papers.runs import is_current
-from relcore.papers.verdict import DOES_NOT, HOLDS, NO, OPEN, YES, decide, verdict_of
 
 
 def ours(*numbers, run="words"):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.studies import common_mean
-from relcore.studies.common_mean import MEASURES, cosines
+from relcore.studies import inversion
+from relcore.studies.inversion import COSINES, cosines
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -32,7 +32,7 @@ def test_cosines_against_their_plain_formulas(rng):
         "centred": np.trace(centred) / 50,
         "centred permuted": centred[others].mean(),
     }
-    assert list(got) == list(MEASURES)
+    assert list(got) == list(COSINES)
     for name, value in expected.items():
         assert got[name] == pytest.approx(value, abs=1e-5), name
 
@@ -55,7 +55,7 @@ def study(monkeypatch, rng):
         LatentSpace(Y, [f"r{i}" for i in range(300)], name=name)
         for name, Y in (("a", X + 1), ("b", 3 * X @ rotation - 5))
     ]
-    monkeypatch.setattr(common_mean, "studied_spaces", lambda *arguments: spaces)
+    monkeypatch.setattr(inversion, "studied_spaces", lambda *arguments: spaces)
     return study_of("common-mean")
 
 
@@ -69,8 +69,8 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     assert table.centred.min() > 0.95
     assert table["centred permuted"].abs().max() < 0.05, "no row points where another one does"
     chart = study.charts(options, table)["cosine"]
-    assert [line.name for line in chart.lines] == list(MEASURES.values())
-    assert len(study.findings(options, table)) == len(MEASURES)
+    assert [line.name for line in chart.lines] == list(COSINES.values())
+    assert len(study.findings(options, table)) == len(COSINES)
     told = study.conclusion(options, table)
     assert told.startswith(
         "Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is ."

@@ -13,8 +13,8 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import anchors, inversion, material, quantisation, robustness, trained
-from relcore.studies.robustness import harmed
+from relcore.studies import anchors, inversion, material, quantisation, trained
+from relcore.studies.anchors import harmed
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -38,7 +38,7 @@ def copies(rng):
 
 @pytest.fixture
 def words(monkeypatch, copies):
-    for module in (anchors, inversion, quantisation, robustness):
+    for module in (anchors, inversion, quantisation):
         monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
 
 

@@ -5,22 +5,22 @@ import pytest
 from scipy.spatial import procrustes
 
 from relcore.base.errors import SpaceError
-from relcore.studies.reconstruction import balanced_anchors, disparity, mean_squared_errors
+from relcore.studies.isometry import balanced_anchors, mean_squared_errors, plane_disparity
 
 
 def test_disparities_are_scipys_in_any_width(rng):
     for width in (2, 7):
         first, second = rng.normal(size=(50, width)), 5 * rng.normal(size=(50, width)) + 3
-        assert disparity(first, second) == pytest.approx(procrustes(first, second)[2])
+        assert plane_disparity(first, second) == pytest.approx(procrustes(first, second)[2])
 
 
 def test_runs_that_differ_by_a_turn_have_no_disparity_and_unrelated_ones_nearly_one(rng):
     first, (c, s) = rng.normal(size=(400, 2)) * [3, 1], (np.cos(0.9), np.sin(0.9))
-    assert disparity(first, -2 * first @ [[c, s], [-s, c]] + [7, 1]) == pytest.approx(0, abs=1e-12)
+    assert plane_disparity(first, -2 * first @ [[c, s], [-s, c]] + [7, 1]) == pytest.approx(0, abs=1e-12)
     # The overlap of unrelated planes of n points is of the order √(2 d / n) = .1; its square is lost.
-    assert disparity(first, rng.normal(size=(400, 2))) > 1 - 4 * 0.01
+    assert plane_disparity(first, rng.normal(size=(400, 2))) > 1 - 4 * 0.01
     with pytest.raises(SpaceError, match="got all of them in one place"):
-        disparity(first, np.ones((400, 2)))
+        plane_disparity(first, np.ones((400, 2)))
 
 
 def test_errors_and_anchors_by_hand(rng):

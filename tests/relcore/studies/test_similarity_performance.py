@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.similarity_performance import (
+from relcore.studies.trained import (
     HELD_OUT,
     SIMILARITIES,
     _measured,
