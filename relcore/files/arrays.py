@@ -32,8 +32,7 @@ _LONGEST_HEADER = 10_000  # of NumPy's
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, Fortran order and dtype of the .npy that begins here; the stream is then at its numbers."""
     version = np.lib.format.read_magic(stream)
-    length = {1: 2, 2: 4, 3: 4}[version[0]]
-    at = stream.tell()
+    length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
         raise ValueError("a header that is too long")
     stream.seek(at)
@@ -45,7 +44,7 @@ def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.d
             " never loaded; where you trust the file, save it again with dtype=np.float32 (vectors) or"
             " dtype=str (ids)"
         )
-    if any(type(one) is not int or one < 0 for one in shape) or dtype.itemsize == 0:
+    if min(shape, default=0) < 0 or set(map(type, shape)) - {int} or dtype.itemsize == 0:
         raise ValueError(f"{dtype!s:.40} of shape {shape!s:.60}")
     return shape, fortran, dtype
 
@@ -90,28 +89,26 @@ class Npy(Format):
             shape = npy_header(stream, path.name)[0]
         return Description({"": shape}, "") if len(shape) == 2 else Description()
 
-    def _array(self, path: Path) -> np.ndarray:
-        with path.open("rb") as stream:  # the header alone: a mapped array of 0 bytes is refused otherwise
+    def blocks(self, path: Path, request: Request) -> Blocks:
+        with path.open("rb") as stream:
             shape = npy_header(stream, path.name)[0]
         if len(shape) != 2 or 0 in shape:
             raise SpaceError(
                 f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
             )
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-
-    def blocks(self, path: Path, request: Request) -> Blocks:
-        array = self._array(path)
-        n = request.rows(path, *array.shape)
+        n, array = request.rows(path, *shape), np.load(path, mmap_mode="r", allow_pickle=False)
         for rows in in_blocks(n, array.shape[1] * array.itemsize):
             yield float32(array[rows], path.name)
         return {}
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        array = self._array(path)
-        n = len(array) if request.limit is None else min(len(array), request.limit)
-        if not (array.flags.c_contiguous and array.dtype.isnative and array.dtype.name in MAPPED):
+        with path.open("rb") as stream:
+            shape, fortran, dtype = npy_header(stream, path.name)
+            at = stream.tell()
+        if len(shape) != 2 or 0 in shape or fortran or not dtype.isnative or dtype.name not in MAPPED:
             return None
-        return Regions([(array.offset, array.dtype.name, (n, array.shape[1]))])
+        n = shape[0] if request.limit is None else min(shape[0], request.limit)
+        return Regions([(at, dtype.name, (n, shape[1]))])
 
 
 class Npz(Format):
@@ -119,48 +116,46 @@ class Npz(Format):
 
     several_matrices = True
 
-    def _shapes(self, path: Path, archive: zipfile.ZipFile) -> dict[str, tuple[Shape, np.dtype]]:
-        shapes = {}
+    def _headers(self, path: Path, archive: zipfile.ZipFile) -> dict[str, tuple[Shape, bool, np.dtype]]:
+        headers = {}
         for member in archive.infolist():
-            with archive.open(member) as stream:
-                if member.filename.endswith(".npy"):
-                    name = member.filename.removesuffix(".npy")
-                    shape, _fortran, dtype = npy_header(stream, f"{path.name}, array {name!r:.60}")
-                    shapes[name] = shape, dtype
-        return shapes
+            if member.filename.endswith(".npy"):
+                name = member.filename.removesuffix(".npy")
+                with archive.open(member) as stream:
+                    headers[name] = npy_header(stream, f"{path.name}, array {name!r:.60}")
+        return headers
 
     def describe(self, path: Path) -> Description:
         with zipfile.ZipFile(path) as archive:
-            shapes = {name: shape for name, (shape, _) in self._shapes(path, archive).items()}
-        return describe_matrices(path, shapes)
+            headers = self._headers(path, archive)
+        return describe_matrices(path, {name: header[0] for name, header in headers.items()})
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with zipfile.ZipFile(path) as archive:
-            shapes = self._shapes(path, archive)
-            main = the_matrix(path, {name: one[0] for name, one in shapes.items()}, request.matrix)
-            (rows, d), _ = shapes[main]
-            n = request.rows(path, rows, d)
-            texts = {}
+            headers = self._headers(path, archive)
+            main = the_matrix(path, {name: header[0] for name, header in headers.items()}, request.matrix)
+            (rows, d), fortran, dtype = headers[main]
+            n, texts = request.rows(path, rows, d), {}
             for name in _TEXTS:
-                if name in shapes:
-                    check_length(path, name, shapes[name][0], rows)
-                    kind = shapes[name][1]
+                if name in headers:
+                    check_length(path, name, headers[name][0], rows)
+                    kind = headers[name][2]
                     if kind.kind not in "USbiuf" or kind.itemsize * rows > request.max_bytes:
                         raise SpaceError(
                             f"{path.name}: expected {name} as short strings or integers, got {kind!s:.40};"
                             " save them with dtype=str"
                         )
-                    texts[name] = self._read(archive, name)[:n]
-                    texts[name] = texts[name] if texts[name].dtype.kind in "fiub" else texts[name].tolist()
+                    cells = self._read(archive, name)[:n]
+                    texts[name] = cells if kind.kind in "fiub" else cells.tolist()
+            what = f"{path.name}, array {main!r:.60}"
+            if fortran and 1 not in (rows, d):
+                yield float32(self._read(archive, main)[:n], what)
+                return texts
             with archive.open(f"{main}.npy") as stream:
-                _, fortran, dtype = npy_header(stream, path.name)
-                if fortran and 1 not in (rows, d):
-                    yield float32(self._read(archive, main)[:n], f"{path.name}, array {main!r:.60}")
-                    return texts
+                npy_header(stream, what)
                 for some in in_blocks(n, d * dtype.itemsize):
-                    size = (some.stop - some.start) * d * dtype.itemsize
-                    values = np.frombuffer(stream.read(size), dtype)
-                    yield float32(values.reshape(-1, d), f"{path.name}, array {main!r:.60}")
+                    content = stream.read((some.stop - some.start) * d * dtype.itemsize)
+                    yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
                 if n == rows:  # at the end of the member its checksum is compared
                     stream.read()
             return texts

@@ -8,14 +8,14 @@ place, through the same functions.
 from __future__ import annotations
 
 import atexit
+import inspect
 import os
 import socket
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,9 +27,9 @@ from relcore.base.text import visible
 from relcore.files.confined_process import (
     clear_error,
     landlock_version,
+    name_of,
     receive,
     refuses_calls,
-    resolve,
     send,
     unreadable,
 )
@@ -37,67 +37,124 @@ from relcore.files.confined_process import (
 SWITCH = "RELSCOPE_CONFINED"
 _LONGEST = 1 << 34
 _SECONDS = 900  # without a word, for what waits instead of working
-_lock = threading.Lock()
+_lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def wanted(*paths: Path) -> bool:
-    """Whether files are parsed in a process of their own. NumPy maps a plain .npy of the person who started
-    this safely, so it needs none.
+    """Whether files are parsed in a process of their own. NumPy maps the plain .npy of the person who started
+    this safely, so that needs none.
     """
     if os.environ.get(SWITCH) != "1" or not hasattr(os, "fork"):
         return False
-    return shared() or not paths or {path.suffix.lower() for path in paths} != {".npy"}
+    return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
 
 
-def start() -> None:
-    """Have a process ready for the first file."""
-    if wanted():
-        with _lock:
-            _control()
+def start() -> socket.socket | None:
+    """Have a process ready for the next file: the connection to it."""
+    global _ready
+    if not wanted():
+        return None
+    with _lock:
+        if _ready is None or _ready[0] != os.getpid() or _ready[2].poll() is not None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                script = str(Path(__file__).with_name("confined_process.py"))
+                quiet = {
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "OMP_NUM_THREADS": "1",
+                    "ARROW_DEFAULT_MEMORY_POOL": "system",
+                    "HDF5_PLUGIN_PRELOAD": "::",  # no filters of HDF5 from shared libraries
+                }
+                process = subprocess.Popen(
+                    [sys.executable, "-P", script, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    env=os.environ | quiet,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            _ready = (os.getpid(), ours, process)
+        return _ready[1]
+
+
+@atexit.register
+def _forget() -> None:
+    """End the process that is ready."""
+    global _ready
+    if _ready is not None and _ready[0] == os.getpid():
+        _ready[1].close()
+        _ready[2].wait()
+    _ready = None
 
 
 def offers() -> str:
     """How files are confined on this machine, for people."""
     if not hasattr(os, "fork"):
         return "files are parsed without confinement: this system has no fork"
-    version, calls = landlock_version(), refuses_calls()
-    has = ["limits on memory and time"]
-    has += [f"Landlock {version}"] * bool(version) + ["seccomp"] * calls
-    lacks = ["Landlock"] * (not version) + ["seccomp"] * (not calls)
-    without = f"; without {' and '.join(lacks)}, which this system does not offer" * bool(lacks)
-    return f"files are parsed in a process with {', '.join(has)}{without}"
+    offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}
+    has = [f"{name} {there}" if there > 1 else name for name, there in offered.items() if there]
+    lacks = " and ".join(name for name, there in offered.items() if not there)
+    without = f"; without {lacks}, which this system does not offer" if lacks else ""
+    return f"files are parsed in a process with {', '.join(['limits on memory and time', *has])}{without}"
 
 
-def run(name: str, path: Path, returns: Any = Any, libraries: Sequence[str] = (), **arguments: Any) -> Any:
-    """What the function "module:function" of a file returns, called in the confined process if that is
-    wanted.
+def run(
+    function: Callable[..., Any],
+    path: Path,
+    returns: Any = Any,
+    libraries: Sequence[str] = (),
+    **arguments: Any,
+) -> Any:
+    """What a function of a file returns, called in the confined process if that is wanted.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module, or a method of an object whose class takes no arguments.
+    returns : type
+        What comes back is checked against it.
+    libraries : sequence of str
+        Imported before the file is there.
 
     Raises
     ------
     SpaceError
         The function's own; or that its process ended, of a crash or at a limit.
     """
-    if not wanted(path):
-        with _clear_errors(path):
-            return resolve(name)(path, **arguments)
-    with Process(path, libraries) as process:
-        return process.call(name, returns, **arguments)
+    return _returned(stream(function, path, libraries, **arguments), returns)
+
+
+def _returned(values: Generator[Any, None, Any], returns: Any) -> Any:
+    try:
+        next(values)
+    except StopIteration as end:
+        return end.value if returns is Any else msgspec.convert(end.value, returns, from_attributes=True)
+    raise RuntimeError("expected one value, got a stream")
 
 
 def stream(
-    name: str, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = (), **arguments: Any
+    function: Callable[..., Any],
+    path: Path,
+    libraries: Sequence[str] = (),
+    others: Sequence[Path] = (),
+    **arguments: Any,
 ) -> Generator[Any, None, Any]:
     """What a generator function yields and returns, likewise; it may read the other files, too."""
-    if not wanted(path, *others):
-        with _clear_errors(path):
-            return (yield from resolve(name)(path, **arguments))
-    with Process(path, libraries, others) as process:
-        return (yield from process.stream(name, **arguments))
+    if wanted(path, *others):
+        with Process(path, libraries, others) as process:
+            return (yield from process.stream(name_of(function), **arguments))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = function(path, **arguments)
+            return (yield from value) if inspect.isgenerator(value) else value
+    except Exception as error:
+        raise clear_error(path, error) from error
 
 
 class Opened:
-    """An object that the function "module:function" makes of a file, for several calls of its methods.
+    """An object that a function makes of a file, for several calls of its methods; thread-safe.
 
     Attributes
     ----------
@@ -105,23 +162,21 @@ class Opened:
         What its method `confined_facts` tells.
     """
 
-    def __init__(self, name: str, path: Path, libraries: Sequence[str] = ()) -> None:
+    def __init__(self, make: Callable[[Path], Any], path: Path, libraries: Sequence[str] = ()) -> None:
         self._path, self._process, self._lock = path, None, threading.Lock()
-        if wanted():
+        if wanted(path):
             self._process = Process(path, libraries)
-            self.facts = self._process.call(name)
+            self.facts = _returned(self._process.stream(name_of(make)), Any)
         else:
-            with _clear_errors(path):
-                self._object = resolve(name)(path)
-                self.facts = self._object.confined_facts()
+            self._object = run(make, path)
+            self.facts = self.call("confined_facts")
 
     def call(self, method: str, returns: Any = Any, **arguments: Any) -> Any:
         """What a method of the object returns."""
         with self._lock:
             if self._process is not None:
-                return self._process.call(method, returns, **arguments)
-            with _clear_errors(self._path):
-                return getattr(self._object, method)(**arguments)
+                return _returned(self._process.stream(method, **arguments), returns)
+            return run(lambda _: getattr(self._object, method)(**arguments), self._path, returns)
 
     def close(self) -> None:
         """End the process, where there is one."""
@@ -129,32 +184,22 @@ class Opened:
             self._process.close()
 
 
-@contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except Exception as error:
-        raise clear_error(path, error) from error
-
-
 class Process:
     """A process that parses one file, until it is closed."""
 
     def __init__(self, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = ()) -> None:
         self._path = path.absolute()
-        ours, theirs = socket.socketpair()
-        self._connection = ours
-        ours.settimeout(_SECONDS)
+        self._connection, theirs = socket.socketpair()
+        self._connection.settimeout(_SECONDS)
+        self._answers = self._connection.makefile("rb")
         paths = [str(one.absolute()) for one in (path, *others)]
         request = msgspec.msgpack.encode([paths, list(libraries)])
         with _lock, theirs:
             try:
-                socket.send_fds(_control(), [request], [theirs.fileno()])
+                socket.send_fds(start(), [request], [theirs.fileno()])
             except OSError:  # it was ended from outside: try again with another
                 _forget()
-                socket.send_fds(_control(), [request], [theirs.fileno()])
+                socket.send_fds(start(), [request], [theirs.fileno()])
 
     def __enter__(self) -> Self:
         return self
@@ -167,22 +212,15 @@ class Process:
 
     def close(self) -> None:
         """End the process."""
+        self._answers.close()
         self._connection.close()
 
-    def call(self, name: str, returns: Any = Any, **arguments: Any) -> Any:
-        """What the function returns, checked against this type."""
-        blocks = self.stream(name, **arguments)
-        try:
-            next(blocks)
-        except StopIteration as end:
-            return msgspec.convert(end.value, returns) if returns is not Any else end.value
-        raise unreadable(self._path, "several answers")
-
     def stream(self, name: str, **arguments: Any) -> Generator[Any, None, Any]:
+        """What the function of this name yields and returns."""
         try:
             send(self._connection, [name, str(self._path), arguments])
             while True:
-                kind, value = receive(self._connection, _LONGEST)
+                kind, value = receive(self._answers, _LONGEST)
                 if kind == "value":
                     return value
                 if kind == "refused":
@@ -193,38 +231,3 @@ class Process:
                 raise
             got = "one on which its reader ends: it crashes, or needs too much memory or time"
             raise unreadable(self._path, got) from None
-
-
-def _control() -> socket.socket:
-    """The connection to the process that is ready; a new one where this process has none."""
-    global _ready
-    if _ready is None or _ready[0] != os.getpid() or _ready[2].poll() is not None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            script = str(Path(__file__).with_name("confined_process.py"))
-            quiet = {
-                "OPENBLAS_NUM_THREADS": "1",
-                "OMP_NUM_THREADS": "1",
-                "ARROW_DEFAULT_MEMORY_POOL": "system",
-            }
-            quiet |= {"HDF5_PLUGIN_PRELOAD": "::"}  # no filters of HDF5 from shared libraries
-            process = subprocess.Popen(
-                [sys.executable, "-P", script, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=os.environ | quiet,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        _ready = (os.getpid(), ours, process)
-    return _ready[1]
-
-
-@atexit.register
-def _forget() -> None:
-    """End the process that is ready."""
-    global _ready
-    if _ready is not None and _ready[0] == os.getpid():
-        _ready[1].close()
-        _ready[2].wait()
-    _ready = None

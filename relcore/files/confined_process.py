@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, get_type_hints
 
 if __name__ == "__main__":  # started by its path: nothing beside it or in the working folder is imported
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -144,9 +144,7 @@ def send(connection: socket.socket, value: Any) -> None:
         if isinstance(item, np.ndarray):
             arrays.append(np.ascontiguousarray(item))
             return msgspec.msgpack.Ext(_ARRAY, msgspec.msgpack.encode([item.dtype.str, item.shape]))
-        if isinstance(item, np.generic):
-            return item.item()
-        return str(item)
+        return item.item() if isinstance(item, np.generic) else str(item)
 
     content = msgspec.msgpack.encode(value, enc_hook=described)
     connection.sendall(LENGTH.pack(len(content)) + content)
@@ -154,11 +152,8 @@ def send(connection: socket.socket, value: Any) -> None:
         connection.sendall(memoryview(array).cast("B") if array.size else b"")
 
 
-def receive(connection: socket.socket, most: int) -> Any:
+def receive(stream: BinaryIO, most: int) -> Any:
     """The next message, of at most this many bytes; EOFError where none comes any more."""
-    (length,) = LENGTH.unpack(_exactly(connection, LENGTH.size))
-    if length > most:
-        raise EOFError("a message that is too long")
     arrays: list[np.ndarray] = []
 
     def array(code: int, data: memoryview) -> np.ndarray:
@@ -169,25 +164,16 @@ def receive(connection: socket.socket, most: int) -> Any:
         arrays.append(np.empty(shape, dtype))
         return arrays[-1]
 
-    value = msgspec.msgpack.decode(_exactly(connection, length), ext_hook=array)
+    head = stream.read(LENGTH.size)
+    length = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else most + 1
+    content = stream.read(length) if length <= most else b""
+    if len(content) < length:
+        raise EOFError("no whole message")
+    value = msgspec.msgpack.decode(content, ext_hook=array)
     for one in arrays:
-        view = memoryview(one).cast("B") if one.size else memoryview(b"")
-        while len(view):
-            n = connection.recv_into(view)
-            if not n:
-                raise EOFError("the end within an array")
-            view = view[n:]
+        if one.size and stream.readinto(memoryview(one).cast("B")) < one.nbytes:
+            raise EOFError("the end within an array")
     return value
-
-
-def _exactly(connection: socket.socket, n: int) -> bytearray:
-    content = bytearray()
-    while len(content) < n:
-        part = connection.recv(min(n - len(content), 1 << 20))
-        if not part:
-            raise EOFError("the end within a message")
-        content += part
-    return content
 
 
 def clear_error(path: Path, error: Exception) -> SpaceError:
@@ -211,22 +197,37 @@ def unreadable(path: Path, got: str) -> SpaceError:
     )
 
 
+def name_of(function: Any) -> str:
+    """How `resolve` finds a function of a module, or a method of an object whose class takes no arguments."""
+    owner = getattr(function, "__self__", None)
+    return f"{(function if owner is None else type(owner)).__module__}:{function.__qualname__}"
+
+
 def resolve(name: str) -> Any:
-    """The function "module:function"."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    """The function "module:function" or the method "module:Class.method"."""
+    module, _, attributes = name.partition(":")
+    owner, _, method = attributes.partition(".")
+    owned = getattr(importlib.import_module(module), owner)
+    return getattr(owned(), method) if method else owned
+
+
+def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the types that the function asks for; messages bring dicts and lists."""
+    hints = get_type_hints(function)
+    return {name: msgspec.convert(one, hints.get(name, Any)) for name, one in arguments.items()}
 
 
 def _answer(connection: socket.socket) -> None:
     """Call what is asked for, until nobody asks any more."""
-    held: Any = None
+    held, questions = None, connection.makefile("rb")
     while True:
         try:
-            name, path, arguments = receive(connection, 1 << 26)
+            name, path, arguments = receive(questions, 1 << 26)
         except EOFError:
             return
         try:
-            value = getattr(held, name)(**arguments) if held else resolve(name)(Path(path), **arguments)
+            function = getattr(held, name) if held else resolve(name)
+            value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
             if hasattr(value, "confined_facts"):  # an open table, whose methods are called next

@@ -1,7 +1,7 @@
 """Formats of vector files: one class each, listed in `relcore.base.names.FORMATS` by the suffix of its files.
 
-The functions at the end are what runs in the confined process, see `relcore.files.confined`, which turns
-whatever a library raises into one error that names the file and the format.
+Its methods are called in the confined process, see `relcore.files.confined`, which turns whatever a library
+raises into one error that names the file and the format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
@@ -282,9 +281,6 @@ def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dic
     return values, columns
 
 
-# What runs in the confined process.
-
-
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
     """The description of each file, an empty one for what is no space."""
     for one in map(Path, paths):
@@ -292,19 +288,3 @@ def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, Non
             yield format_of(one).describe(one)
         except Exception:  # whatever a library raises on it
             yield Description()
-
-
-def blocks(path: Path, request: Any) -> Blocks:
-    return (yield from format_of(path).blocks(path, _of(Request, request)))
-
-
-def regions(path: Path, request: Any) -> Regions | None:
-    return format_of(path).regions(path, _of(Request, request))
-
-
-def columns(path: Path, choices: Any) -> Columns:
-    return format_of(path).columns(path, _of(Choices, choices))
-
-
-def _of(kind: type, given: Any) -> Any:
-    return msgspec.convert(given, kind, from_attributes=True)

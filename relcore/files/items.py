@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.errors import SpaceError
-from relcore.files import confined
+from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 from relcore.files.formats import ARROW, readable
 from relcore.files.rows import checked_counts, checked_ids, checked_labels
-from relcore.files.tables import MISSING, ColumnKind
+from relcore.files.tables import MISSING, ColumnKind, table_of
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
 _AT_ONCE = 1024
@@ -38,7 +38,7 @@ class ItemTable:
     def __init__(self, paths: Sequence[Path]) -> None:
         first = paths[0]
         self.name, self.folder = first.name, first.parent
-        self._parts = [confined.Opened("relcore.files.tables:table_of", path, ARROW) for path in paths]
+        self._parts = [confined.Opened(table_of, path, ARROW) for path in paths]
         facts = [part.facts for part in self._parts]
         self.columns: dict[str, ColumnKind] = facts[0]["columns"]
         self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
@@ -105,7 +105,7 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
 def first_kinds(path: Path) -> dict[str, ColumnKind]:
     """The columns of a table by its first rows, without reading on; {} for a file that is no table."""
     with suppress(SpaceError, OSError):
-        return confined.run("relcore.files.tables:first_kinds", path, libraries=ARROW)
+        return confined.run(tables.first_kinds, path, libraries=ARROW)
     return {}
 
 
@@ -114,7 +114,7 @@ def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
     cannot be read.
     """
     with suppress(SpaceError, OSError):
-        return confined.run("relcore.files.tables:first_cells", path, libraries=ARROW, n=n)
+        return confined.run(tables.first_cells, path, libraries=ARROW, n=n)
     return {}
 
 
@@ -122,7 +122,7 @@ def is_metadata(path: Path) -> bool:
     """Whether a file is a table without vectors; False for one that cannot be read."""
     with suppress(SpaceError, OSError):
         if path.suffix.lower() in SUFFIXES and path.is_file():
-            return not confined.run("relcore.files.tables:seems_vectors", path, libraries=ARROW)
+            return not confined.run(tables.seems_vectors, path, libraries=ARROW)
     return False
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ class OnDisk:
                 parts.append(np.memmap(stream, dtype, "r", begin, (n, d)).view(np.ndarray))
         return self._rows(parts, *regions.region)
 
-    def decoded(self, regions: Regions, blocks: Callable[[], Iterable[np.ndarray]]) -> MappedRows | None:
+    def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
         """The rows as a map of an entry of the store, which these blocks write the first time; None where the
         store cannot keep them.
         """
@@ -75,7 +75,7 @@ class OnDisk:
         key = digest_of("decoded rows", 1, *self.stamp, region, shape)
         with suppress(StoreError):
             if (entry := self.store.mapped(key)) is None:
-                self.store.put(key, {}, {"rows of": self.path.name}, (blocks(), shape))
+                self.store.put(key, {}, {"rows of": self.path.name}, (blocks, shape))
                 self.stamp.need_unchanged()
                 entry = self.store.mapped(key)
             if entry is not None and entry.arrays["vectors"].shape == shape:

@@ -26,6 +26,7 @@ from relcore.files.formats import (
     Regions,
     Request,
     Shape,
+    describe_all,
     format_of,
     readable,
     stacked,
@@ -222,28 +223,21 @@ def _checked_format(
     return of
 
 
-def _parsed(function: str, path: Path, of: Format, returns: Any, **arguments: Any) -> Any:
-    return confined.run(f"relcore.files.formats:{function}", path, returns, of.libraries, **arguments)
-
-
-def _blocks(path: Path, of: Format, request: Request) -> Any:
-    return confined.stream("relcore.files.formats:blocks", path, of.libraries, request=request)
-
-
 def _read(path: Path, of: Format, request: Request, on_disk: OnDisk | None) -> tuple[Any, dict[str, Any]]:
     """The vectors and the columns of one file; with `on_disk` they are mapped where they lie, or decoded once
     into the store, if that can be done.
     """
     vectors, columns = None, {}
-    if on_disk and (regions := _parsed("regions", path, of, Regions | None, request=request)) is not None:
-        columns = regions.columns
-        if regions.parts:
-            vectors = on_disk.mapped(regions)
-        else:
-            unbounded = dataclasses.replace(request, max_bytes=1 << 62)
-            vectors = on_disk.decoded(regions, lambda: _blocks(path, of, unbounded))
+    regions = on_disk and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
+    if regions and regions.parts:
+        vectors, columns = on_disk.mapped(regions), regions.columns
+    elif regions:
+        unbounded = dataclasses.replace(request, max_bytes=1 << 62)
+        blocks = confined.stream(of.blocks, path, of.libraries, request=unbounded)
+        vectors, columns = on_disk.decoded(regions, blocks), regions.columns
     if vectors is None:
-        vectors, columns = stacked(path, _blocks(path, of, request), request.max_bytes)
+        blocks = confined.stream(of.blocks, path, of.libraries, request=request)
+        vectors, columns = stacked(path, blocks, request.max_bytes)
     if "ids" not in columns and (tokens := columns.get("tokens")):
         ids = token_ids(path, tokens[1])
         columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}
@@ -275,7 +269,8 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     >>> [(column.name, column.role) for column in column_roles(path).columns]
     [('word', 'ids'), ('x', 'dimension'), ('y', 'dimension'), ('year', 'left out')]
     """
-    return _parsed("columns", access.regular_file(path), format_of(path), Columns, choices=choices)
+    of = format_of(access.regular_file(path))
+    return confined.run(of.columns, path, Columns, of.libraries, choices=choices)
 
 
 def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> dict[str, Any]:
@@ -337,9 +332,7 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
         rest = iter(waiting)
         with suppress(SpaceError, OSError):
             asked = {"others": waiting, "paths": [str(path.absolute()) for path in waiting]}
-            for one in confined.stream(
-                "relcore.files.formats:describe_all", waiting[0], sorted(libraries), **asked
-            ):
+            for one in confined.stream(describe_all, waiting[0], sorted(libraries), **asked):
                 described[next(rest)] = msgspec.convert(one, Description, from_attributes=True)
         if (ended := next(rest, None)) is not None:
             described[ended] = Description()

@@ -22,7 +22,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
@@ -164,7 +163,6 @@ class Table(ABC):
                     return False
             return True
 
-        choices = msgspec.convert(choices, Choices, from_attributes=True)
         first = self.first(looked_at, _FIRST_ROWS)
         return replace(assign_metadata(self.path.name, self.kinds, first, is_distinct, choices), n=n)
 

@@ -192,7 +192,7 @@ class ParquetIndex(VectorIndex):
 
     def __init__(self, path: Path, column: str) -> None:
         self.path, self.name = access.regular_file(path), column or path.stem
-        self._facts = confined.run("relcore.stores.files:parquet_facts", path, Any, ARROW, column=column)
+        self._facts = confined.run(parquet_facts, path, Any, ARROW, column=column)
         self.n, self.width = self._facts["n"], self._facts["width"]
 
     @classmethod
@@ -201,7 +201,7 @@ class ParquetIndex(VectorIndex):
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
-        for block in confined.stream("relcore.stores.files:parquet_blocks", self.path, ARROW, **asked):
+        for block in confined.stream(parquet_blocks, self.path, ARROW, **asked):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     @classmethod
@@ -253,7 +253,7 @@ class FaissFile(VectorIndex):
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = access.regular_file(path), path.stem
-        self._rows = confined.Opened("relcore.stores.files:FaissRows", path, ("faiss",))
+        self._rows = confined.Opened(FaissRows, path, ("faiss",))
         facts = self._rows.facts
         self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
 

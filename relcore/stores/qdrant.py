@@ -23,7 +23,7 @@ from relcore.files.places import Place
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, need_new, need_width
-from relcore.stores.qdrant_folder import ID, collections_of
+from relcore.stores.qdrant_folder import ID, collections_of, read_points
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
@@ -99,7 +99,7 @@ class QdrantFolder(QdrantIndex):
             raise SpaceError(f"{place.text}: expected the width of its vectors, got none; restore the folder")
         self._distance = parameters.get("distance")
         points = confined.run(
-            "relcore.stores.qdrant_folder:read_points",
+            read_points,
             access.regular_file(folder / "collection" / self.name / "storage.sqlite"),
             vector=vector,
             width=self.width,

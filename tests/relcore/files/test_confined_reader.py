@@ -15,10 +15,10 @@ from relcore.files.confined_process import landlock_version, refuses_calls
 from relcore.files.places import Place
 from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
 from relcore.stores.index import StoredRows, Target, open_index, write_index
+from tests.relcore.files import calls
 from tests.relcore.sources.test_files import write_every_format
 from tests.relcore.sources.test_on_disk import is_map
 
-CALLS = "tests.relcore.files.calls"
 landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no seccomp filters")
 
@@ -29,7 +29,7 @@ def _confined(monkeypatch):
 
 
 def call(name, path, **arguments):
-    return confined.run(f"{CALLS}:{name}", path, libraries=(CALLS,), **arguments)
+    return confined.run(getattr(calls, name), path, libraries=(calls.__name__,), **arguments)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_nothing_is_connected_started_or_signalled(path):
 
 
 def test_a_stream_gives_what_was_read_before_the_error(path):
-    values = confined.stream(f"{CALLS}:raise_many", path, (CALLS,), n=3)
+    values = confined.stream(calls.raise_many, path, (calls.__name__,), n=3)
     assert [next(values) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(SpaceError, match=r"x\.h5ad: .* got the end"):
         next(values)
