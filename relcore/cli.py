@@ -41,25 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
     told in one line on stderr, 130 after Ctrl-C."""
     arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
-    environment = {name: os.environ.get(name) for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE")}
+    before = dict(os.environ)
     try:
         options = _parser(arguments).parse_args(arguments)
         from relcore.files import confined
         from relcore.runs.store import in_use
 
         os.environ.setdefault(confined.SWITCH, "1")
-        if arguments[0] != "app":  # which replaces this process, and starts a reader of its own
-            confined.start()
         if options.store:  # in the environment, so that every process opens the same one
             from relcore.base.access import expanded
 
             os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(options.store))
-        if (
-            arguments[0] != "app"
-        ):  # the app alone is confined when it is shared: a command serves who types it
+        if arguments[0] != "app":  # which has a reader of its own, and may be shared
+            confined.start()
             os.environ.pop("RELSCOPE_SHARE", None)
         with ExitStack() as around, warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: _fail(str(message))
+            warnings.showwarning = lambda message, *_: _fail(message)
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
@@ -70,32 +67,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if (missing := explained(error)) is error:
             raise
-        return _fail(str(missing))
+        return _fail(missing)
     except BrokenPipeError:  # a reader such as `head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:
         place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
-        return _fail(place if error.filename else str(error))
-    except _mendable() as error:
-        return _fail(str(error))
+        return _fail(place if error.filename else error)
+    except (SpaceError, RuntimeError) as error:
+        if type(error).__name__ not in ("StoreError", "EngineError") and not isinstance(error, SpaceError):
+            raise
+        return _fail(error)
     finally:
-        for name, value in environment.items():
+        for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE"):
             os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+            if name in before:
+                os.environ[name] = before[name]
     return code or 0
 
 
-def _mendable() -> tuple[type[Exception], ...]:
-    """The errors that a user can fix; their modules are imported by the time that one is raised."""
-    modules = ("relcore.runs.digest", "StoreError"), ("relcore.runs.jobs", "EngineError")
-    known = [getattr(sys.modules[module], name) for module, name in modules if module in sys.modules]
-    return SpaceError, *known
-
-
-def _fail(message: str, code: int = 2) -> int:
+def _fail(message: object, code: int = 2) -> int:
     print(f"relscope: {visible(message).strip()}", file=sys.stderr)
     return code
 
@@ -139,14 +131,6 @@ class _Parser(argparse.ArgumentParser):
         raise SpaceError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
-def _version(arguments: Sequence[str]) -> str:
-    if "--version" not in arguments:
-        return ""
-    from relcore.files.confined import offers
-
-    return f"relscope {__version__}; {offers()}"
-
-
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands with one line each, and the arguments of the one that is called."""
     parser = _Parser(
@@ -155,7 +139,12 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog="Help for one command: relscope compare --help",
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action="version", version=_version(arguments))
+    version = ""
+    if "--version" in arguments:
+        from relcore.files.confined import offers
+
+        version = f"relscope {__version__}; {offers()}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."

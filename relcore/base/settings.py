@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # within 64 bits
@@ -19,9 +19,7 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Facts(Protocol):
-    """What is known of a dataset before it is encoded; `sizes` are (width, height) of pictures, () if they
-    are unknown.
-    """
+    """What is known of a dataset before it is encoded: `sizes` are (width, height) of pictures, if known."""
 
     n: int
     classes: Sequence[str]
@@ -39,7 +37,7 @@ class Setting:
     label, help, placeholder : str
         What a form and ``--help`` show; the default label is the name.
     choices : value → label, or a sequence of values
-        The allowed values, or the allowed items of a tuple; by default those of a `Literal`. A label may be a
+        The allowed values, or items of a tuple; by default those of a `Literal`. A label may be a
         `names.Named`. A registry stays a live one: what is added to it is allowed.
     suggestions : value → label, or a sequence of values
         What a form offers; other values are allowed, too.
@@ -52,8 +50,7 @@ class Setting:
     step : number
         Of the widget.
     usual : value, or function of `Facts`
-        What forms and the command line use if nothing is chosen, instead of the default; with `several`, a
-        tuple for the form.
+        What forms and commands use if nothing is chosen, instead of the default; with `several`, a tuple.
     option, metavar : str
         Name on the command line, by default the field's, and what stands for its value in ``--help``.
     note : function of the value → str
@@ -102,44 +99,34 @@ class Setting:
         """Raise a SpaceError that names the setting, what is allowed and what came."""
         if value is None and type(None) in get_args(self.kind):
             return
+        expected = ""
         if self.is_tuple:
-            self._check_items(value)
+            inner = get_args(self.kind)[0]
+            item = replace(self, kind=inner, is_tuple=False, number=int if inner is int else None)
+            for part in value if isinstance(value, tuple) else ():
+                item.check(part)
+            if not isinstance(value, tuple) or (self.distinct and len(set(value)) < max(1, len(value))):
+                expected = "distinct " if self.distinct else "a list of "
+                expected += "whole numbers, such as (4, 8, 12)" if inner is int else "names"
         elif self.choices:
-            need_one_of(self.name, value, tuple(self.choices))
-        elif self.kind in (str, bool) and type(value) is not self.kind:
-            kind = "a string" if self.kind is str else "true or false"
-            raise SpaceError(f"{self.name}: expected {kind}, got {value!r:.80}")
+            allowed = tuple(self.choices)
+            if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+                expected = f"one of {', '.join(map(str, allowed))}"
         elif self.number:
-            self._check_number(value)
-
-    def _check_items(self, value: Any) -> None:
-        inner = get_args(self.kind)[0]
-        listed = isinstance(value, tuple) and all(
-            inner not in (int, str) or type(item) is inner for item in value
-        )
-        if listed and self.choices:
-            for item in value:
-                need_one_of(self.name, item, tuple(self.choices))
-        if not listed or (self.distinct and (not value or len(set(value)) < len(value))):
-            items = {int: "whole numbers, such as (4, 8, 12)", str: "names"}.get(inner, "items")
-            kind = f"distinct {items}" if self.distinct else f"a list of {items}"
-            raise SpaceError(f"{self.name}: expected {kind}, got {value!r:.80}")
-        if inner is int:
-            for item in value:
-                replace(self, kind=int, number=int)._check_number(item)
-
-    def _check_number(self, value: Any) -> None:
-        allowed = (
-            isinstance(value, int if self.number is int else (int, float))
-            and not isinstance(value, bool)
-            and math.isfinite(value)
-            and (self.low is None or value >= self.low)
-            and (self.high is None or value <= self.high)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-        )
-        if not allowed:
-            raise SpaceError(f"{self.name}: expected {self.wanted}, got {value!r:.80}")
+            allowed = (
+                isinstance(value, (int, self.number))
+                and not isinstance(value, bool)
+                and math.isfinite(value)
+                and (self.low is None or value >= self.low)
+                and (self.high is None or value <= self.high)
+                and (self.above is None or value > self.above)
+                and (self.below is None or value < self.below)
+            )
+            expected = "" if allowed else self.wanted
+        elif self.kind in (str, bool) and type(value) is not self.kind:
+            expected = "a string" if self.kind is str else "true or false"
+        if expected:
+            raise SpaceError(f"{self.name}: expected {expected}, got {value!r:.80}")
 
     @property
     def wanted(self) -> str:
@@ -157,24 +144,20 @@ class Setting:
         are in plain ASCII digits: Python alone would take "１２" and "1_000".
         """
         text = str(text).strip()
+        if self.is_tuple and get_args(self.kind)[0] is str:
+            return tuple(filter(None, map(str.strip, text.split(","))))
         if self.is_tuple:
-            if get_args(self.kind)[0] is str:
-                return tuple(part.strip() for part in text.split(",") if part.strip())
             parts = text.replace(",", " ").split()
-            if not all(_WHOLE.fullmatch(part) for part in parts):
-                raise SpaceError(f"{self.name}: expected whole numbers such as 4, 8, 12, got {text!r:.60}")
-            return tuple(map(int, parts))
-        if self.number is int:
-            readable = bool(_WHOLE.fullmatch(text))
-        elif self.number is float:
-            readable = bool(_FLOAT.fullmatch(text)) and math.isfinite(float(text))
+            if all(map(_WHOLE.fullmatch, parts)):
+                return tuple(map(int, parts))
         elif self.kind is bool:
             return {"true": True, "false": False}.get(text.lower(), text)
-        else:
+        elif not self.number:
             return text
-        if not readable:
-            raise SpaceError(f"{self.name}: expected {self.wanted}, got {text!r:.60}")
-        return self.number(text)
+        elif (_WHOLE if self.number is int else _FLOAT).fullmatch(text) and math.isfinite(float(text)):
+            return self.number(text)
+        wanted = "whole numbers such as 4, 8, 12" if self.is_tuple else self.wanted
+        raise SpaceError(f"{self.name}: expected {wanted}, got {text!r:.60}")
 
 
 def setting(default: Any = UNSET, **shown: Any) -> Any:
@@ -187,11 +170,11 @@ def settings_of(kind: type) -> dict[str, Setting]:
     """Name → setting of a dataclass, in order; a field without `setting` is described by its name, type and
     default.
     """
-    kinds = get_type_hints(kind)
-    return {
-        one.name: complete(one.metadata.get("setting", Setting()), one.name, kinds[one.name], one.default)
-        for one in fields(kind)
-    }
+    kinds, settings = get_type_hints(kind), {}
+    for one in fields(kind):
+        given = one.metadata.get("setting", Setting())
+        settings[one.name] = complete(given, one.name, kinds[one.name], one.default)
+    return settings
 
 
 def check(settings: Any) -> None:
@@ -202,26 +185,20 @@ def check(settings: Any) -> None:
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
     """The setting with what its field says."""
-    is_tuple = get_origin(kind) is tuple
-    kinds = {kind, *get_args(kind)} if not is_tuple else set()
+    is_tuple, labels = get_origin(kind) is tuple, {}
+    kinds = () if is_tuple else (kind, *get_args(kind))
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
+    for attribute, values in (("choices", choices), ("suggestions", given.suggestions)):
+        named = isinstance(values, Mapping)
+        labels[attribute] = values if named else dict(zip(values, map(str, values), strict=True))
     return replace(
         given,
         name=name,
         kind=kind,
         default=UNSET if default is MISSING else default,
         label=given.label or name.replace("_", " ").capitalize(),
-        choices=choices
-        if isinstance(choices, Mapping)
-        else dict(zip(choices, map(str, choices), strict=True)),
-        suggestions=given.suggestions
-        if isinstance(given.suggestions, Mapping)
-        else dict(zip(given.suggestions, map(str, given.suggestions), strict=True)),
+        **labels,
         option=given.option or name,
         is_tuple=is_tuple,
         number=int if int in kinds else float if float in kinds else None,
     )
-
-
-def _labelled(choices: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
-    return choices if isinstance(choices, Mapping) else dict(zip(choices, map(str, choices), strict=True))

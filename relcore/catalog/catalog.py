@@ -518,6 +518,23 @@ def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     return tuple(found)
 
 
+def load_again(spec: SpaceSpec) -> LatentSpace:
+    """The space of a recipe; an encoding that the store has not got is made again, also under other ids.
+
+    Raises
+    ------
+    SpaceError
+        It cannot be loaded, or what it was made of is gone or has changed.
+    """
+    if spec.source == "encoding":
+        from relcore.catalog.encoding import encode_again  # most recipes do without, and a start should
+
+        encode_again(spec, Store())
+    elif spec.source == "renamed":
+        load_again(base_of(spec))
+    return load(spec)
+
+
 def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a
     cache.

@@ -5,21 +5,31 @@ card.
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.numbers import short
-from relcore.commands.options import option
+from relcore.base.settings import setting
+from relcore.commands.arguments import SHARDS_HELP, Shards, add, by_shard
 from relcore.commands.output import Bar
-from relcore.commands.shards import add_shards, by_shard, runner
 from relcore.files.places import Place, parse_place
 
 if TYPE_CHECKING:
-    from relcore.migrate.adapter_file import Card, LoadedAdapter
+    from relcore.migrate.adapter_file import Card
 
 COPY = "none"
+
+
+@dataclass
+class Own:
+    corpus: bool = setting(
+        False,
+        help="The rows are vectors of the old model, for adapters that project them; else new queries.",
+    )
+    add: bool = setting(False, help="Add the rows to a collection or table that exists already.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,28 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
         " resumes. Ids stay, and where both sides keep one, the payload. Nothing is ever deleted or"
-        " overwritten."
+        f" overwritten.{SHARDS_HELP}"
     )
-    parser.add_argument(
-        "adapter", metavar="ADAPTER", help=f"an adapter's folder or file; {COPY!r} copies rows as they are"
-    )
-    parser.add_argument(
-        "source", metavar="SOURCE", nargs="?", help=f"where the rows are: {places}; without it, show the card"
-    )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new"
-    )
-    option(
-        parser,
-        "corpus",
-        bool,
-        False,
-        help=(
-            "The rows are vectors of the old model, for adapters that project them; else queries of the new."
-        ),
-    )
-    option(parser, "add", bool, False, help="Add the rows to a collection or table that exists already.")
-    add_shards(parser)
+    text = f"an adapter's folder or file; {COPY!r} copies rows as they are"
+    parser.add_argument("adapter", metavar="ADAPTER", help=text)
+    text = f"where the rows are: {places}; without it, show the card"
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
+    text = "where they go, written the same way; it must be new"
+    parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
+    add(parser, Own, Shards)
     parser.epilog = (
         "example:\n"
         "  relscope adapt bridge\n"
@@ -69,31 +66,27 @@ def run(options: argparse.Namespace) -> None:
         raise SpaceError(
             "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
         )
-    side = "corpus" if options.corpus else "queries"
-    mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
+    side, passes = "corpus" if options.corpus else "queries", []
     if by_shard(options, options.source):
-        _by_shard(options, adapter, side, mapped)
-        return
-    source, goal = _place(options.source), _place(options.target)
-    with Bar(options) as bar:
-        target = adapt(adapter, source, goal, side=side, add=options.add, report=bar.show)
-    print(f"{goal.text}: {target.n:,} rows × {target.width:,}, {mapped}")
+        from relcore.commands.running import shards
+        from relcore.sharded.project import adapt_shards
 
-
-def _by_shard(options: argparse.Namespace, adapter: LoadedAdapter | None, side: str, mapped: str) -> None:
-    from relcore.sharded.project import adapt_shards
-    from relcore.sharded.space import ShardedSpace
-
-    if adapter is None or options.add:
-        raise SpaceError(
-            "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to copy"
-            " its rows"
-        )
-    source = ShardedSpace.open(options.source)
-    with runner(options, len(source.shards)) as run:
-        result = adapt_shards(adapter, source, options.target, run, side=side)
-    shape = f"{result.n:,} rows × {result.width:,} in {len(source.shards):,} shards"
-    print(f"{result.goal}: {shape}, {mapped}", "", *run.told(), sep="\n")
+        if adapter is None or options.add:
+            raise SpaceError(
+                "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to"
+                " copy its rows"
+            )
+        with shards(options, options.source) as (run, source):
+            result = adapt_shards(adapter, source, options.target, run, side=side)
+        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.told()]
+    else:
+        goal, n_shards = _place(options.target), ""
+        with Bar(options) as bar:
+            place = _place(options.source)
+            result = adapt(adapter, place, goal, side=side, add=options.add, report=bar.show)
+        where = goal.text
+    mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
+    print(f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}", *passes, sep="\n")
 
 
 def _place(text: str) -> Place:
@@ -125,6 +118,5 @@ def described(card: Card) -> list[str]:
         interval = f" ({short(score.low)} to {short(score.high)})" if known else ""
         n = "" if score.n is None else f", n = {score.n:,}"
         lines.append(f"{score.name}: {short(score.value)}{interval}{n}")
-    version = f"Relscope {card.version}" if card.version else ""
-    origin = [fact for fact in (card.date, version, card.commit) if fact]
+    origin = [*filter(None, (card.date, card.version and f"Relscope {card.version}", card.commit))]
     return [*lines, f"made {', '.join(origin)}"] if origin else lines

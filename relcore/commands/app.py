@@ -7,26 +7,51 @@ import json
 import os
 import socket
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from relcore.base import access, records
-from relcore.base.access import unconfined
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
-from relcore.catalog.catalog import SpaceSpec
+from relcore.base.settings import setting
+from relcore.base.text import visible
+from relcore.catalog.catalog import SpaceSpec, is_address, load_again
 from relcore.catalog.row_tables import joined
-from relcore.commands.naming import SPACE_HELP, space_specs
-from relcore.commands.options import option
-from relcore.commands.shards import sampled_in_app
+from relcore.commands.arguments import SPACE_HELP, add, space_specs
+from relcore.commands.output import Bar
+from relcore.files.places import parse_place
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 from relcore.spaces.selections import LINES
-from relcore.tasks.recipe import load_again
 
-SHARED = (
-    "This app is shared, and has no login: everybody who can reach this port can use it, and its computing"
-    " time. It reads only uploads, {data}. Others reach it at http://{host}:{port}"
-)
+
+@dataclass
+class Own:
+    port: int | None = setting(
+        None, low=0, high=65535, help="Where the app listens; default 8501, or the next free port."
+    )
+    share: bool = setting(
+        False,
+        help="Let other machines use the app, too; there is no login, and the app then reads only"
+        " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1).",
+    )
+    no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the address.")
+    print_selection: bool = setting(
+        False,
+        help="Print each new selection as one line of JSON: ids, row numbers, names and digests of the"
+        " spaces; a selection of more than 10,000 rows is written to a file that the line names. Everything"
+        " else is then printed on stderr.",
+    )
+    shards: bool = setting(
+        False, help="Open each folder as one space of shards, also where it has fewer rows."
+    )
+    sample: int = setting(
+        200_000,
+        low=1,
+        help="Rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the"
+        " same rows.",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,54 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    option(
-        parser,
-        "port",
-        int | None,
-        low=0,
-        high=65535,
-        help="Where the app listens; default 8501, or the next free port.",
-    )
-    option(
-        parser,
-        "share",
-        bool,
-        False,
-        help=(
-            "Let other machines use the app, too; there is no login, and the app then reads only"
-            " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1)."
-        ),
-    )
-    option(parser, "no_browser", bool, False, help="Do not open a browser; the terminal shows the address.")
-    option(
-        parser,
-        "print_selection",
-        bool,
-        False,
-        help=(
-            "Print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces;"
-            " a selection of more than 10,000 rows is written to a file that the line names. Everything else"
-            " is then printed on stderr."
-        ),
-    )
-    option(
-        parser,
-        "shards",
-        bool,
-        False,
-        help="Open each folder as one space of shards, also where it has fewer rows.",
-    )
-    option(
-        parser,
-        "sample",
-        int,
-        200_000,
-        low=1,
-        help=(
-            "Rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the"
-            " same rows."
-        ),
-    )
+    add(parser, Own)
     parser.epilog = (
         "example:\n"
         "  relscope app first.npy second.parquet\n"
@@ -102,15 +80,22 @@ def run(options: argparse.Namespace) -> None:
             "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors"
             " select is theirs; share without --print-selection, and let them save session files"
         )
-    with unconfined():  # whoever types the command opens these files to all who use the app
-        specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
+    os.environ.pop(access.ENVIRONMENT, None)  # whoever types the command opens these files to all
+    specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
     environment = {**os.environ, access.OPENED: json.dumps(specs)}
     if shared:
         settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
         environment[access.ENVIRONMENT] = "1"
-        print(what_sharing_means(options.port), flush=True)
+        data = os.environ.get(access.DATA)
+        reads = f"the files named in this command{f' and the folder {data}' if data else ''}"
+        print(
+            "This app is shared, and has no login: everybody who can reach this port can use it, and its"
+            f" computing time. It reads only uploads and {reads}. Others reach it at"
+            f" http://{own_address()}:{options.port or '8501, or the port that is named below'}",
+            flush=True,
+        )
     if options.print_selection:
         environment[LINES] = str(lines_stream())
     script = str(main_script().with_name("serve.py"))
@@ -129,17 +114,6 @@ def lines_stream() -> int:
     return stream
 
 
-def what_sharing_means(port: int | None) -> str:
-    """Who can use a shared app, what it reads, and its address."""
-    data = os.environ.get("RELSCOPE_DATA")
-    reads = (
-        f"the files named in this command and the folder {data}"
-        if data
-        else "and the files named in this command"
-    )
-    return SHARED.format(data=reads, host=own_address(), port=port or "8501, or the port that is named below")
-
-
 def own_address() -> str:
     """This machine's address in its network; its name where it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -154,18 +128,50 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
     """The spec of each name, with the full path of files; all are loaded once, so that errors appear here.
 
     A table without vectors is the metadata of the file before it, see `relcore.catalog.row_tables.joined`.
-    With `options`, folders that are too large are samples, see `sampled_in_app`.
+    With `options`, folders that are too large are samples.
 
     Raises
     ------
     SpaceError
         A space that cannot be loaded.
     """
-    named = [(options and sampled_in_app(options, name)) or space_specs(name) for name in names]
-    specs = joined([spec for several in named for spec in several])
+    specs = []
+    for name in names:
+        specs += (options and _sample(options, name)) or space_specs(name)
+    specs = joined(specs)
     for spec in specs:
         load_again(spec)
     return [_with_full_paths(spec) for spec in specs]
+
+
+def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
+    """The sample of the folder of shards of this name, drawn with a bar where the store has none; [] for
+    another space.
+
+    Raises
+    ------
+    SpaceError
+        A shard that cannot be read; a sample of a folder whose shards change meanwhile.
+    """
+    from relcore.sharded.sample import sample_job, sample_spec, too_large
+    from relcore.sharded.space import ShardedSpace
+
+    index, asked = parse_place(name), options.shards or is_address(name)
+    folder = is_address(name) or os.path.isdir(access.expanded(name))
+    if not folder or (index is not None and index.where != name):
+        return []
+    if not asked and find_spec("fsspec") is None:  # a folder of checkpoints needs none
+        return []
+    space = ShardedSpace.open(name) if asked else too_large(name)
+    if space is None:
+        return []
+    spec, store = sample_spec(space, options.sample), Store()
+    if not store.has(key := spec.option("key")):
+        with Bar(options) as bar, Context(key, store, bar.event).sending() as context:
+            sample_job(context, place=space.place, n_rows=options.sample)
+    rows = f"{int(spec.option('rows')):,} of {space.n:,} rows, drawn by a hash of their ids"
+    print(f"{visible(name)}: {len(space.shards):,} shards; the app shows {rows}", file=sys.stderr)
+    return [spec]
 
 
 def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
-from relcore.commands import options as generated
+from relcore.base.settings import setting
+from relcore.catalog.catalog import load_again
+from relcore.commands.arguments import (
+    DrawnAnchors,
+    Results,
+    Scheduler,
+    add,
+    add_pair,
+    anchors_of,
+    space_spec,
+    values_of,
+)
 from relcore.commands.bootstrap import read_seeds
-from relcore.commands.naming import add_anchors, add_pair, add_random_state, anchors_of, space_spec
-from relcore.commands.options import option, values_of
-from relcore.commands.output import Lines, add_results, add_scheduler, need_suffix, show, write_recipe
+from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import computed
-from relcore.compare.audit import AnchorAudit, AuditOutcome, PairAudit
+from relcore.compare.audit import AuditOutcome, PairAudit
 from relcore.spaces.space import match
-from relcore.tasks.recipe import load_again
 
 _MOST_LISTED = 20
+
+
+@dataclass
+class Own:
+    pair_list: Path = setting(
+        None,
+        metavar="FILE",
+        help="Audit these pairs instead: one per line, source id and target id separated by a tab or “=”.",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,18 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
     add_pair(parser)
-    add_anchors(parser, "the rows that both spaces have")
-    option(
-        parser,
-        "pairs",
-        Path,
-        metavar="FILE",
-        help="Audit these pairs instead: one per line, source id and target id separated by a tab or “=”.",
-    )
-    generated.add(parser, PairAudit)
-    add_random_state(parser)
-    add_results(parser, "Write the pairs that are not suspect (.tsv): source and target.")
-    add_scheduler(parser)
+    output = "Write the pairs that are not suspect (.tsv): source and target."
+    add(parser, DrawnAnchors, Own, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
     )
@@ -47,8 +55,8 @@ def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
     specs = [space_spec(name) for name in (options.source, options.target)]
     spaces = [load_again(spec) for spec in specs]
-    if options.pairs:
-        anchors, partners = zip(*read_seeds(options.pairs, "--pairs"), strict=True)
+    if options.pair_list:
+        anchors, partners = zip(*read_seeds(options.pair_list, "--pair-list"), strict=True)
     else:
         anchors, partners = anchors_of(options, match(*spaces).source), ()
     task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
@@ -58,25 +66,18 @@ def run(options: argparse.Namespace) -> None:
         kept = table[~table.suspect][["anchor", "partner"]].set_axis(["source", "target"], axis=1)
         kept.assign(found="anchor").to_csv(options.output, sep="\t", index=False, lineterminator="\n")
         lines.append(str(options.output))
-    if options.recipe:
-        digests = tuple(space.digest for space in spaces)
-        recipe = AnchorAudit(source=specs[0], target=specs[1], digests=digests, audit=task)
-        write_recipe(options, recipe.draw(outcome))
-    show(
-        options,
-        table,
-        lines,
-        decided=outcome.decided,
-        n_wrong=outcome.n_wrong,
-        suspects=[outcome.anchors[position] for position in outcome.suspects],
-        scores={
-            name: {metric: score.to_record() for metric, score in scores.items()}
-            for name, scores in outcome.scores.items()
-        },
-        differences={
-            metric: [change.value, change.low, change.high] for metric, change in outcome.differences.items()
-        },
-    )
+    digests = tuple(space.digest for space in spaces)
+    recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}
+    write_recipe(options, "anchor-audit", outcome, **recipe)
+    facts = {"decided": outcome.decided, "n_wrong": outcome.n_wrong}
+    facts["suspects"] = [outcome.anchors[position] for position in outcome.suspects]
+    facts["scores"] = {
+        name: {metric: score.to_record() for metric, score in scores.items()}
+        for name, scores in outcome.scores.items()
+    }
+    differences = outcome.differences.items()
+    facts["differences"] = {metric: [one.value, one.low, one.high] for metric, one in differences}
+    show(options, table, lines, **facts)
 
 
 def lines_of(outcome: AuditOutcome) -> Lines:

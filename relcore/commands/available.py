@@ -1,17 +1,16 @@
-"""available: two lists of spaces, one line each, without and with the network; or what one file or folder
-holds.
-"""
+"""available: two lists of spaces, without and with the network; or what one file or folder holds."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, available, ignored_columns
-from relcore.commands.naming import space_specs
-from relcore.commands.options import option
+from relcore.base.settings import setting
+from relcore.catalog.catalog import available, ignored_columns
+from relcore.commands.arguments import add, space_specs
 from relcore.commands.output import aligned
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, shape_of
@@ -21,23 +20,19 @@ from relcore.files.tables import TABLES
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help=(
-            "a vector file or a folder of them: show rows and dimensions; of a table, what each of its"
-            " columns is read as"
-        ),
-    )
-    option(
-        parser,
-        "data",
-        Path,
+@dataclass
+class Own:
+    data: Path = setting(
+        None,
         metavar="FOLDER",
         help="Also list the vector files in this folder (default: $RELSCOPE_DATA).",
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    text = "a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns"
+    parser.add_argument("file", nargs="?", metavar="FILE", help=f"{text} is read as")
+    add(parser, Own)
     parser.description += (
         " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
         " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
@@ -60,27 +55,18 @@ def run(options: argparse.Namespace) -> None:
         return
     entries = available(options.data)
     for where, title in _WHERE.items():
-        rows = [
-            (
-                entry.name,
-                "" if entry.n is None else f"{entry.n:,}",
-                "" if entry.dimension is None else f"{entry.dimension} d",
-                f"{entry.size_bytes / 1e6:,.1f} MB",
-                entry.description,
-            )
-            for entry in entries
-            if entry.where == where
-        ]
-        if rows:
-            print(f"{title}:")
-            name, n, dimension, size, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
-            for row in rows:
-                print(f"  {row[0]:<{name}}  {row[1]:>{n}}  {row[2]:>{dimension}}  {row[3]:>{size}}  {row[4]}")
+        rows = [("space", "rows", "dimensions", "MB", "")]
+        for entry in entries:
+            if entry.where == where:
+                sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
+                rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
+        if len(rows) > 1:
+            print(f"{title}:", aligned(rows), sep="\n")
 
 
 def show_file(text: str) -> None:
-    """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as
-    headers tell them.
+    """What a file or folder holds: of a table its columns and what each is read as, else rows and dimensions
+    of each space, as headers say.
     """
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
@@ -90,19 +76,14 @@ def show_file(text: str) -> None:
     path = Path(specs[0].name)
     table = parts_of(path)[0] if path.is_dir() else path
     if len(specs) == 1 and table.suffix.lower() in TABLES:
-        show_columns(table, specs[0])
+        chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
+        roles = column_roles(regular_file(table), Choices(**chosen, ignore=ignored_columns(specs[0])))
+        print(aligned([("column", "read as", "why"), *overview(roles)]))
+        roles.check(table.name)  # the error, if a column is unclear
+        print(what_loads(roles.n, roles.dimension))
         return
     rows = [("space", "rows", "dimensions")]
     for spec in specs:
         shape = shape_of(Path(spec.name)) or (None, None)
         rows.append((spec.name, *("unknown" if size is None else f"{size:,}" for size in shape)))
     print(aligned(rows))
-
-
-def show_columns(path: Path, spec: SpaceSpec) -> None:
-    """What each column of a table is read as, and why; then the error, if one is unclear."""
-    chosen = {option: value for option, value in spec.options if option.endswith("_column")}
-    roles = column_roles(regular_file(path), Choices(**chosen, ignore=ignored_columns(spec)))
-    print(aligned([("column", "read as", "why"), *overview(roles)]))
-    roles.check(path.name)
-    print(what_loads(roles.n, roles.dimension))

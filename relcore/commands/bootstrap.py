@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -11,14 +12,12 @@ from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, counted, short
+from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
-from relcore.commands import options as generated
-from relcore.commands.naming import add_pair
-from relcore.commands.options import is_number, option, values_of
-from relcore.commands.output import Lines, add_results, need_suffix, show, write_recipe
-from relcore.commands.running import computed
-from relcore.commands.shards import add_sample, samples
+from relcore.commands.arguments import SHARDS_HELP, Results, Sample, add, add_pair, is_number, values_of
+from relcore.commands.output import Lines, need_suffix, show, write_recipe
+from relcore.commands.running import computed, samples
 from relcore.spaces.space import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
@@ -27,69 +26,62 @@ HEAD = ("source", "target", "found")
 _MOST_LISTED = 20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real"
-        f" for spaces without common ids. The method “paper” takes {PAPER_ROWS:,} rows by default."
-    )
-    add_pair(parser)
-    option(
-        parser,
-        "seeds",
-        str,
+@dataclass
+class Own:
+    seeds: str = setting(
         "15",
         metavar="N|FILE|none",
         help="Known pairs: a number to draw, or a file with one pair per line, separated by a tab or “=”.",
     )
-    option(parser, "real", bool, False, help="Treat ids as unrelated, except those of the seeds.")
-    generated.add(parser, BootstrapSpec, "hide")
-    add_results(parser, "Write the pairs (.tsv): source, target, and how each was found.")
-    add_sample(parser)
+    real: bool = setting(False, help="Treat ids as unrelated, except those of the seeds.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real"
+        f" for spaces without common ids. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
+    )
+    add_pair(parser)
+    output = "Write the pairs (.tsv): source, target, and how each was found."
+    add(parser, Own, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
     parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
 
 def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
-    sides = tuple(zip(*_seeds(options.seeds)[1], strict=True))  # ids that every sample of shards has
+    n_seeds, pairs = _seeds(options.seeds)
+    sides = tuple(zip(*pairs, strict=True))  # ids that every sample of shards has
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
-    spec = spec_of(options, *spaces)
+    spec = spec_of(options, n_seeds, pairs, *spaces)
     outcome = computed(spec, specs, spaces, options)
     table, lines = pd.DataFrame(_pairs(outcome), columns=list(HEAD)), lines_of(outcome)
     if options.output:
         table.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
         lines.append(str(options.output))
-    if options.recipe:
-        from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
-
-        digests = tuple(space.digest for space in spaces)
-        recipe = BootstrapScores if outcome.scores else BootstrapRounds
-        chart = recipe(source=specs[0], target=specs[1], digests=digests, bootstrap=spec)
-        write_recipe(options, chart.draw(outcome))
+    recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
+    figure = "bootstrap-scores" if outcome.scores else "bootstrap"
+    write_recipe(options, figure, outcome, **recipe, bootstrap=spec)
     result = outcome.result
-    show(
-        options,
-        table,
-        [*lines, *sampled],
-        verdict=result.verdict,
-        success=result.success,
-        reason=result.reason,
-        share=outcome.share,
-        anchors=len(result.anchors),
-        pairs=len(result.pairs),
-        wrong=outcome.wrong(),
-        scores={
-            form: {name: score.to_record() for name, score in scores.items()}
-            for form, scores in outcome.scores.items()
-        },
-        sample=sampled,
-    )
+    facts = {"verdict": result.verdict, "success": result.success, "reason": result.reason}
+    facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.pairs)}
+    facts |= {"wrong": outcome.wrong(), "sample": sampled}
+    facts["scores"] = {
+        form: {name: score.to_record() for name, score in scores.items()}
+        for form, scores in outcome.scores.items()
+    }
+    show(options, table, [*lines, *sampled], **facts)
 
 
-def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
+def spec_of(
+    options: argparse.Namespace,
+    n_seeds: int,
+    pairs: tuple[tuple[str, str], ...],
+    source: LatentSpace,
+    target: LatentSpace,
+) -> BootstrapSpec:
     """The options as settings, with the page's defaults."""
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
     hide = n_shared >= FEWEST_SHARED and not options.real
-    n_seeds, pairs = _seeds(options.seeds)
     if n_seeds and not hide:
         few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
         why = "--real" if options.real else few
@@ -141,11 +133,9 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
 def _pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
     """The seeds, the anchors, and the other pairs of mutual nearest neighbours."""
     result = outcome.result
-    named = [
-        (*pair, "seed" if number < result.n_seeds else "anchor") for number, pair in enumerate(result.anchors)
-    ]
-    anchors = set(result.anchors)
-    return named + [(*pair, "pair") for pair in result.pairs if pair not in anchors]
+    kinds = dict.fromkeys((*result.anchors, *result.pairs), "pair") | dict.fromkeys(result.anchors, "anchor")
+    kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
+    return [(*pair, kind) for pair, kind in kinds.items()]
 
 
 def lines_of(outcome: Outcome) -> Lines:

@@ -6,14 +6,22 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
+from dataclasses import dataclass
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
-from relcore.catalog.catalog import SpaceSpec
-from relcore.commands import options as generated
-from relcore.commands.naming import SPACE_HELP, space_spec, space_specs
-from relcore.commands.options import option, values_of
-from relcore.commands.output import FORMATS, Lines, add_results, add_scheduler, aligned, show, write_recipe
+from relcore.base.settings import setting
+from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.commands.arguments import (
+    SPACE_HELP,
+    Results,
+    Scheduler,
+    add,
+    space_spec,
+    space_specs,
+    values_of,
+)
+from relcore.commands.output import Lines, aligned, show, write_recipe
 from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,
@@ -33,7 +41,6 @@ from relcore.drift.check import (
     told,
 )
 from relcore.drift.reports import facts, junit, markdown, ordered
-from relcore.tasks.recipe import load_again
 
 REPORTS = {"markdown": markdown, "junit": junit}
 GATES = {
@@ -42,6 +49,23 @@ GATES = {
     "new-queries": ("new_queries",),
 }
 _MOST_LISTED = 20
+
+
+@dataclass
+class Own:
+    gate: str = setting(
+        "either", choices=tuple(GATES), help="Which situation decides the exit code: an alarm in it."
+    )
+    thresholds: str = setting(
+        None,
+        metavar="FILE",
+        help="How much may change, .toml or .json; --print-thresholds shows the default.",
+    )
+
+
+@dataclass
+class Reports(Results):
+    format: str = setting("table", choices=("table", "json", "csv", *REPORTS), help="What is printed.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,29 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " such as checkpoints: each is compared with the one before, and the last two are judged"
         ),
     )
-    option(
-        parser,
-        "gate",
-        str,
-        "either",
-        choices=tuple(GATES),
-        help="Which situation decides the exit code: an alarm in it.",
-    )
-    option(
-        parser,
-        "thresholds",
-        metavar="FILE",
-        help="How much may change, .toml or .json; --print-thresholds shows the default.",
-    )
-    parser.add_argument(
-        "--print-thresholds",
-        action=_Printed,
-        nargs=0,
-        help="print the default thresholds as a TOML file, and exit",
-    )
-    generated.add(parser, DriftCheck)
-    add_results(parser, formats=(*FORMATS, *REPORTS))
-    add_scheduler(parser)
+    text = "print the default thresholds as a TOML file, and exit"
+    parser.add_argument("--print-thresholds", action=_Printed, nargs=0, help=text)
+    add(parser, Own, DriftCheck, Reports, Scheduler)
     parser.epilog = (
         "example:\n"
         "  relscope drift v1.npz v2.npz --gate everything-new --format junit > drift.xml\n"
@@ -110,12 +114,8 @@ def run(options: argparse.Namespace) -> int:
         print_series(computed(series, versions, loaded, options))
     drift = computed(task, specs, spaces, options)
     verdict = drift.judged(thresholds)
-    if options.recipe:
-        from relcore.drift.figures import DriftChart
-
-        digests = tuple(space.digest for space in spaces)
-        chart = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds)
-        write_recipe(options, chart.draw(drift))
+    recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
+    write_recipe(options, "drift", drift, **recipe, drift=task, thresholds=thresholds)
     with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
         if options.format in REPORTS:
             print(REPORTS[options.format](drift, verdict, gate), end="")

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +16,11 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
-from relcore.base.settings import UNSET, Setting, settings_of
+from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
-from relcore.commands.naming import did_you_mean, read_json
-from relcore.commands.options import described, flag, option
-from relcore.commands.output import add_results, add_scheduler, need_suffix, show, write_recipe, write_space
+from relcore.commands.arguments import Results, Scheduler, add, described, did_you_mean, flag, read_json
+from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.commands.running import engine, follow
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import available_datasets, downloaded, load_dataset
@@ -37,37 +36,31 @@ DATASET_HELP = (
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
+@dataclass
+class Own:
+    limit: int | None = setting(
+        None, help="Use at most N items: the first ones, or equally many of each class."
+    )
+    split: str = setting("", help="The split to use, such as train or test, if there are several.")
+    config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
+    column: str = setting("", help="The column of a table to encode; default: found automatically.")
+    label_column: str = setting("", help="The column of its labels; default: found automatically.")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
         " Spaces, Store."
     )
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
-    option(
-        parser,
-        "limit",
-        int | None,
-        help="Use at most N items: the first ones, or equally many of each class.",
-    )
-    option(parser, "split", str, "", help="The split to use, such as train or test, if there are several.")
-    option(parser, "config", str, "", help="The configuration of a Hugging Face dataset, if it has several.")
-    option(parser, "column", str, "", help="The column of a table to encode; default: found automatically.")
-    option(parser, "label_column", str, "", help="The column of its labels; default: found automatically.")
     named = ", ".join(f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
-    parser.add_argument(
-        "--encoder",
-        metavar="NAMES",
-        action="append",
-        required=True,
-        help=(
-            f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder."
-            " For the settings of an encoder: --encoder NAME --help"
-        ),
+    text = (
+        f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder. For"
+        " the settings of an encoder: --encoder NAME --help"
     )
-    add_results(
-        parser, "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
-    )
-    add_scheduler(parser)
+    parser.add_argument("--encoder", metavar="NAMES", action="append", required=True, help=text)
+    output = "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
+    add(parser, Own, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n"
         "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
@@ -97,8 +90,7 @@ def run(options: argparse.Namespace) -> None:
     need_suffix(options.output)
     store, spec = Store(), dataset_spec(options)
     dataset = load_dataset(spec, store)
-    specs = encoded(options, store, spec, dataset, encoders_of(options, dataset))
-    rows = []
+    specs, rows = encoded(options, store, spec, dataset, encoders_of(options, dataset)), []
     for number, encoding in enumerate(specs, start=1):
         space = load(encoding, store)
         row = {"key": encoding.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
@@ -108,10 +100,18 @@ def run(options: argparse.Namespace) -> None:
             row["file"] = str(goal)
         rows.append(row)
     if options.recipe:
-        _write_training(options, specs)
-    table = pd.DataFrame(rows)
+        from relcore.compare.figures import training_of
+
+        curves = {encoding: curve for encoding in specs if (curve := training_of(encoding))}
+        if not curves:
+            raise SpaceError(
+                "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got"
+                " none; omit --recipe"
+            )
+        by_name = {encoding.name: curve for encoding, curve in curves.items()}
+        write_recipe(options, "training", by_name, spaces=tuple(curves))
     cells = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows]
-    show(options, table, [[list(table.columns), *cells]], dataset=spec.to_json())
+    show(options, pd.DataFrame(rows), [[list(rows[0]), *cells]], dataset=spec.to_json())
 
 
 def encoded(
@@ -121,32 +121,16 @@ def encoded(
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
         with engine(options, len(missing)) as cluster:
-            jobs = [
-                cluster.submit(
-                    encoding_job_key(dataset.digest, encoder),
-                    encode_job,
-                    title=f"{encoder.title} · {dataset.name}",
-                    dataset=spec,
-                    encoder=encoder,
-                )
-                for encoder in missing
-            ]
+            jobs = []
+            for encoder in missing:
+                key, title = encoding_job_key(dataset.digest, encoder), f"{encoder.title} · {dataset.name}"
+                jobs.append(cluster.submit(key, encode_job, title=title, dataset=spec, encoder=encoder))
             follow(cluster, jobs, options)
-    keys = {encoder: stored_encodings(store, dataset.digest, encoder) or {} for encoder in encoders}
-    return [one for encoder in encoders for one in encoding_specs(store, spec, encoder, keys[encoder])]
-
-
-def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
-    from relcore.compare.figures import Training, training_of
-
-    curves = {spec: curve for spec in specs if (curve := training_of(spec))}
-    if not curves:
-        raise SpaceError(
-            "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got"
-            " none; omit --recipe"
-        )
-    figure = Training(tuple(curves)).draw({spec.name: curve for spec, curve in curves.items()})
-    write_recipe(options, figure)
+    specs = []
+    for encoder in encoders:
+        keys = stored_encodings(store, dataset.digest, encoder) or {}
+        specs += encoding_specs(store, spec, encoder, keys)
+    return specs
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
@@ -187,23 +171,24 @@ def _encoder(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]
 
 
 def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """The registered name that the user means, and the setting that the name tells: its first one."""
-    classes = {registered: entry.load() for registered, entry in ENCODERS.items()}
-    firsts = {registered: next(iter(settings_of(one).values())) for registered, one in classes.items()}
-    known: dict[str, tuple[str, dict]] = {registered: (registered, {}) for registered in classes}
-    known |= {one.short: (registered, {}) for registered, one in classes.items() if one.short}
-    for registered, first in firsts.items():
+    """The registered name that the user means, and the setting that the name says: its first one."""
+    known, firsts, choices = {}, {}, {}
+    for registered, entry in ENCODERS.items():
+        encoder = entry.load()
+        first = firsts[registered] = next(iter(settings_of(encoder).values()))
+        known |= {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
         if first.several:
-            known = {choice: (registered, {first.name: choice}) for choice in first.choices} | known
+            choices = {choice: (registered, {first.name: choice}) for choice in first.choices} | choices
+    known = choices | known
     head, _, value = name.partition(":")
     if name in known:
         return known[name]
     if value and head in known:
         return known[head][0], {firsts[known[head][0]].name: value}
     if "/" in name or expanded(name).is_dir():
-        for registered, one in classes.items():
-            if one.kind == kind and firsts[registered].default is UNSET:
-                return registered, {firsts[registered].name: name}
+        for registered, first in firsts.items():
+            if encoder_class(registered).kind == kind and first.default is UNSET:
+                return registered, {first.name: name}
     raise SpaceError(
         f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file,"
         f" got {name!r}{did_you_mean(name, known)}"

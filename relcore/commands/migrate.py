@@ -5,59 +5,48 @@ judged queries if given.
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
-from relcore.commands import options as generated
-from relcore.commands.naming import SPACE_HELP
-from relcore.commands.options import alias, option, values_of
-from relcore.commands.output import Lines, add_results, show, write_recipe
-from relcore.commands.running import computed
-from relcore.commands.shards import add_sample, samples
+from relcore.base.settings import setting
+from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, Results, Sample, add, values_of
+from relcore.commands.output import Lines, show, write_recipe
+from relcore.commands.running import computed, samples
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
+
+
+@dataclass
+class Own:
+    queries_old: str = setting(None, metavar="SPACE", help="Queries by the old model.")
+    queries_new: str = setting(None, metavar="SPACE", help="The same queries by the new model.")
+    qrels: Path = setting(
+        None, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade."
+    )
+    labels: bool = setting(
+        False, help="Rows of the same label are relevant to a held-out row; OLD or NEW has labels."
+    )
+    curve: bool = setting(True, help="Measure smaller numbers of pairs, too.")
+    export: Path = setting(
+        None,
+        metavar="FOLDER",
+        help="Write the adapter for use without Relscope: safetensors, NumPy, ONNX.",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Rows that both models have embedded are the pairs; they belong together by id. Without judgements,"
-        " pairs that are held out from the adapter are the queries."
+        f" pairs that are held out from the adapter are the queries.{SHARDS_HELP}"
     )
     parser.add_argument("old", metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
     parser.add_argument(
         "new", metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
     )
-    option(parser, "queries_old", metavar="SPACE", help="Queries by the old model.")
-    option(parser, "queries_new", metavar="SPACE", help="The same queries by the new model.")
-    option(
-        parser,
-        "qrels",
-        Path,
-        metavar="FILE",
-        help="TREC judgements: per line a query, an iteration, a row and a grade.",
-    )
-    option(
-        parser,
-        "labels",
-        bool,
-        False,
-        help="Rows of the same label are relevant to a held-out row; OLD or NEW has labels.",
-    )
-    generated.add(parser, Migration, "relevance")
-    option(parser, "curve", bool, True, help="Measure smaller numbers of pairs, too.")
-    option(
-        parser,
-        "export",
-        Path,
-        metavar="FOLDER",
-        help="Write the adapter for use without Relscope: safetensors, NumPy, ONNX.",
-    )
-    alias(parser, "--take-away", "export", Path)
-    add_results(parser)
-    add_sample(parser)
+    add(parser, Own, Migration, Results, Sample, skip=["relevance"])
     parser.epilog = (
         "example:\n"
         "  relscope migrate old.npy new.npy --export adapter\n"
@@ -66,15 +55,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    names, task = names_of(options), task_of(options)
+    names, given = [options.old, options.new], values_of(options, Migration)
+    judged = [options.queries_old, options.queries_new, options.qrels]
+    if any(judged) and not all(judged):
+        raise SpaceError(
+            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the"
+            " others"
+        )
+    if options.qrels:
+        if options.labels:
+            raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
+        names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
+    if not options.curve:
+        given["sizes"] = ()
+    task = Migration(**given, relevance="labels" if options.labels else "neighbours")
     specs, spaces, sampled = samples(options, names)
     result = computed(task, specs, spaces, options)
-    if options.recipe:
-        from relcore.migrate.migration import MigrationChart
-
-        digests = tuple(space.digest for space in spaces)
-        chart = MigrationChart(spaces=tuple(specs), digests=digests, migration=task)
-        write_recipe(options, chart.draw(result))
+    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
+    write_recipe(options, "migration", result, **recipe)
     lines, (old, new) = lines_of(result), spaces[:2]
     if options.export:
         from relcore.migrate.adapter_file import export_result
@@ -100,43 +98,13 @@ def run(options: argparse.Namespace) -> None:
     )
 
 
-def names_of(options: argparse.Namespace) -> list[str]:
-    """The spaces in the order that `Migration` expects.
-
-    Raises
-    ------
-    SpaceError
-        Judgements without queries, queries by one model only, queries without judgements.
-    """
-    given = [options.queries_old, options.queries_new, options.qrels]
-    if any(given) and not all(given):
-        raise SpaceError(
-            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the"
-            " others"
-        )
-    if options.qrels and options.labels:
-        raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
-    return [options.old, options.new, *([options.queries_old, options.queries_new] if options.qrels else [])]
-
-
-def task_of(options: argparse.Namespace) -> Migration:
-    given = values_of(options, Migration) | ({} if options.curve else {"sizes": ()})
-    judgements = read_qrels(options.qrels) if options.qrels else ()
-    relevance = "labels" if options.labels else "neighbours"
-    return Migration(**given, judgements=judgements, relevance=relevance)
-
-
 def lines_of(result: MigrationResult) -> Lines:
     """The sentence, the options, the cross-validation, the curve and the cautions."""
     rows = [["option", result.metric, "95 %", f"recall@{result.k}"]]
     rows[0] += ["change to keep, 95 %", "change to re-embed, 95 %"]
     for choice in result.options:
-        cells = [
-            TITLES[choice.option],
-            short(choice.value),
-            band(choice.low, choice.high),
-            short(choice.recall),
-        ]
+        interval = band(choice.low, choice.high)
+        cells = [TITLES[choice.option], short(choice.value), interval, short(choice.recall)]
         for gain in (choice.to_keep, choice.to_reembed):
             cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
         rows.append(cells)

@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.commands import options as generated
-from relcore.commands.naming import SPACE_HELP, add_anchors, add_random_state, anchors_of, space_spec
-from relcore.commands.options import option, values_of
+from relcore.base.settings import setting
+from relcore.catalog.catalog import load_again
+from relcore.commands.arguments import (
+    SHARDS_HELP,
+    SPACE_HELP,
+    DrawnAnchors,
+    Shards,
+    add,
+    anchors_of,
+    by_shard,
+    space_spec,
+    values_of,
+)
 from relcore.commands.output import need_suffix, write_space
-from relcore.commands.shards import add_shards, anchors_by_shard, by_shard, runner
 from relcore.represent.anchors import shared_anchors
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace
-from relcore.tasks.recipe import load_again
+
+
+@dataclass
+class Own:
+    whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
+    save_anchors: Path = setting(
+        None, metavar="FILE", help="Also write the ids of the anchors, one per line."
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
         " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
-        " second."
+        f" second.{SHARDS_HELP}"
     )
     parser.add_argument("space", metavar="SPACE", help=SPACE_HELP)
-    add_anchors(parser, "this space")
-    generated.add(parser, ProjectionSpec)
-    option(
-        parser, "whiten", bool, False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only."
-    )
-    add_random_state(parser)
-    option(
-        parser, "save_anchors", Path, metavar="FILE", help="Also write the ids of the anchors, one per line."
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help="the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address",
-    )
-    add_shards(parser)
+    text = "the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address"
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help=text)
+    add(parser, DrawnAnchors, ProjectionSpec, Own, Shards)
     parser.epilog = (
         "example:\n"
         "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
@@ -76,15 +79,13 @@ def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tupl
 
 
 def _by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tuple[str, ...], list[str]]:
+    from relcore.commands.running import anchors_by_shard, shards
     from relcore.sharded.project import project_shards
-    from relcore.sharded.space import ShardedSpace
 
-    source = ShardedSpace.open(options.space)
     settings = {"whiten": options.whiten, "random_state": options.random_state}
-    with runner(options, len(source.shards)) as run:
-        result = project_shards(
-            source, anchors_by_shard(options, source.n), options.output, run, spec, **settings
-        )
+    with shards(options, options.space) as (run, source):
+        anchors = anchors_by_shard(options, source)
+        result = project_shards(source, anchors, options.output, run, spec, **settings)
     shape = f"{counted(result.n, 'row')} × {counted(result.width, 'anchor')}"
     where = f"{result.goal}: {shape} in {counted(len(source.shards), 'shard')}"
     return where, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.told()]

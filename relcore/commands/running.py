@@ -1,4 +1,4 @@
-"""Jobs on the command line: an engine that runs them, a progress bar, and Ctrl-C, which stops them."""
+"""Jobs and passes over shards on the command line, with a progress bar; Ctrl-C stops them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,52 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.commands.arguments import by_shard, number_or_ids, space_spec
 from relcore.commands.output import Bar
+from relcore.runs.digest import StoreError
+from relcore.runs.jobs import Engine, Job
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.tasks.task import Result, Task, inputs_of, task_job
 
 if TYPE_CHECKING:
-    from relcore.catalog.catalog import SpaceSpec
-    from relcore.runs.jobs import Engine, Job
-    from relcore.spaces.space import LatentSpace
-    from relcore.tasks.task import Result, Task
+    from relcore.sharded.passes import Runner
+    from relcore.sharded.space import ShardedSpace
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
+
+
+class InPlace(Engine):
+    """An engine for where Dask is missing: `submit` runs the job before it returns."""
+
+    def __init__(self, bar: Bar) -> None:
+        super().__init__()
+        self._bar = bar
+
+    def submit(
+        self, key: str, function: Callable[..., None], title: str, priority: int = 0, **settings
+    ) -> Job:
+        if not self.store.has(key):
+            with Context(key, self.store, self._bar.event).sending() as context:
+                function(context, **settings)
+        return self.job(key)
 
 
 @contextmanager
 def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Engine]:
     """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are
-    jobs.
-
-    Without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
+    jobs; without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
     """
-    from relcore.runs.jobs import Engine
-
     cluster = Engine(options.scheduler)
     if find_spec("distributed") is None and not cluster.address:
         with Bar(options) as bar:
-            yield _in_place(bar)
+            yield InPlace(bar)
         return
     cluster.n_workers = min(cluster.n_workers, n_jobs or cluster.n_workers)
     try:
@@ -52,29 +72,6 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         cluster.close()
 
 
-def _in_place(bar: Bar) -> Engine:
-    """An engine whose `submit` runs the job before it returns."""
-    from relcore.runs.jobs import Engine
-    from relcore.runs.progress import Context
-
-    class InPlace(Engine):
-        def submit(self, key: str, function: Callable[..., None], *, title: str, **settings) -> Job:
-            for scheduling in ("priority", "expected"):
-                settings.pop(scheduling, None)
-            if not self.store.has(key):
-                with Context(key, self.store, bar.event).sending() as context:
-                    function(context, **settings)
-            return self.job(key)
-
-    return InPlace()
-
-
-def interrupted(engine: Engine, stop: Callable[[], None]) -> None:
-    """After Ctrl-C: `stop` what runs on a cluster; processes of this machine end with the engine."""
-    if engine.address:
-        stop()
-
-
 def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
     """Wait for jobs, with a bar; Ctrl-C stops them.
 
@@ -89,7 +86,8 @@ def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pau
                 bar.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            interrupted(engine, lambda: [job.cancel() for job in jobs])
+            for job in jobs if engine.address else ():  # processes of this machine end with the engine
+                job.cancel()
             raise
     for job in jobs:
         job.result()
@@ -120,16 +118,12 @@ def all_computed(
     options: argparse.Namespace,
 ) -> list[Result]:
     """`computed` for each of some tasks on the same spaces; their jobs run beside each other."""
-    from relcore.runs.digest import StoreError
-    from relcore.runs.store import Store
-    from relcore.tasks.task import inputs_of, task_job
-
-    store, keys = Store(), [task.key(spaces) for task in tasks]
-    entries = [store.get(key) for key in keys]
-    results = {key: task.read(entry) for key, task, entry in zip(keys, tasks, entries, strict=True) if entry}
-    missing = {key: task for key, task in zip(keys, tasks, strict=True) if key not in results}
-    seconds = sum(task.seconds(spaces) for task in missing.values())
-    at_once = seconds < AT_ONCE_SECONDS and not options.scheduler
+    store, known = Store(), {task.key(spaces): task for task in tasks}
+    results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
+    missing = {key: task for key, task in known.items() if key not in results}
+    at_once = (
+        not options.scheduler and sum(task.seconds(spaces) for task in missing.values()) < AT_ONCE_SECONDS
+    )
     if missing and not at_once:
         try:
             store.require_writable()
@@ -148,4 +142,75 @@ def all_computed(
             }
             follow(cluster, list(jobs.values()), options)
             results |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
-    return [results[key] for key in keys]
+    return [results[key] for key in known]
+
+
+# Folders of shards.
+
+
+@contextmanager
+def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, *tuple[ShardedSpace, ...]]]:
+    """What runs passes over shards, with a bar, and the spaces at these places.
+
+    Raises
+    ------
+    SpaceError
+        A recipe is to name shards, which a figure cannot load.
+    """
+    from relcore.sharded.passes import Runner
+    from relcore.sharded.space import ShardedSpace
+
+    if getattr(options, "recipe", None):
+        raise SpaceError(
+            "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
+        )
+    spaces = [ShardedSpace.open(place) for place in places]
+    most = max(len(space.shards) for space in spaces)
+    with engine(options, n_jobs=most) as cluster, Bar(options) as bar:
+        yield Runner(cluster.store, cluster, bar.show), *spaces
+
+
+def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:
+    """The anchors of --anchors for a space that is read shard by shard: a number to draw, or ids.
+
+    Raises
+    ------
+    SpaceError
+        Another strategy than "random", which needs all rows at once.
+    """
+    if options.strategy != "random":
+        raise SpaceError(
+            f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose"
+            " anchors in a sample of the rows, and name their ids with --anchors"
+        )
+    return number_or_ids(options.anchors, min(300, space.n // 2))
+
+
+def samples(
+    options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()
+) -> tuple[list[SpaceSpec], list[LatentSpace], list[str]]:
+    """Spaces in memory at these places, samples of folders of shards; and sentences about the samples.
+
+    Raises
+    ------
+    SpaceError
+        Folders of shards beside other spaces: a sample of one would hardly have rows of the other.
+    """
+    sharded = [by_shard(options, place) for place in places]
+    if not any(sharded):
+        specs = [space_spec(place) for place in places]
+        return specs, [load_again(spec) for spec in specs], []
+    if not all(sharded):
+        raise SpaceError(
+            "expected folders of shards only, or none, got both; write all spaces in shards, or none"
+        )
+    from relcore.sharded.sample import sample_shards
+
+    with shards(options, *places) as (run, *spaces):
+        drawn = [
+            sample_shards(space, options.sample, run, ids)
+            for space, ids in zip_longest(spaces, also, fillvalue=())
+        ]
+    pairs = zip(drawn, spaces, strict=True)
+    sizes = ", ".join(f"{len(sample):,} of {space.n:,} rows of {space.name}" for sample, space in pairs)
+    return [SpaceSpec("file", place) for place in places], drawn, [f"On a sample: {sizes}.", "", *run.told()]

@@ -4,59 +4,61 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relcore.base import records
 from relcore.base.errors import need_one_of
 from relcore.base.names import METHODS, STITCH_METRICS
 from relcore.base.numbers import counted, short
+from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
-from relcore.commands import options as generated
-from relcore.commands.naming import SPACE_HELP, add_anchors, number_or_ids, read_json
-from relcore.commands.options import option, values_of
-from relcore.commands.output import Lines, add_results, show, write_recipe
-from relcore.commands.running import computed
-from relcore.commands.shards import add_sample, samples
+from relcore.commands.arguments import (
+    SHARDS_HELP,
+    SPACE_HELP,
+    Anchors,
+    Results,
+    Sample,
+    add,
+    number_or_ids,
+    read_json,
+    values_of,
+)
+from relcore.commands.output import Lines, show, write_recipe
+from relcore.commands.running import computed, samples
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
-from relcore.stitch.figures import StitchMatrix, cell_table, printed_summary, short_names, summary_table
+from relcore.stitch.figures import cell_table, printed_summary, short_names, summary_table
 from relcore.stitch.stitching import SharedRows, StitchResult, StitchSpec, share_rows
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained"
-        " on are not used as test rows."
-    )
-    parser.add_argument(
-        "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
-    )
-    usual = "twice the dimension of the widest space, at most half of the training rows"
-    add_anchors(parser, "the training rows of the first space", usual)
-    generated.add(parser, StitchSpec, "strategy", "test_fraction")
-    option(
-        parser,
-        "test_fraction",
-        float | None,
+@dataclass
+class Own:
+    test_fraction: float | None = setting(
+        None,
         above=0,
         below=1,
         metavar="SHARE",
         help="Share of test rows; default: the rows that the encoders' networks held out, or else 0.2.",
     )
-    option(
-        parser, "states", int, 1, low=1, help="Number of random states, each with its own split and anchors."
+    states: int = setting(1, low=1, help="Number of random states, each with its own split and anchors.")
+    spec: Path = setting(
+        None, metavar="FILE", help="Read all settings from a .json file, instead of the options."
     )
-    option(
-        parser,
-        "spec",
-        Path,
-        metavar="FILE",
-        help="Read all settings from a .json file, instead of the options.",
+    metric: str = setting("accuracy", choices=STITCH_METRICS, help="Of the matrices.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained"
+        " on are not used as test rows. Anchors are chosen among the training rows of the first space: by"
+        f" default twice the dimension of the widest space, at most half of the rows.{SHARDS_HELP}"
     )
-    option(parser, "metric", str, "accuracy", choices=STITCH_METRICS, help="Of the matrices.")
-    add_results(parser)
-    add_sample(parser)
+    parser.add_argument(
+        "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
+    )
+    add(parser, StitchSpec, skip=["strategy", "test_fraction"])
+    add(parser, Anchors, Own, Results, Sample)
     parser.epilog = (
         "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
     )
@@ -64,22 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     specs, spaces, sampled = samples(options, options.spaces)
-    shared = share_rows(spaces, options.order)
-    spec = spec_of(options, specs, spaces, shared)
+    spec = spec_of(options, specs, spaces, share_rows(spaces, options.order))
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
     result = computed(spec, specs, spaces, options)
-    if options.recipe:
-        digests = tuple(space.digest for space in spaces)
-        recipe = StitchMatrix(spaces=tuple(specs), digests=digests, stitching=spec, metric=options.metric)
-        write_recipe(options, recipe.draw(result))
-    show(
-        options,
-        cell_table(result),
-        [*lines_of(result, options.metric), *sampled],
-        encoders=result.encoders,
-        summary=summary_table(result, options.metric).to_dict("records"),
-        sample=sampled,
-    )
+    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "stitching": spec}
+    write_recipe(options, "stitch-matrix", result, **recipe, metric=options.metric)
+    summary = summary_table(result, options.metric).to_dict("records")
+    lines = [*lines_of(result, options.metric), *sampled]
+    facts = {"encoders": result.encoders, "summary": summary, "sample": sampled}
+    show(options, cell_table(result), lines, **facts)
 
 
 def spec_of(
@@ -99,8 +94,7 @@ def spec_of(
     spec = StitchSpec(**values, random_states=tuple(range(options.states)), test_ids=test_ids)
     n = len(shared.targets)
     n_train = n - len(test_ids) if test_ids else int((1 - spec.test_fraction) * n)
-    usual = min(2 * max(space.dimension for space in spaces), n_train // 2)
-    anchors = number_or_ids(options.anchors, usual)
+    anchors = number_or_ids(options.anchors, min(2 * max(space.dimension for space in spaces), n_train // 2))
     return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
 
 
@@ -110,8 +104,10 @@ def lines_of(result: StitchResult, metric: str) -> Lines:
     names, common = short_names(result.encoders)
     lines: Lines = [[list(summary.columns), *summary.astype(str).to_numpy().tolist()]]
     for method in result.spec.methods:
-        rows = [[name, *cells] for name, cells in zip(names, cells_of(result, method, metric), strict=True)]
-        lines += ["", f"{METHODS[method].title}, {metric}", [["encoder \\ head", *names], *rows]]
+        rows = [["encoder \\ head", *names]]
+        for name, *cells in zip(names, *map(list, result.matrix(method, metric)), strict=True):
+            rows.append([name, *(_cell(*pair, len(result.runs)) for pair in zip(*cells, strict=True))])
+        lines += ["", f"{METHODS[method].title}, {metric}", rows]
     states = f"mean ± deviation over {len(result.runs)} random states"
     if len(result.runs) == 1:
         states = f"random state {result.runs[0].random_state}"
@@ -125,12 +121,6 @@ def lines_of(result: StitchResult, metric: str) -> Lines:
     return lines + ([result.untested] if result.untested else [])
 
 
-def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
-    """The cells as the page's heat map shows them; – where there is no score."""
-    mean, deviation = result.matrix(method, metric)
-    several = len(result.runs) > 1
-
-    def cell(value: float, spread: float) -> str:
-        return short(value) + (f" ± {short(spread)}" if several and value == value else "")
-
-    return [list(map(cell, *rows)) for rows in zip(mean, deviation, strict=True)]
+def _cell(mean: float, deviation: float, n_runs: int) -> str:
+    """A cell as the page's heat map shows it; – where there is no score."""
+    return short(mean) + (f" ± {short(deviation)}" if n_runs > 1 and mean == mean else "")

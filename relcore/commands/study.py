@@ -5,6 +5,7 @@ was stopped.
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +14,28 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
-from relcore.commands.naming import did_you_mean, read_json
-from relcore.commands.options import option
-from relcore.commands.output import Bar, Lines, add_results, add_scheduler, need_suffix, show, write_recipe
-from relcore.commands.running import engine, interrupted
+from relcore.base.settings import setting
+from relcore.commands.arguments import Results, Scheduler, add, did_you_mean, read_json
+from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
+from relcore.commands.running import engine
 from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Option, Study, StudySpec, study_of
 
 
+@dataclass
+class Own:
+    spec: Path = setting(None, metavar="FILE", help="Read the study and its options from a .json file.")
+    table: bool = setting(False, help="Show finished runs only; do not start any.")
+    chart: str = setting("", help="The chart for --recipe; default: the study's first.")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
-        help="the study; without a name, all studies are listed with their options",
-    )
-    parser.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="set an option of the study; separate several values by commas; can be given several times",
-    )
-    option(parser, "spec", Path, metavar="FILE", help="Read the study and its options from a .json file.")
-    option(parser, "table", bool, False, help="Show finished runs only; do not start any.")
-    option(parser, "chart", str, "", help="The chart for --recipe; default: the study's first.")
-    add_results(parser, "Write the table of runs (.csv).")
-    add_scheduler(parser)
+    text = "the study; without a name, all studies are listed with their options"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=text)
+    text = "set an option of the study; separate several values by commas; can be given several times"
+    parser.add_argument("--grid", action="append", default=[], metavar="OPTION=VALUE", help=text)
+    add(parser, Own, Results, Scheduler, output="Write the table of runs (.csv).")
     parser.epilog = (
         "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
     )
@@ -52,38 +47,25 @@ def run(options: argparse.Namespace) -> None:
     if spec is None:
         list_studies(options)
         return
-    study = study_of(spec.kind)
+    study, store = study_of(spec.kind), Store()
     runs = StudyRuns(study, spec)
-    table = finished(options, runs)
+    table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
     if options.output:
         table.to_csv(options.output, index_label="run", lineterminator="\n")
-    if options.recipe:
-        from relcore.studies.runs import StudyChart
-
-        write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
+    write_recipe(options, "study", table, study=spec.to_json(), chart=options.chart)
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
     number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
     lines: Lines = [f"{study.title}: {len(table):,} of {number} done."]
-    came = came_with(runs)
-    if came:
+    came, groups = None, [group for key in runs.keys if (group := store.made(key))]
+    if groups:
+        came = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
+        came["made"] = groups[0].in_words
         lines.append(f"{came['runs']:,} of these runs came with Relscope. {came['made']}")
     lines += [*([conclusion] if conclusion else []), "", findings_lines(findings)]
     lines += ["", str(options.output)] if options.output else []
     facts = {"study": spec.to_json(), "came_with_relscope": came, "conclusion": conclusion}
     show(options, table, lines, **facts, findings=findings.to_dict("records"))
-
-
-def came_with(runs: StudyRuns) -> dict[str, Any] | None:
-    """How many runs came with Relscope, and when and with which commit they were computed; None where
-    there are none.
-    """
-    store = Store()
-    origins = [origin for key in runs.keys if (origin := store.made(key))]
-    if not origins:
-        return None
-    first = origins[0]
-    return {"runs": len(origins), "date": first.date, "commit": first.commit, "made": first.in_words}
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
@@ -94,25 +76,27 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
     SpaceError
         An unknown study, option or choice; a name and a file that do not agree.
     """
+    given, kind = {}, options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
-        if options.name not in (None, spec.kind):
+        if kind not in (None, spec.kind):
             raise SpaceError(
-                f"{options.spec}: expected the study {options.name!r}, got {spec.kind!r}; leave the name out"
+                f"{options.spec}: expected the study {kind!r}, got {spec.kind!r}; leave the name out"
             )
-        study = study_of(spec.kind)
-        return StudySpec.of(study, spec.settings | chosen(study, options.grid))
-    if options.name is None:
+        given, kind = spec.settings, spec.kind
+    if kind is None:
         return None
-    if options.name not in STUDIES:
-        near = did_you_mean(options.name, STUDIES)
-        raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {options.name!r}{near}")
-    study = study_of(options.name)
-    return StudySpec.of(study, chosen(study, options.grid))
+    if kind not in STUDIES:
+        near = did_you_mean(kind, STUDIES)
+        raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {kind!r}{near}")
+    study = study_of(kind)
+    return StudySpec.of(study, given | chosen(study, options.grid))
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """What --grid says, as values of the study's options."""
+    """What --grid says, as values of the study's options: the choices with these texts; other texts are left
+    to the option, which says what it expects.
+    """
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:
@@ -120,32 +104,24 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
         if not sign or name not in known:
             expected = f"OPTION=VALUE with an option of {study.kind}, {quote(known)}"
             raise SpaceError(f"--grid: expected {expected}, got {text!r}")
-        values[name] = _value(known[name], value)
+        choices = {str(choice): choice for choice in known[name].choices}
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        many = known[name].many
+        values[name] = tuple(choices.get(part, part) for part in parts) if many else choices.get(value, value)
     return values
 
 
-def _value(option: Option, text: str) -> Any:
-    """The choice with this text; other texts are left to the option, which says what it expects."""
-    by_text = {str(choice): choice for choice in option.choices}
-    if option.many:
-        return tuple(by_text.get(part.strip(), part.strip()) for part in text.split(",") if part.strip())
-    return by_text.get(text, text)
-
-
-def finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
-    """The table of all runs, after the missing ones were computed; with --table, of finished runs only."""
-    store = Store()
-    missing = runs.missing(store)
-    if options.table or not missing:
-        return runs.table(store)
-    with engine(options, len(missing)) as cluster, Bar(options) as bar:
+def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
+    """The table of all runs, after the missing ones were computed."""
+    with engine(options, len(runs.missing(Store()))) as cluster, Bar(options) as bar:
         try:
             return runs.finish(
                 cluster,
                 report=lambda done, total, text: bar.show(done, total, f"{done:,} of {total:,} · {text}"),
             )
         except KeyboardInterrupt:
-            interrupted(cluster, lambda: runs.stop(cluster))
+            if cluster.address:  # processes of this machine end with the engine
+                runs.stop(cluster)
             raise
 
 
@@ -161,8 +137,9 @@ def list_studies(options: argparse.Namespace) -> None:
 
 def _described(option: Option) -> str:
     if option.name == "spaces":
-        where = "with --spec, a study file saved on the Studies page; default: the bundled word spaces"
-        return f"  spaces  {where}"
+        return (
+            "  spaces  with --spec, a study file saved on the Studies page; default: the bundled word spaces"
+        )
     choices = ", ".join(map(str, option.choices)) or "ids"
     usual = ", ".join(map(str, option.default)) if option.many else option.default
     several = " (several)" if option.many else ""

@@ -12,6 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
+from relcore.catalog.catalog import load_again
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene
@@ -21,7 +22,6 @@ from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_
 from relcore.represent.similarity import mean_of, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, Match, distinct_names
 from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
-from relcore.tasks.recipe import load_again
 
 # MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes,
 # names, the turn.

@@ -6,12 +6,12 @@ import dataclasses
 from typing import Any, Self
 
 from relcore.base.errors import need_one_of, need_strings
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load_again
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import Match, match
-from relcore.tasks.recipe import load_again, need_same_content
+from relcore.tasks.recipe import need_same_content
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 

@@ -17,10 +17,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
-from relcore.catalog.catalog import SpaceSpec, base_of, load
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
-from relcore.runs.store import Store
+from relcore.catalog.catalog import SpaceSpec, load_again
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
@@ -95,38 +92,6 @@ def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) ->
     for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
         need_same_content(space, digest)
     return spaces
-
-
-def load_again(spec: SpaceSpec) -> LatentSpace:
-    """The space of a recipe; an encoding that the store has not got is made again, also under other ids.
-
-    Raises
-    ------
-    SpaceError
-        It cannot be loaded, or what it was made of is gone or has changed.
-    """
-    if spec.source == "encoding":
-        from relcore.catalog.encoding import encode_again  # most recipes do without, and a start should
-
-        encode_again(spec, Store())
-    elif spec.source == "renamed":
-        load_again(base_of(spec))
-    return load(spec)
-
-
-def need_same_datasets(specs: Sequence[DatasetSpec], digests: Sequence[str], figure: str) -> None:
-    """Raise a SpaceError unless the datasets have the digests that a recipe tells; none is any."""
-    if digests and len(digests) != len(specs):
-        raise SpaceError(
-            f"recipe of {figure}: expected {len(specs)} digests, one per dataset, got {len(digests)}"
-        )
-    for spec, digest in zip(specs, digests, strict=False):
-        found = load_dataset(spec)
-        if digest and found.digest != digest:
-            raise SpaceError(
-                f"{found.name!r} has changed: expected content {digest[:8]}…, got {found.digest[:8]}…; load"
-                " the original, or delete the digests from the recipe to draw it with what is here"
-            )
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:

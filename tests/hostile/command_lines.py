@@ -64,7 +64,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"control: {name}", run([name, *line]), FILES, 0, accept=True, allowed=_ALLOWED)
     for line in (
         "compare --anchors --random-state --ridge --threshold -k",
-        "invert --anchors --random-state --delta --omega --ridge --pruning-state",
+        "invert --anchors --random-state --delta --omega --inverse-ridge --pruning-state",
         "bootstrap --anchors --rows -k --seeds --steps --learning-rate",
         "stitch --states --test-fraction --ridge --omega --anchors",
         "project --ridge --threshold",

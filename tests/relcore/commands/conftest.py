@@ -34,8 +34,7 @@ def one_engine(monkeypatch, shared_engine):
         def close(self):
             pass
 
-    monkeypatch.setattr("relcore.runs.jobs.Engine", Lent)
-    assert running.engine
+    monkeypatch.setattr(running, "Engine", Lent)
     return shared_engine
 
 

@@ -16,19 +16,19 @@ def pairs_file(folder):
 
 
 def test_wrong_pairs_are_listed_and_the_others_written(run, files, tmp_path):
-    text = run("audit", *files, "--pairs", pairs_file(tmp_path), "-o", "kept.tsv")
+    text = run("audit", *files, "--pair-list", pairs_file(tmp_path), "-o", "kept.tsv")
     assert text.startswith("3 of 40 pairs are suspect.")
     assert "w4      w7" in text
     assert "without suspects" in text
     kept = pd.read_csv(tmp_path / "kept.tsv", sep="\t")
     assert len(kept) == 37
     assert (kept.source == kept.target).all()
-    again = run("audit", *files, "--pairs", "kept.tsv")
+    again = run("audit", *files, "--pair-list", "kept.tsv")
     assert again.startswith("None of 37 pairs is suspect.")
 
 
 def test_json_and_csv_have_every_pair(run, files, tmp_path):
-    found = json.loads(run("audit", *files, "--pairs", pairs_file(tmp_path), "--json"))
+    found = json.loads(run("audit", *files, "--pair-list", pairs_file(tmp_path), "--json"))
     assert set(found["suspects"]) == set(WRONG)
     assert len(found["rows"]) == 40
     assert found["differences"]["mrr"][1] <= found["differences"]["mrr"][0] <= found["differences"]["mrr"][2]

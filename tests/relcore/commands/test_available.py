@@ -10,7 +10,7 @@ import pytest
 
 from relcore.catalog.catalog import load
 from relcore.cli import INTERRUPTED, main
-from relcore.commands.naming import space_spec
+from relcore.commands.arguments import space_spec
 
 ROOT = Path(__file__).parents[3]
 

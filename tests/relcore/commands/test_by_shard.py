@@ -80,7 +80,7 @@ def test_compare_prints_the_same_scores(folders, capsys):
 
 
 def test_invert_scores_every_row_and_writes_them(folders, capsys):
-    arguments = ["--anchors", "30", "--method", "whitened", "--ridge", "0.2", "--json"]
+    arguments = ["--anchors", "30", "--method", "whitened", "--inverse-ridge", "0.2", "--json"]
     assert main(["invert", "a", "b", *arguments, "-o", "recovered"]) == 0
     by_shard = json.loads(capsys.readouterr().out)["rows"]
     assert main(["invert", "a.npy", "b.npy", *arguments]) == 0

@@ -10,7 +10,7 @@ import pytest
 from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import BootstrapSpec
 from relcore.cli import COMMANDS, _parser, main
-from relcore.commands.options import values_of
+from relcore.commands.arguments import values_of
 from relcore.compare.exact import ExactScores
 from relcore.migrate.migration import Migration
 

@@ -43,7 +43,7 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
 
 
 def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors, tmp_path):
-    text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--take-away", "adapter")
+    text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--export", "adapter")
     assert "adapter/adapter.safetensors" in text.replace("\\", "/")
     adapter = load(tmp_path / "adapter")
     old, new = vectors[:2]

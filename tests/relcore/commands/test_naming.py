@@ -8,7 +8,7 @@ import pytest
 
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.commands.naming import number_or_ids, space_spec
+from relcore.commands.arguments import number_or_ids, space_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 

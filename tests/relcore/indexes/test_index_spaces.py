@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, need_access
-from relcore.commands.naming import space_spec
+from relcore.commands.arguments import space_spec
 from tests.relcore.indexes.stores import made, written
 
 

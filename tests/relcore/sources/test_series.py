@@ -4,7 +4,7 @@ import numpy as np
 
 from relcore.catalog.catalog import available
 from relcore.commands.app import opened
-from relcore.commands.naming import space_specs
+from relcore.commands.arguments import space_specs
 from relcore.files.series import series_around
 
 STEPS = (5, 20, 100, 1000)

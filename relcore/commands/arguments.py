@@ -1,0 +1,386 @@
+"""Options of commands, generated from the fields of dataclasses; spaces and anchors as users name them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, is_dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from relcore.base.access import data_folder, expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import STRATEGIES, Named
+from relcore.base.portable import finder, with_paths
+from relcore.base.records import read_file
+from relcore.base.settings import UNSET, Setting, setting, settings_of
+from relcore.base.text import read_lines
+from relcore.catalog.catalog import SpaceSpec, is_address, load_again, stored_encoding_spec
+from relcore.encoders.words import BUNDLED, MODELS
+from relcore.files.formats import suffix_of
+from relcore.files.places import parse_place
+from relcore.files.reading import FILE_OPTIONS, shape_of
+from relcore.files.series import is_one_space, parts_of, series_of
+from relcore.represent.anchors import select_anchors
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, Match, match
+
+SPACE_HELP = (
+    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
+    " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a"
+    " gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), a"
+    " vector index (as qdrant:FOLDER#COLLECTION), or a .json file with the spec of a space"
+)
+SHARDS_HELP = (
+    " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
+    " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
+    " cluster, and a stopped command resumes by shard."
+)
+USUAL_ANCHORS = 300
+_KEY = re.compile(r"[0-9a-f]{8,128}")
+_MOST_DIGITS = 18  # within 64 bits
+
+
+# Options that several commands have.
+
+
+@dataclass
+class Anchors:
+    anchors: str = setting(
+        None,
+        metavar="N|FILE|IDS",
+        help="Number of anchors to choose, a file of ids (one per line), or ids separated by commas; default:"
+        f" {USUAL_ANCHORS}, at most half of the rows",
+    )
+    strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
+
+
+@dataclass
+class DrawnAnchors(Anchors):
+    random_state: int = setting(0, low=0, help="Random state of the choice of anchors.")
+
+
+@dataclass
+class Scheduler:
+    scheduler: str = setting(
+        None,
+        metavar="tcp://HOST:PORT",
+        help="Run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER,"
+        " or processes of this machine).",
+    )
+
+
+@dataclass
+class Shards(Scheduler):
+    shards: bool = setting(
+        False,
+        help="Read folders by shard also where they fit into memory, such as those of datasets.save_to_disk.",
+    )
+
+
+@dataclass
+class Sample(Shards):
+    sample: int = setting(
+        20_000,
+        low=1,
+        help="Rows of a folder of shards, drawn by a hash of their ids: this needs all its rows at once.",
+    )
+
+
+@dataclass
+class FullPaths:
+    full_paths: bool = setting(
+        False, help="Name data files with their folders in the recipe; else by their names only."
+    )
+
+
+@dataclass
+class Results(FullPaths):
+    recipe: Path = setting(
+        None,
+        metavar="FILE",
+        help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
+    )
+    format: str = setting("table", choices=("table", "json", "csv"), help="What is printed.")
+
+
+# Options from fields, and the values back.
+
+
+def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
+    """An option for each field of these dataclasses that has a help text and is not skipped, also of the
+    dataclasses in their fields; with a help text `output` also ``-o``.
+    """
+    if output:
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=output)
+    for kind in kinds:
+        for name, one in settings_of(kind).items():
+            if is_dataclass(one.kind):
+                add(parser, one.kind, skip=skip)
+            if name in skip or not one.help:
+                continue
+            usual = one.start()
+            shown = {"default": None if usual is UNSET else usual, "help": described(one), "dest": one.option}
+            if one.kind is bool:
+                shown["action"] = argparse.BooleanOptionalAction if usual else "store_true"
+            else:
+                shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
+                shown["type"] = partial(_read, one)
+            parser.add_argument(flag(one.option), **shown)
+            if name == "format":
+                for short in ("json", "csv"):
+                    text = f"print {short.upper()}, with all digits"
+                    parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
+
+
+def flag(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def described(one: Setting) -> str:
+    """What a setting does, its choices and its default."""
+    usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
+    usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
+    parts, listed = [one.help.rstrip(".") or one.label], []
+    for name, choice in one.choices.items():
+        told = isinstance(choice, Named) and choice.help and len(", ".join(map(str, one.choices))) < 80
+        listed.append(f"{name} ({choice.help})" if told else str(name))
+    if listed:
+        parts.append(f"one of {', '.join(listed)}")
+    if not (usual is UNSET or usual is None or usual is False or usual == ""):
+        parts.append(f"default: {usual}")
+    return "; ".join(parts).replace("%", "%%")
+
+
+def _read(one: Setting, text: str) -> Any:
+    """The value of a text; argparse puts the option's name before the error."""
+    try:
+        value = Path(text) if one.kind is Path else one.read(text)
+        one.check(value)
+    except SpaceError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{one.name}: ")) from None
+    return value
+
+
+def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
+    """Field → value of the options that `add` made for a dataclass."""
+    values = {}
+    for name, one in settings_of(kind).items():
+        if is_dataclass(one.kind):
+            values[name] = one.kind(**values_of(options, one.kind))
+        elif one.help and hasattr(options, one.option):
+            values[name] = getattr(options, one.option)
+    return values
+
+
+def is_number(option: str, text: str) -> bool:
+    """Whether the text of an option that also takes a file or ids is a whole number without a sign.
+
+    Raises
+    ------
+    SpaceError
+        A number of more digits than any row has.
+    """
+    number = text.isascii() and text.isdecimal()
+    if number and len(text) > _MOST_DIGITS:
+        raise SpaceError(
+            f"{option}: expected a number of at most {_MOST_DIGITS} digits, got {len(text):,} digits; choose"
+            " fewer"
+        )
+    return number
+
+
+# Spaces by their names.
+
+
+def add_pair(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and TARGET."""
+    parser.add_argument("source", metavar="SOURCE", help=SPACE_HELP)
+    parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by id")
+
+
+def space_spec(text: str) -> SpaceSpec:
+    """The spec of the space that a user names.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name, with similar ones; several encodings of one name; a .json file that is not a space.
+    """
+    if os.path.isfile(text) and suffix_of(Path(text)):
+        return SpaceSpec("file", text)
+    if text in BUNDLED or text in MODELS:
+        return SpaceSpec("bundled" if text in BUNDLED else "gensim-data", text)
+    if (place := parse_place(text)) and place.where != text:
+        return SpaceSpec("index", place.where, options=(("kind", place.kind), ("table", place.table)))
+    path, options = _file_and_options(text)
+    if path.suffix.lower() == ".json":
+        return SpaceSpec.from_json(read_json(path, "a space's spec"))
+    if path.is_file() or suffix_of(path) or (path.is_dir() and parts_of(path)):
+        return SpaceSpec("file", str(path), options=options)
+    stored = [entry for entry in Store().summaries() if "encoder" in entry.metadata]
+    chosen = [entry for entry in stored if _KEY.fullmatch(text) and entry.key.startswith(text)]
+    chosen = chosen or [entry for entry in stored if entry.metadata.get("name") == text]
+    if len(chosen) > 1:
+        keys = quote(entry.key for entry in chosen)
+        raise SpaceError(
+            f"{text!r}: expected one encoding, got {len(chosen)} with this name; use a key: {keys}"
+        )
+    if chosen:
+        if (spec := stored_encoding_spec(chosen[0])) is None:
+            expected = "expected an encoding of a dataset that can be loaded, got one made by a script"
+            raise SpaceError(f"{chosen[0].metadata['name']!r}: {expected}")
+        return spec
+    if path.is_dir():
+        raise SpaceError(
+            f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or"
+            " open them all with relscope app FOLDER"
+        )
+    files = filter(Path.is_file, path.parent.iterdir() if path.parent.is_dir() else ())
+    near = did_you_mean(
+        text, [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored), *map(str, files)]
+    )
+    raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
+
+
+def space_specs(text: str) -> list[SpaceSpec]:
+    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them
+    in natural order.
+    """
+    path, options = _file_and_options(text)
+    if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
+        return [space_spec(text)]
+    files = series_of(path, lambda file: shape_of(file) is not None)
+    return [SpaceSpec("file", str(file), options=options) for file in files]
+
+
+def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are
+    separated by commas.
+
+    Raises
+    ------
+    SpaceError
+        An unknown option.
+    """
+    path, (name, *given) = expanded(text), text.split("#")
+    if path.exists() or not any("=" in option for option in given):
+        return path, ()
+    options = dict(option.partition("=")[::2] for option in given)
+    if unknown := options.keys() - set(FILE_OPTIONS):
+        raise SpaceError(
+            f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}"
+        )
+    if "ignore" in options:
+        options["ignore"] = json.dumps(options["ignore"].split(","), ensure_ascii=False)
+    return expanded(name), tuple(options.items())
+
+
+def by_shard(options: argparse.Namespace, *places: str) -> bool:
+    """Whether these places are to be read shard by shard.
+
+    A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table,
+    is read by shard only with --shards.
+    """
+    if options.shards or any(
+        map(os.path.isfile, places)
+    ):  # not `Path.is_file`: a long name is an error there
+        return options.shards
+    from relcore.sharded.space import is_sharded
+
+    for place in places:
+        index = parse_place(place)
+        if index is not None and index.where != place:
+            return False
+        if not is_address(place) and os.path.isdir(place) and is_one_space(Path(place)):
+            return False
+    return all(map(is_sharded, places))
+
+
+def did_you_mean(text: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'a' or 'b'?"``, or "" if no known name is similar."""
+    near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """The object in a .json file, with the paths of the files that it names: beside it, here, or under
+    RELSCOPE_DATA.
+
+    Raises
+    ------
+    SpaceError
+        No such file, no JSON, no object, a file that is named and not found.
+    """
+    record = read_file(path, what)
+    if not isinstance(record, dict):
+        raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(record).__name__}")
+    return with_paths(record, finder([path.parent, Path()], data_folders()))
+
+
+def data_folders() -> list[Path]:
+    """The folder of RELSCOPE_DATA, if it is set."""
+    return list(filter(None, [data_folder()]))
+
+
+# Pairs of spaces, and the anchors between them.
+
+
+def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
+    """SOURCE and TARGET, and their rows paired by id."""
+    specs = space_spec(options.source), space_spec(options.target)
+    return specs, match(load_again(specs[0]), load_again(specs[1]))
+
+
+def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
+    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most
+    half of the rows.
+    """
+    anchors = number_or_ids(options.anchors, min(USUAL_ANCHORS, len(space) // 2))
+    if not isinstance(anchors, int) or not anchors:
+        return anchors or ()
+    return tuple(select_anchors(space, anchors, options.strategy, random_state=options.random_state))
+
+
+def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[str, ...]:
+    """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
+    if text is None:
+        return usual
+    if is_number("--anchors", text):
+        return int(text)
+    try:
+        path = expanded(text)
+    except SpaceError:
+        if "," not in text:
+            raise
+        path = Path()  # many ids make a longer text than a path can be
+    if path.is_file():
+        ids = read_lines(path, "one id per line")
+    elif path.suffix.lower() in (".txt", ".csv"):
+        got = f"{text!r:.200}, a file that does not exist; check the spelling"
+        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {got}")
+    else:
+        ids = text.split(",")
+    distinct = tuple(dict.fromkeys(filter(None, map(str.strip, ids))))
+    if not distinct:
+        raise SpaceError(
+            f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space"
+        )
+    return distinct
+
+
+def pair_settings(
+    specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...]
+) -> dict[str, Any]:
+    """What recipes of figures of this pair share, see `ComparisonRecipe`."""
+    from relcore.maps.reduction import ReductionSpec
+    from relcore.maps.views import ViewSpec
+
+    digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
+    looks = {"view": ViewSpec((), everything=True), "reduction": ReductionSpec(fit="first")}
+    return {"source": specs[0], "target": specs[1], "anchors": anchors, **looks, **digests}
