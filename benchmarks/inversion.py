@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import Benchmark, N, made_up
-from relcore.represent.inversion import InverseRelativeProjection, farthest_order, first_anchors
+from relcore.represent.anchors import farthest_order
+from relcore.represent.inversion import InverseRelativeProjection, first_anchors
 from relcore.represent.similarity import unit_rows
 
 K = 1_000  # anchors
@@ -30,7 +31,7 @@ def benchmark() -> Benchmark:
 
     def prune() -> list[np.ndarray]:
         similarity = np.abs(units @ units.T)
-        return [farthest_order(similarity, start)[0] for start in first_anchors(K, 8)]
+        return [farthest_order(similarity.__getitem__, K, start)[0] for start in first_anchors(K, 8)]
 
     assert np.allclose(fitted[1].transform(source), by_its_steps(), atol=1e-2)
     return Benchmark(

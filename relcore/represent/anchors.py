@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STRATEGIES
@@ -49,13 +50,15 @@ def select_anchors(
     3
     """
     need_one_of("strategy", strategy, STRATEGIES)
-    if n_anchors < 1:
-        raise SpaceError(f"n_anchors: expected 1 or more, got {n_anchors}")
-    if random_state < 0:
-        raise SpaceError(f"random_state: expected a whole number from 0, got {random_state}")
-    if pool is not None and pool < 1:
-        raise SpaceError(f"pool: expected 1 or more rows, got {pool}")
-    candidates = _by_frequency(space)[:pool]
+    for name, number, least in (
+        ("n_anchors", n_anchors, 1),
+        ("random_state", random_state, 0),
+        ("pool", pool, 1),
+    ):
+        if number is not None and number < least:
+            raise SpaceError(f"{name}: expected {least} or more, got {number}")
+    rows = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    candidates = rows[space.norms[rows] > 0][:pool]
     if n_anchors > len(candidates):
         raise SpaceError(
             f"n_anchors: expected at most {len(candidates)}, the rows of {space.name!r} that can be chosen,"
@@ -80,19 +83,16 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
         twice = sorted({identifier for identifier in ids if ids.count(identifier) > 1})
         raise SpaceError(f"anchors: expected distinct ids, got {quote(twice[:3])} more than once")
     for space in spaces:
-        rows = space.rows(ids)
-        zero = [identifier for identifier, norm in zip(ids, space.norms[rows], strict=True) if norm == 0]
-        if zero:
+        zero = np.flatnonzero(space.norms[space.rows(ids)] == 0)
+        if len(zero):
             raise SpaceError(
-                f"anchors: {quote(zero[:3])} are zero vectors in {space.name!r} and have no direction; remove"
-                " them"
+                f"anchors: {quote([ids[place] for place in zero[:3]])} are zero vectors in {space.name!r} and"
+                " have no direction; remove them"
             )
     return ids
 
 
-def _by_frequency(space: LatentSpace) -> np.ndarray:
-    rows = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
-    return rows[space.norms[rows] > 0]
+# The strategies: among `candidates` (m,), rows of a space by falling frequency, the rows of n anchors.
 
 
 def at_random(
@@ -110,34 +110,37 @@ def most_frequent(
 def farthest_point(
     space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
 ) -> np.ndarray:
-    return candidates[
-        farthest_points(_directions(space, candidates), n_anchors, start=int(rng.integers(len(candidates))))
-    ]
+    rows, start = _directions(space, candidates), int(rng.integers(len(candidates)))
+    order, _ = farthest_order(lambda row: rows @ rows[row], len(rows), start, 1e-6, n_anchors)
+    if len(order) < n_anchors:
+        raise SpaceError(
+            f"n_anchors: expected at most {len(order)}, the number of distinct directions, got {n_anchors}"
+        )
+    return candidates[order]
 
 
-def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.ndarray:
-    """Greedy farthest-point sampling of unit rows (n, d) under 1 − cos, from row `start`; row numbers
-    (n_points,).
+def farthest_order(
+    similarity: Callable[[int], np.ndarray], n: int, start: int, delta: float = 0.0, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy farthest-point order of n rows under 1 − similarity from row `start`, at most `most` of them,
+    until the next one is nearer than δ.
 
-    Raises
-    ------
-    SpaceError
-        The rows have fewer distinct directions than `n_points`.
+    Takes the function of a row to its similarities (n,); gives rows (m,) and the distance (m,) of each to
+    those before it, 1 for the first and never rising. So the order at a larger δ is a prefix of this one.
     """
-    chosen = np.empty(n_points, dtype=np.int64)
-    chosen[0] = start
-    nearest = directions @ directions[start]  # cosine of each row to the nearest point chosen so far
+    order, distances = [int(start)], [1.0]
+    nearest = similarity(start).copy()
     nearest[start] = np.inf
-    for step in range(1, n_points):
+    while len(order) < (n if most is None else most):
         farthest = int(np.argmin(nearest))
-        if nearest[farthest] > 1 - 1e-6:
-            raise SpaceError(
-                f"n_anchors: expected at most {step}, the number of distinct directions, got {n_points}"
-            )
-        chosen[step] = farthest
-        np.maximum(nearest, directions @ directions[farthest], out=nearest)
+        distance = max(1 - float(nearest[farthest]), 0.0)
+        if distance < delta:
+            break
+        order.append(farthest)
+        distances.append(distance)
+        np.maximum(nearest, similarity(farthest), out=nearest)
         nearest[farthest] = np.inf
-    return chosen
+    return np.array(order), np.array(distances)
 
 
 def k_means(
@@ -148,14 +151,11 @@ def k_means(
     directions = _directions(space, candidates)
     # Mini-batches: on 20,000 × 100 and 300 centroids under two seconds, where full k-means takes some twenty.
     k_means = MiniBatchKMeans(n_anchors, batch_size=4096, n_init=1, random_state=int(rng.integers(2**31)))
-    centroids = k_means.fit(directions).cluster_centers_
-    similarity = unit_rows(centroids) @ directions.T
+    similarity = unit_rows(k_means.fit(directions).cluster_centers_) @ directions.T
     chosen = np.empty(n_anchors, dtype=np.int64)
     for centroid, row in enumerate(similarity):
         chosen[centroid] = np.argmax(row)
-        similarity[
-            :, chosen[centroid]
-        ] = -np.inf  # two centroids may share their nearest row: the second takes its next
+        similarity[:, chosen[centroid]] = -np.inf  # a second centroid here takes its next row
     return candidates[chosen]
 
 
@@ -167,20 +167,13 @@ def class_balanced(
             f"strategy 'class-balanced': expected labels, {space.name!r} has none; choose another strategy"
         )
     shuffled = rng.permutation(candidates)
-    labels = space.labels[shuffled]
-    labelled = labels != ""
-    if np.count_nonzero(labelled) < n_anchors:
-        raise SpaceError(
-            f"n_anchors: expected at most {np.count_nonzero(labelled)}, the labelled rows, got {n_anchors}"
-        )
-    shuffled, labels = shuffled[labelled], labels[labelled]
-    classes, positions = np.unique(labels.astype(str), return_inverse=True)
+    shuffled = shuffled[space.labels[shuffled] != ""]
+    if len(shuffled) < n_anchors:
+        raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
     # Deal round by round: the first of every class, then the second of every class, until enough are dealt.
-    turn = np.empty(len(labels), dtype=np.int64)
-    for number in range(len(classes)):
-        members = np.flatnonzero(positions == number)
-        turn[members] = np.arange(len(members))
-    return shuffled[np.lexsort((positions, turn))[:n_anchors]]
+    labels = pd.Series(space.labels[shuffled].astype(str))
+    turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
+    return shuffled[np.lexsort((place, turn))[:n_anchors]]
 
 
 def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
@@ -240,24 +233,30 @@ def diagnose_anchors(
     ids = shared_anchors(anchor_ids, space)
     mean = mean_of(space)
     anchors = unit_rows(space.vectors[space.rows(ids)], mean)
-    singular_values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
-    floor = singular_values[0] * max(anchors.shape) * np.finfo(np.float32).eps
-    energy = singular_values**2 / np.sum(singular_values**2)
+    values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
+    floor = values[0] * max(anchors.shape) * np.finfo(np.float32).eps
+    energy = values**2 / np.sum(values**2)
     energy = energy[energy > 0]
-    random_ids = select_anchors(
-        space, min(len(ids), np.count_nonzero(space.norms)), random_state=random_state
+    n_random = min(len(ids), np.count_nonzero(space.norms))
+    at_random = unit_rows(
+        space.vectors[space.rows(select_anchors(space, n_random, random_state=random_state))], mean
     )
+    coverage, coverage_random = (
+        float(project_directions(space.vectors, chosen.T, mean).max(axis=1).mean(dtype=np.float64))
+        for chosen in (anchors, at_random)
+    )
+    cosines = np.triu(anchors @ anchors.T, 1)
+    pairs = np.argwhere(cosines > duplicate_above)
+    near = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
     return AnchorDiagnostics(
         n_anchors=len(ids),
-        singular_values=singular_values,
-        rank=int(np.count_nonzero(singular_values > floor)),
-        condition_number=(
-            float(singular_values[0] / singular_values[-1]) if singular_values[-1] > floor else float("inf")
-        ),
+        singular_values=values,
+        rank=int(np.count_nonzero(values > floor)),
+        condition_number=float(values[0] / values[-1]) if values[-1] > floor else float("inf"),
         effective_rank=float(np.exp(-np.sum(energy * np.log(energy)))),
-        coverage=_coverage(space, anchors, mean),
-        coverage_random=_coverage(space, unit_rows(space.vectors[space.rows(random_ids)], mean), mean),
-        near_duplicates=_near_duplicates(ids, anchors, duplicate_above),
+        coverage=coverage,
+        coverage_random=coverage_random,
+        near_duplicates=tuple(sorted(near, key=lambda pair: -pair[2])),
     )
 
 
@@ -279,14 +278,3 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
         f" ({named}), so one direction counts several times in relative scores. Remove them, or read the"
         " whitened scores."
     )
-
-
-def _coverage(space: LatentSpace, anchors: np.ndarray, mean: np.ndarray) -> float:
-    return float(project_directions(space.vectors, anchors.T, mean).max(axis=1).mean(dtype=np.float64))
-
-
-def _near_duplicates(ids: list[str], anchors: np.ndarray, above: float) -> tuple[tuple[str, str, float], ...]:
-    cosines = np.triu(anchors @ anchors.T, 1)
-    pairs = np.argwhere(cosines > above)
-    duplicates = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
-    return tuple(sorted(duplicates, key=lambda pair: -pair[2]))

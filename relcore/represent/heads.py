@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,6 @@ from relcore.base.torch_state import reproducible
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
 _WIDTH = 256
@@ -28,13 +28,8 @@ _LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network re
 
 @dataclass(frozen=True)
 class LogisticHead:
-    """Multinomial logistic regression of directions: softmax(u weights + bias), u = (x − mean) / ‖x − mean‖.
-
-    Attributes
-    ----------
-    mean : array (d,)
-    weights : array (d, C)
-    bias : array (C,)
+    """Multinomial logistic regression of directions: softmax(u weights + bias), u = (x − mean) / ‖x − mean‖;
+    mean (d,), weights (d, C), bias (C,).
     """
 
     mean: np.ndarray
@@ -43,9 +38,10 @@ class LogisticHead:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """(m, d) → (m, C) float32, rows that sum to 1."""
-        return _softmax(
-            project_directions(np.asarray(X, dtype=np.float32), self.weights, self.mean) + self.bias
-        )
+        X = np.asarray(X, dtype=np.float32)
+        scores = project_directions(X, self.weights, self.mean) + self.bias
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
 
 
 class NetworkHead:
@@ -127,16 +123,14 @@ def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_stat
 def fit_mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
     from torch import nn
 
-    return _train(X, classes, n_classes, random_state, norm=nn.LayerNorm, needs_company=False)
+    return _train(X, classes, n_classes, random_state, nn.LayerNorm)
 
 
 def fit_paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
     from torch import nn
 
-    def over_rows(width: int) -> nn.Module:
-        return nn.BatchNorm1d(width, affine=False, track_running_stats=False)
-
-    return _train(X, classes, n_classes, random_state, norm=over_rows, needs_company=True)
+    norm = partial(nn.BatchNorm1d, affine=False, track_running_stats=False)
+    return _train(X, classes, n_classes, random_state, norm, needs_company=True)
 
 
 def _train(
@@ -145,19 +139,27 @@ def _train(
     n_classes: int,
     random_state: int,
     norm: Callable[[int], nn.Module],
-    needs_company: bool,
+    needs_company: bool = False,
 ) -> NetworkHead:
     import torch
+    from torch import nn
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    exponent = network_exponent(X)
+    device, exponent = "cuda" if torch.cuda.is_available() else "cpu", network_exponent(X)
     with reproducible(random_state):
-        model = _network(X.shape[1], n_classes, norm).to(device)
-        rows, targets = (
-            torch.from_numpy(network_rows(X, exponent)).to(device),
-            torch.from_numpy(classes.astype(np.int64)).to(device),
-        )
-        _descend(model, rows, targets)
+        layers = [nn.LayerNorm(X.shape[1])]
+        for width in (X.shape[1], _WIDTH):
+            layers += [nn.Linear(width, _WIDTH), nn.SiLU(), norm(_WIDTH)]
+        model = nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes)).to(device)
+        rows = torch.from_numpy(network_rows(X, exponent)).to(device)
+        targets = torch.from_numpy(classes.astype(np.int64)).to(device)
+        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+        for _ in range(_EPOCHS):
+            for batch in torch.randperm(len(rows)).to(device).split(_BATCH):
+                if len(batch) > 1:  # one row has no spread to normalise by
+                    loss = nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+                    optimiser.zero_grad()
+                    loss.backward()
+                    optimiser.step()
     return NetworkHead(model.eval(), device, needs_company, exponent)
 
 
@@ -178,31 +180,3 @@ def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
         lost = ~(largest < np.inf) | ((largest == 0) & X.any(axis=1))
         rows[lost] = scaled_rows(X[lost])[0]
     return sized(rows)[0]
-
-
-def _network(width: int, n_classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:
-    from torch import nn
-
-    layers = [nn.LayerNorm(width)]
-    for before in (width, _WIDTH):
-        layers += [nn.Linear(before, _WIDTH), nn.SiLU(), norm(_WIDTH)]
-    return nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes))
-
-
-def _descend(model: nn.Module, rows: torch.Tensor, targets: torch.Tensor) -> None:
-    import torch
-
-    optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
-    for _ in range(_EPOCHS):
-        for batch in torch.randperm(len(rows)).to(rows.device).split(_BATCH):
-            if len(batch) > 1:  # one row has no spread to normalise by
-                loss = torch.nn.functional.cross_entropy(model(rows[batch]), targets[batch])
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    scores = scores - scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    return scores / scores.sum(axis=1, keepdims=True)

@@ -16,6 +16,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import DELTA, INVERSES
+from relcore.represent.anchors import farthest_order
 from relcore.represent.similarity import (
     Estimator,
     inverse_norms,
@@ -37,31 +38,6 @@ def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarr
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
-
-
-def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than
-    δ.
-
-    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the
-    first and never rising. So the pruning at a larger δ is a prefix of this one.
-    """
-    order, distances = [int(start)], [1.0]
-    nearest = similarity[start].copy()
-    nearest[start] = np.inf
-    for _ in range(1, len(similarity)):
-        farthest = int(np.argmin(nearest))
-        distance = max(1 - float(nearest[farthest]), 0.0)
-        if distance < delta:
-            break
-        order.append(farthest)
-        distances.append(distance)
-        np.maximum(nearest, similarity[farthest], out=nearest)
-        nearest[farthest] = np.inf
-    return np.array(order), np.array(distances)
-
-
-LENGTHS = ("paper", "mean")
 
 
 @dataclass(eq=False)
@@ -142,7 +118,7 @@ class InverseRelativeProjection(Estimator):
         """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same
         twice: within a space.
 
-        `means` centre the rows, such as those of the whole space; default: the anchors' means.
+        The means centre the rows, such as those of the whole space; default: the anchors' means.
 
         Raises
         ------
@@ -150,7 +126,14 @@ class InverseRelativeProjection(Estimator):
             Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one
             line, a δ that leaves one; wrong settings.
         """
-        self._check_settings()
+        need_one_of("method", self.method, INVERSES)
+        need_one_of("lengths", self.lengths, ("paper", "mean"))
+        if not isinstance(self.omega, int | np.integer) or self.omega < 1:
+            raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
+        if not 0 <= self.delta <= 1:
+            raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
+        if not self.ridge > 0:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
         self.__dict__.pop("rank_", None)  # of an earlier fit
         source, target = matrix(source_anchors, "source_anchors"), matrix(target_anchors, "target_anchors")
         if len(source) != len(target):
@@ -164,20 +147,12 @@ class InverseRelativeProjection(Estimator):
             )
         self.source_mean_ = _mean(source, source_mean, "source_mean")
         self.target_mean_ = _mean(target, target_mean, "target_mean")
-        units = [
-            _directions(*side)
-            for side in ((source, self.source_mean_, "source"), (target, self.target_mean_, "target"))
-        ]
-        if self.method == "pruned":
-            encoder, decoder = units[0].T, self._pruned(units[1])
-        elif self.method == "ridge":
-            encoder, decoder = units[0].T, self._shrunk(units[1], power=-1)
-        else:
-            encoder, decoder = (
-                units[0].T @ _power(units[0], self.ridge, -0.5),
-                self._shrunk(units[1], power=-0.5),
-            )
-        self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
+        A = _directions(source, self.source_mean_, "source")
+        B = _directions(target, self.target_mean_, "target")
+        encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
+        if self.method == "whitened":
+            encoder = encoder @ _power(A, self.ridge, -0.5)
+        self.encoder_, self.decoder_ = encoder.astype(np.float32), decoder.astype(np.float32)
         self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
         self._exponents = brought(source)[1], brought(target)[1]
         self.matrix_ = (encoder @ decoder).astype(np.float32)
@@ -197,14 +172,14 @@ class InverseRelativeProjection(Estimator):
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
         mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
         if self.lengths == "paper":
-            found = project_directions(X, self.matrix_ * scale, mean)
+            rows = project_directions(X, self.matrix_ * scale, mean)
         else:
-            found = unit_rows(project_directions(X, self.matrix_, mean))
-            found *= scale
-        found += scaled(self.target_mean_, of_target).astype(np.float32)
-        found = scaled(found, -of_target)
-        need_finite(found[:, 0])
-        return found
+            rows = unit_rows(project_directions(X, self.matrix_, mean))
+            rows *= scale
+        rows += scaled(self.target_mean_, of_target).astype(np.float32)
+        rows = scaled(rows, -of_target)
+        need_finite(rows[:, 0])
+        return rows
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) →
@@ -214,10 +189,10 @@ class InverseRelativeProjection(Estimator):
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        found = self._check_width(relative, self.decoder_.shape[0]) @ self.decoder_
-        found *= np.float32(self.scale_) * (inverse_norms(found)[:, None] if self.lengths == "mean" else 1)
-        found += self.target_mean_
-        return found
+        rows = self._check_width(relative, len(self.decoder_)) @ self.decoder_
+        rows *= np.float32(self.scale_) * (inverse_norms(rows)[:, None] if self.lengths == "mean" else 1)
+        rows += self.target_mean_
+        return rows
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
@@ -228,22 +203,11 @@ class InverseRelativeProjection(Estimator):
             )
         return pruned.matrix
 
-    def _shrunk(self, anchors: np.ndarray, power: float) -> np.ndarray:
-        inverse = _power(anchors, self.ridge, power)
+    def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
+        inverse = _power(anchors, self.ridge, -1 if self.method == "ridge" else -0.5)
         spread = np.linalg.eigvalsh(inverse)
-        self.kept_ = (np.arange(len(anchors)),)
-        self.condition_numbers_ = spread[-1:] / spread[0]
+        self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), spread[-1:] / spread[0]
         return inverse @ anchors
-
-    def _check_settings(self) -> None:
-        need_one_of("method", self.method, INVERSES)
-        need_one_of("lengths", self.lengths, LENGTHS)
-        if not isinstance(self.omega, int | np.integer) or self.omega < 1:
-            raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
-        if not 0 <= self.delta <= 1:
-            raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
-        if not self.ridge > 0:
-            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
 
 
 class PrunedDecoder(NamedTuple):
@@ -266,19 +230,17 @@ def pruned_decoders(
     """
     similarity = np.abs(anchors @ anchors.T)
     starts = first_anchors(len(anchors), max(omegas), random_state)
-    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
+    orders = [farthest_order(similarity.__getitem__, len(anchors), start, min(deltas)) for start in starts]
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
-        inverses: dict[
-            tuple[int, ...], tuple[np.ndarray, float]
-        ] = {}  # a small δ keeps the same ones each time
+        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
-            members = tuple(np.sort(kept[-1]).tolist())
-            if members not in inverses:
-                inverses[members] = invert(anchors[list(members)])
-            inverse, condition = inverses[members]
-            total[list(members)] += inverse
+            members = np.sort(kept[-1])
+            if (key := members.tobytes()) not in inverses:
+                inverses[key] = invert(anchors[members])
+            inverse, condition = inverses[key]
+            total[members] += inverse
             conditions.append(condition)
             if done in omegas:
                 yield PrunedDecoder(float(delta), done, total / done, tuple(kept), tuple(conditions))
@@ -328,32 +290,19 @@ def inversion_grid(
     true ones.
 
     Source (n, d_source) and target (n, d_target) are row-aligned; of the split's test rows all are scored, or
-    `n_rows` of them at random. The means are those of all rows. Columns: delta, omega, cosine (mean over the
-    scored rows), condition and kept (means over the prunings). A δ that leaves a pruning with one anchor has
-    NaN for a cosine.
+    `n_rows` at random. Columns: delta, omega, cosine (mean over the scored rows, NaN where a pruning keeps
+    one anchor), condition and kept (means over the prunings).
     """
-    means, rows = [mean_row(source), mean_row(target)], split.queries(n_rows)
-    anchors_x = _directions(np.asarray(source[split.anchors], dtype=np.float32), means[0], "source")
-    anchors_y = _directions(np.asarray(target[split.anchors], dtype=np.float32), means[1], "target")
-    relative, true = (
-        project_directions(source[rows], anchors_x.T, means[0]),
-        unit_rows(target[rows], means[1]),
-    )
+    rows, (mean_x, mean_y) = split.queries(n_rows), map(mean_row, (source, target))
+    A = _directions(np.asarray(source[split.anchors], dtype=np.float32), mean_x, "source")
+    B = _directions(np.asarray(target[split.anchors], dtype=np.float32), mean_y, "target")
+    relative, true = project_directions(source[rows], A.T, mean_x), unit_rows(target[rows], mean_y)
     cells = []
-    for pruned in pruned_decoders(anchors_y, deltas, omegas, random_state):
-        found = relative @ pruned.matrix.astype(np.float32)
-        cosine = np.einsum("ij,ij->i", found, true) * inverse_norms(found)
-        sizes = [len(kept) for kept in pruned.kept]
+    for delta, omega, decoder, kept, conditions in pruned_decoders(B, deltas, omegas, random_state):
+        decoded, sizes = relative @ decoder.astype(np.float32), list(map(len, kept))
+        cosine = np.einsum("ij,ij->i", decoded, true) * inverse_norms(decoded)
         mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
-        cells.append(
-            (
-                pruned.delta,
-                pruned.omega,
-                mean,
-                float(np.mean(pruned.condition_numbers)),
-                float(np.mean(sizes)),
-            )
-        )
+        cells.append((delta, omega, mean, float(np.mean(conditions)), float(np.mean(sizes))))
     return pd.DataFrame(cells, columns=["delta", "omega", "cosine", "condition", "kept"])
 
 

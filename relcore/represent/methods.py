@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -116,50 +117,27 @@ def relative(side: Side, settings: MethodSettings, whiten: bool = False) -> Rows
     return projection.fit(side.train, anchors=side.anchors).transform
 
 
-def whitened(side: Side, settings: MethodSettings) -> Rows:
-    return relative(side, settings, whiten=True)
-
-
-def product(side: Side, settings: MethodSettings) -> Rows:
-    return SimilarityProduct("side by side").fit(side.train, anchors=side.anchors).transform
-
-
-def averaged_product(side: Side, settings: MethodSettings) -> Rows:
-    return SimilarityProduct("average").fit(side.train, anchors=side.anchors).transform
+def product(side: Side, settings: MethodSettings, combine: str = "side by side") -> Rows:
+    return SimilarityProduct(combine).fit(side.train, anchors=side.anchors).transform
 
 
 def unchanged(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
     return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
 
 
-def pruned_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return _inverse("pruned", settings.inverse_ridge, source, target, settings, random_state)
-
-
-def ridge_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return _inverse("ridge", settings.inverse_ridge, source, target, settings, random_state)
-
-
-def whitened_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return _inverse("whitened", settings.ridge, source, target, settings, random_state)
-
-
-def _inverse(
-    kind: str, ridge: float, source: Side, target: Side, settings: MethodSettings, random_state: int
-) -> Rows:
+def _inverse(kind: str, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    ridge = settings.ridge if kind == "whitened" else settings.inverse_ridge
     inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
-    return inverse.fit(
-        source.anchors, target.anchors, source_mean=source.mean, target_mean=target.mean
-    ).transform
+    means = {"source_mean": source.mean, "target_mean": target.mean}
+    return inverse.fit(source.anchors, target.anchors, **means).transform
 
 
-def procrustes(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return Procrustes().fit(source.anchors, target.anchors).transform
+def _direct(kind: type, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return kind().fit(source.anchors, target.anchors).transform
 
 
-def least_squares(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return LeastSquares().fit(source.anchors, target.anchors).transform
-
-
-def affine(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
-    return Affine().fit(source.anchors, target.anchors).transform
+whitened, averaged_product = partial(relative, whiten=True), partial(product, combine="average")
+pruned_inverse, ridge_inverse, whitened_inverse = (
+    partial(_inverse, kind) for kind in ("pruned", "ridge", "whitened")
+)
+procrustes, least_squares, affine = (partial(_direct, kind) for kind in (Procrustes, LeastSquares, Affine))

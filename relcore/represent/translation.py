@@ -20,6 +20,7 @@ class _Translation(Estimator):
     """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
+    _scales: ClassVar[bool] = True  # whether the map has a scale of its own
     _needs_target = True
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
@@ -39,16 +40,16 @@ class _Translation(Estimator):
         need_finite(means[0], "source")
         need_finite(means[1], "target")
         self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
-        of_source, of_target = self._exponents = self._common(brought(source)[1], brought(target)[1])
+        of_source, of_target = brought(source)[1], brought(target)[1]
+        if not self._scales:  # then one power of two is taken out of both spaces
+            of_source = of_target
+        self._exponents = of_source, of_target
         moved = scaled(source - self.source_mean_, of_source), scaled(target - self.target_mean_, of_target)
         self.matrix_ = scaled(self._solve(*moved), of_source - of_target)
         spread, offset = spread_and_offset(source, means[0])
         self._is_far = offset > _NEAR_ZERO * spread
         self.n_features_in_ = source.shape[1]
         return self
-
-    def _common(self, of_source: int, of_target: int) -> tuple[int, int]:
-        return of_source, of_target
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32."""
@@ -89,11 +90,9 @@ class Procrustes(_Translation):
 
     scale: bool = True
 
-    def _common(self, of_source: int, of_target: int) -> tuple[int, int]:
-        """Powers of two that are taken out: the same for both spaces where the map has no scale of its
-        own.
-        """
-        return (of_source, of_target) if self.scale else (of_target, of_target)
+    @property
+    def _scales(self) -> bool:
+        return self.scale
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         left, singular_values, right = np.linalg.svd(source.T @ target, full_matrices=False)
