@@ -36,12 +36,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.tasks.task import Task
 
-# Outcome: the anchors found, with scores of the relative spaces by true, seed and found anchors on held-out
-# rows.
-
-FORMS = ("ground truth", "seeds", "found", "found, continuous")
 SCORES = ("jaccard", "mrr", "cosine")
-SCORED_QUERIES = 2000
+_QUERIES = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +83,8 @@ class Outcome:
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""
-        return (
-            tuple(pair for pair in self.result.anchors[self.result.n_seeds :] if pair[0] != pair[1])
-            if self.known
-            else ()
-        )
+        pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
+        return tuple(pair for pair in pairs if pair[0] != pair[1])
 
 
 def relative_scores(
@@ -101,45 +94,41 @@ def relative_scores(
     *,
     k: int = 10,
     center: bool = True,
-    n_queries: int | None = SCORED_QUERIES,
-    as_published: bool = False,
-    back: bool = False,
 ) -> dict[str, dict[str, Score]]:
     """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to one set
     of anchors.
 
     "found, continuous" takes the target's anchors as the paper's method optimised them, before they are
     replaced by the nearest rows; only that method has it. Rows are compared that are in both spaces and held
-    out: not seeds, not anchors, and not matched with one. `as_published` compares all rows, anchors included.
-    `center` False reproduces the paper; `back` takes the target's vectors as queries among those of the
-    source. Empty if fewer than k + 2 rows are left.
+    out: not seeds, not anchors, and not matched with one; empty if fewer than k + 2 are left. `center` False
+    reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(rows >= 0)
-    split = Split.held_out(source.ids[own]) if as_published else held_out_split(source, target, result)
+    split = held_out_split(source, target, result)
     if split is None or len(split.test) < k + 2:
         return {}
-    X, Y = source.vectors[own], target.vectors[rows[own]]
-    true = [pair for pair in ((one, one) for one, _ in result.anchors) if pair[0] in target.index]
-    seeds, every = result.anchors[: result.n_seeds], result.anchors
-    scores = {}
-    for form, pairs in zip(FORMS, (true, seeds, every, every), strict=True):
-        if not pairs or (form == FORMS[-1] and result.vectors is None):
-            continue
-        one, other = zip(*pairs, strict=True)
-        anchors = result.vectors if form == FORMS[-1] else target.rows(other)
-        first = RelativeProjection(center=center).fit(source.vectors, anchors=source.rows(one)).transform(X)
-        second = RelativeProjection(center=center).fit(target.vectors, anchors=anchors).transform(Y)
-        first, second = (second, first) if back else (first, second)
-        scores[form] = score_pair(first, second, split, k=k, n_queries=n_queries, metrics=SCORES)
+    sets = {
+        "ground truth": [(one, one) for one, _ in result.anchors if one in target.index],
+        "seeds": result.anchors[: result.n_seeds],
+        "found": result.anchors,
+        "found, continuous": () if result.vectors is None else result.anchors,
+    }
+    scores, projection = {}, RelativeProjection(center=center)
+    for form, pairs in sets.items():
+        if pairs:
+            ids, partners = zip(*pairs, strict=True)
+            anchors = result.vectors if form == "found, continuous" else target.rows(partners)
+            first = projection.fit(source.vectors, anchors=source.rows(ids)).transform(source.vectors[own])
+            second = projection.fit(target.vectors, anchors=anchors).transform(target.vectors[rows[own]])
+            scores[form] = score_pair(first, second, split, k=k, n_queries=_QUERIES, metrics=SCORES)
     return scores
 
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
     """The rows in both spaces except anchors and rows matched with one; None if no row is left."""
-    ids = source.ids[source.index.isin(target.index)]
-    taken = np.array([identifier for pair in result.anchors for identifier in pair], dtype=object)
-    used = np.flatnonzero(np.isin(ids, taken))
+    ids = source.index[source.index.isin(target.index)]
+    used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
 
 
@@ -215,17 +204,16 @@ class BootstrapSpec(Task[Outcome]):
             `bootstrap_anchors`.
         """
         source, target = (most_frequent(space, self.rows) for space in spaces)
-        literal, key = self.method == "paper", digest_of("bootstrap-state", self.key(spaces))
-        settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
-        settings["random_state"] = self.random_state
+        key = digest_of("bootstrap-state", self.key(spaces))
+        settings = {name: getattr(self, name) for name in ("n_anchors", "method", "k", "random_state")}
+        if self.method == "paper":
+            settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
         if store:
             settings |= self._resuming(store, key, report, self.parts(len(source), len(target)))
-        if literal:
-            settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
         if self.hide:
             shuffled, seeds, wanted, truth = self._hidden(source, target)
             result = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
-            scores = relative_scores(source, target, result, k=self.k, center=not literal)
+            scores = relative_scores(source, target, result, k=self.k, center=self.method != "paper")
             outcome = Outcome(result, share_found(result, truth), scores, len(truth))
         else:
             result = bootstrap_anchors(source, target, seeds=self.pairs, **settings)
@@ -241,36 +229,35 @@ class BootstrapSpec(Task[Outcome]):
         under the key. Progress counts hundredths of seconds; a round over all rows takes the most.
         """
         literal, rounds, whole = self.method == "paper", seconds[0], round(100 * sum(seconds))
+        writable = True
+        try:
+            store.require_writable()
+        except StoreError:  # then the result is shown, and only resuming is lost
+            writable = False
 
-        def show(state: State) -> None:
+        def after(state: State) -> None:
             last, n = state.history[-1], len(state.history)
-            worked = sum(_ROUND * one.rows**2 for one in state.history)
-            message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
             if literal:
                 worked = rounds * n / self.steps
                 message = f"round {n} of {self.steps}: mean squared error {short(last.objective, 4)}"
+            else:
+                worked = sum(_ROUND * past.rows**2 for past in state.history)
+                message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
             if last.found == last.found:
                 message += f", {100 * last.found:.1f} % of the hidden anchors found"
             report(round(100 * min(worked, rounds)), whole, message, _measured(last))
-
-        def save(state: State) -> None:
-            show(state)
-            if not literal or len(state.history) % _EVERY == 0:
+            if writable and (not literal or n % _EVERY == 0):
                 store.put(key, *records.pack(state))
 
-        def judge() -> None:
+        def before_verdict() -> None:
             report(round(100 * rounds), whole, "comparing the anchors with the chance level")
 
         report(0, 1, "reading")
         entry = store.get(key)
         state = records.unpack(State, entry.arrays, entry.metadata) if entry else None
-        for one in state.history if state else ():
-            report(0, whole, "resuming", _measured(one))
-        try:
-            store.require_writable()
-        except StoreError:  # then the result is shown, and only resuming is lost
-            return {"state": state, "after": show, "before_verdict": judge}
-        return {"state": state, "after": save, "before_verdict": judge}
+        for past in state.history if state else ():
+            report(0, whole, "resuming", _measured(past))
+        return {"state": state, "after": after, "before_verdict": before_verdict}
 
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
@@ -278,7 +265,7 @@ class BootstrapSpec(Task[Outcome]):
         """The shuffled target, the seeds, the source anchors whose partners are to be found, and the
         truth.
         """
-        shared = np.array([one for one in source.ids if one in target.index], dtype=object)
+        shared = source.ids[source.index.isin(target.index)]
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
                 f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"
@@ -292,15 +279,15 @@ class BootstrapSpec(Task[Outcome]):
             )
         rng = np.random.default_rng(self.random_state)
         shuffled = target.take(rng.permutation(len(target)))
-        given = {one for one, _ in self.pairs}
-        drawn = [one for one in rng.permutation(shared) if one not in given]
-        seeds = self.pairs or tuple((one, one) for one in drawn[:n_drawn])
+        given = {source_id for source_id, _ in self.pairs}
+        drawn = [identifier for identifier in rng.permutation(shared) if identifier not in given]
+        seeds = self.pairs or tuple(zip(drawn[:n_drawn], drawn[:n_drawn], strict=True))
         wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
-        return shuffled, seeds, wanted, {one: one for one in shared}
+        return shuffled, seeds, wanted, dict(zip(shared, shared, strict=True))
 
 
-def _measured(one: Round) -> dict[str, float]:
-    return {"objective": one.objective, "share paired": one.pairs / one.rows, "share found": one.found}
+def _measured(last: Round) -> dict[str, float]:
+    return {"objective": last.objective, "share paired": last.pairs / last.rows, "share found": last.found}
 
 
 def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
@@ -311,10 +298,6 @@ def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
     return space.take(np.sort(order[:rows]))
-
-
-# Known pairs of ids as text, one per line: what is typed on the page, and the files that the command line
-# reads.
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
