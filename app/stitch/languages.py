@@ -23,10 +23,10 @@ from relcore.base.names import METHODS
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key, stored_encodings
+from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.datasets import PairList, load_dataset, read_pair_list
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.parallel import LANGUAGES
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.digest import digest_of

@@ -19,13 +19,13 @@ from relcore.catalog.catalog import (
     space_of,
     stored_encoding_spec,
 )
+from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
 from relcore.encoders.sentences import PooledWords
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
-from relcore.encoders.wikipedia import TASK
 from relcore.runs.digest import StoreError
 from relcore.runs.entries import Finished, FinishedGroup
 from relcore.runs.progress import Context, Report, silent

@@ -22,10 +22,10 @@ from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodi
 from relcore.commands.arguments import Results, Scheduler, add, described, did_you_mean, flag, read_json
 from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.commands.running import engine, follow
+from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import available_datasets, downloaded, load_dataset
 from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
-from relcore.encoders.wikipedia import TASK
 from relcore.runs.store import Store
 
 DATASET_HELP = (

@@ -18,9 +18,7 @@ from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
 
 Kind = Literal["images", "texts", "graph"]
-Source = Literal["digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid"]
 SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid")
-BLOCK = 256
 
 
 class DatasetOptions(tuple):
@@ -54,7 +52,7 @@ class DatasetSpec:
         At most n items: the first ones, or equally many of each class if the items are sorted by class
         (folders of images, Wikipedia).
     options : tuple of (key, value)
-        Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows
+        Of digits ``("look", "inverted")``: see `bundled.LOOKS`; of tables ``("empty", "drop")``: leave rows
         with empty text out; of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of
         articles, the longest ones, and of sentences from each, and ``("fewest", 250)``: instead of the
         longest articles the first ones with at least 250 sentences; of Hugging Face ``("config", name)``; of
@@ -75,7 +73,6 @@ class DatasetSpec:
             raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
             raise SpaceError(f"limit: expected a whole number of items, at least 1, got {self.limit!r:.80}")
-
         if unfit := [name for name, value in self.options if not isinstance(value, str | int | float | None)]:
             raise SpaceError(
                 f"options: expected a string or a number for each, got something else for {quote(unfit)}"
@@ -83,9 +80,8 @@ class DatasetSpec:
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
         """The options over their defaults; an option that has no default here is an error."""
-        unknown = [key for key, _ in self.options if key not in defaults]
-        if unknown:
-            known = quote(defaults) if defaults else "none"
+        if unknown := [key for key, _ in self.options if key not in defaults]:
+            known = quote(defaults) or "none"
             raise SpaceError(
                 f"options: expected {known} for the source {self.source!r}, got {quote(unknown)}"
             )
@@ -158,10 +154,10 @@ class Dataset:
             raise IndexError(f"{self.name}: expected 0 ≤ start ≤ stop ≤ {len(self)}, got {start} and {stop}")
         return self._read(start, stop)
 
-    def blocks(self, size: int = 1024) -> Iterator[tuple[int, list[Any]]]:
+    def blocks(self) -> Iterator[tuple[int, list[Any]]]:
         """All items, block by block: the number of the first row, and the items."""
-        for start in range(0, len(self), size):
-            yield start, self._read(start, min(start + size, len(self)))
+        for start in range(0, len(self), 1024):
+            yield start, self._read(start, min(start + 1024, len(self)))
 
     def item(self, row: int) -> Any:
         return self.items(row, row + 1)[0]
@@ -190,9 +186,7 @@ class Dataset:
         return digest.hexdigest()
 
     def _texts(self) -> Iterator[bytes]:
-        for _, texts in self.blocks(BLOCK):
-            for text in texts:
-                yield text.encode("utf-8", "surrogatepass")
+        return (text.encode("utf-8", "surrogatepass") for _, texts in self.blocks() for text in texts)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.encoding import encode
+from relcore.encoders.bundled import LOOKS, load_parallel
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.digits import LOOKS
 from relcore.encoders.encoder import Encoder, TrainedEncoder
-from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel

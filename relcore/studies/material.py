@@ -14,11 +14,11 @@ from relcore.base.errors import SpaceError
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
+from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.images import pixel_array
-from relcore.encoders.parallel import LANGUAGES
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.anchors import select_anchors

@@ -13,9 +13,9 @@ from app.stitch.try_it import answers_html
 from app.workspace import Workspace
 from relcore.catalog.catalog import encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
+from relcore.encoders.bundled import load_parallel
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import DARK, LIGHT
 from relcore.stitch.stitching import Stitching

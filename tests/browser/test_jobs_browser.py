@@ -11,9 +11,9 @@ import pytest
 from app.workspace import Workspace, to_session_file
 from relcore.catalog.catalog import encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
+from relcore.encoders.bundled import load_parallel
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.parallel import load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.runs.store import Store
 from tests.browser.panes import settle

@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse
 
 from relcore.base.errors import SpaceError
+from relcore.encoders import bundled
 from relcore.encoders import datasets as hub_datasets
-from relcore.encoders import planetoid
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset
 
@@ -112,7 +112,7 @@ class _Evil:
 @pytest.mark.parametrize("protocol", [0, 4])
 def test_pickles_that_ask_for_more_are_refused_before_they_run(small_cora, protocol):
     (small_cora / "ind.cora.graph").write_bytes(pickle.dumps(_Evil(), protocol=protocol))
-    for name in planetoid._PARTS[:-1]:
+    for name in bundled.PARTS[:-1]:
         if name != "graph":
             (small_cora / f"ind.cora.{name}").write_bytes(pickle.dumps([], protocol=2))
     with pytest.raises(

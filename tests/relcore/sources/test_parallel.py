@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from relcore.encoders import parallel
+from relcore.encoders import bundled
+from relcore.encoders.bundled import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.parallel import LANGUAGES, N_SENTENCES, load_parallel, parallel_dataset
 
-FILE = Path(parallel.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
+FILE = Path(bundled.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,10 @@ def test_every_sentence_is_its_own(sentences, language):
 
 
 def test_datasets_of_two_languages_match_by_id(sentences):
-    english, japanese = parallel_dataset("en"), load_dataset(DatasetSpec("parallel", "ja"))
+    english, japanese = (
+        load_dataset(DatasetSpec("parallel", "en")),
+        load_dataset(DatasetSpec("parallel", "ja")),
+    )
     assert english.ids.tolist() == japanese.ids.tolist()
     assert (english.ids[0], english.kind, english.labels, len(english)) == (
         "s001",

@@ -11,7 +11,7 @@ from relcore.runs.store import Store
 
 @pytest.fixture(scope="module")
 def digits():
-    from relcore.encoders.digits import digits_dataset
+    from relcore.encoders.bundled import digits_dataset
 
     return digits_dataset(DatasetSpec("digits", limit=600))
 

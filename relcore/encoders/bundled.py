@@ -1,0 +1,322 @@
+"""Datasets by name: scikit-learn's digits, gensim's Wikipedia articles and the project's everyday sentences,
+which come along, and the citation graphs of PyTorch Geometric's Planetoid.
+"""
+
+from __future__ import annotations
+
+import bz2
+import copy
+import os
+import pickletools
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relcore.base import access
+from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
+from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
+from relcore.encoders.network import answers
+from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.store import Store
+
+# The handwritten digits: 1,797 real scans of 8 × 8 pixels, as they are and in other looks.
+
+LOOKS = {
+    "plain": "as scanned",
+    "inverted": "black on white",
+    "shifted": "one pixel to the right and down",
+    "noisy": "Gaussian noise of deviation 48 on every pixel",
+    "thick": "strokes one pixel wider",
+}
+
+
+def digits_dataset(spec: DatasetSpec) -> Dataset:
+    """Grey images (mode "L", 0 to 255), labels "0" to "9"; the scans have 17 shades. Ids are the same in
+    every look.
+    """
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    look, digits = spec.settings(look="plain")["look"], load_digits()
+    need_one_of("look", look, LOOKS)
+    pixels = np.round(digits.images[: spec.limit] * (255 / 16)).astype(np.uint8)
+    right = np.pad(pixels, ((0, 0), (1, 0), (1, 0)))[:, :, :-1]
+    if look == "inverted":
+        pixels = 255 - pixels
+    elif look == "shifted":
+        pixels = right[:, :-1]
+    elif look == "thick":  # each pixel as bright as the brighter of itself and the one to its left
+        pixels = np.maximum(pixels, right[:, 1:])
+    elif look == "noisy":  # depends on the row alone: the first hundred are the same in any number
+        noise = [np.random.default_rng(row).normal(0, 48.0, (8, 8)) for row in range(len(pixels))]
+        pixels = np.clip(np.round(pixels + np.stack(noise)), 0, 255).astype(np.uint8)
+    return Dataset(
+        lambda start, stop: [Image.fromarray(scan) for scan in pixels[start:stop]],
+        [f"digits/{row}" for row in range(len(pixels))],
+        name="digits" if look == "plain" else f"digits, {look}",
+        kind="images",
+        labels=digits.target[: spec.limit],
+        content=lambda: [pixels.tobytes()],
+    )
+
+
+# The bundled everyday sentences, the same ones in several languages: parallel anchors for text encoders.
+
+LANGUAGES = {"en": "English", "es": "Spanish", "fr": "French", "ja": "Japanese"}
+N_SENTENCES = 438
+_EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
+
+
+def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
+    """Language → its sentences; sentence i means the same in every language. The sentences are in random
+    order; "id" is a column, too.
+
+    Raises
+    ------
+    SpaceError
+        A language that is not among `LANGUAGES`.
+    """
+    need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
+    header, *rows = (line.split("\t") for line in _EVERYDAY.read_text(encoding="utf-8").splitlines())
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    return {language: columns[language] for language in languages}
+
+
+def parallel_dataset(spec: DatasetSpec) -> Dataset:
+    """The sentences of one language, or the first of them; ids are the same in every language, so that
+    spaces match.
+    """
+    spec.settings()
+    need_one_of("language", spec.name, LANGUAGES)
+    ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
+    return Dataset(
+        lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{spec.name}", kind="texts"
+    )
+
+
+# The English Wikipedia articles inside gensim's wheel, as sentences; the article is the label.
+
+_ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+# A task for classifiers: the articles are far enough apart, and each has sentences enough to learn it.
+TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
+_RECIPE = "prose, 40 to 400 characters, 1"  # says which sentences a stored reading holds
+_MARKED = tuple("=|!{}<*#:;")  # how headings, tables and lists begin
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # brackets that held only a template; bold and italics
+
+
+def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
+    """Sentences in the order of the articles.
+
+    The option `articles` limits their number, to those with the most sentences, or, with the option `fewest`,
+    to the first ones with at least that many. The longest articles are alike, mostly countries and states;
+    the first ones differ more.
+    """
+    settings = spec.settings(articles=None, per_article=None, fewest=None)
+    for option, value in settings.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise SpaceError(f"{option}: expected a whole number, at least 1, got {value!r}")
+    articles, fewest = sentences_by_article(store), settings["fewest"]
+    titles = [title for title, sentences in articles.items() if len(sentences) >= (fewest or 1)]
+    if not titles:
+        longest = max(map(len, articles.values()))
+        raise SpaceError(
+            f"fewest: expected at most the {longest} sentences of the longest article, got {fewest}"
+        )
+    if fewest is None:
+        titles.sort(key=lambda title: len(articles[title]), reverse=True)
+    chosen = set(titles[: settings["articles"]])
+    rows = [
+        (f"{title}/{number}", title, sentence)
+        for title in articles
+        if title in chosen
+        for number, sentence in enumerate(articles[title][: settings["per_article"]])
+    ]
+    rows = [rows[row] for row in evenly([title for _, title, _ in rows], spec.limit)]
+    ids, labels, sentences = zip(*rows, strict=True)
+    return Dataset(
+        lambda start, stop: list(sentences[start:stop]), ids, name="wikipedia", kind="texts", labels=labels
+    )
+
+
+def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
+    """Title → sentences; parsed once (seconds), then read from the store, where there is one that can be
+    written to.
+    """
+    package = find_spec("gensim")  # importing gensim would take seconds
+    path = Path((package and package.origin) or "").parent / _ARTICLES
+    if not package or not path.is_file():
+        raise SpaceError(
+            "wikipedia: expected the articles inside the package gensim, got none; run: pip install"
+            ' "relscope[text]"'
+        )
+    key = digest_of("wikipedia sentences", _RECIPE, path.stat().st_size)
+    with suppress(StoreError):
+        store = store or Store()
+        if entry := store.get(key):
+            sentences = entry.arrays["text"].tobytes().decode().split("\n")
+            parts = np.split(np.array(sentences, dtype=object), np.cumsum(entry.arrays["counts"])[:-1])
+            return {title: list(part) for title, part in zip(entry.metadata["titles"], parts, strict=True)}
+    articles = _parsed(path)
+    text = "\n".join(sentence for sentences in articles.values() for sentence in sentences)
+    arrays = {"text": np.frombuffer(text.encode(), np.uint8)}
+    arrays["counts"] = np.array([len(sentences) for sentences in articles.values()])
+    with suppress(StoreError):
+        if store is not None:
+            store.put(key, arrays, {"title": "Wikipedia's sentences", "titles": list(articles)})
+    return articles
+
+
+def _parsed(path: Path) -> dict[str, list[str]]:
+    """Of the paragraphs only: headings, lists and tables are left out, and articles that have no others."""
+    from gensim.corpora.wikicorpus import extract_pages, filter_wiki
+
+    articles = {}
+    with bz2.open(path) as stream:
+        for title, text, _ in extract_pages(stream, ("0",)):
+            if not text or text.lstrip().lower().startswith("#redirect"):
+                continue
+            paragraphs = (line.strip() for line in filter_wiki(text).split("\n"))
+            prose = (
+                " ".join(_HOLLOW.sub("", line).split()) for line in paragraphs if line[:1] not in _MARKED
+            )
+            sentences = [part for line in prose for part in _END.split(line) if 40 <= len(part) <= 400]
+            if sentences:
+                articles[title] = sentences
+    return articles
+
+
+# Citation graphs through PyTorch Geometric's Planetoid.
+#
+# Their raw files are pickles of 2016, and PyTorch Geometric un-pickles them itself. It is let near them only
+# after every one has been looked through without running it, and asks for nothing but NumPy arrays, SciPy's
+# csr_matrix, lists and defaultdict. What it writes while it reads goes to a temporary folder and away again:
+# neither the user's folder changes, nor is there a file that a later run would un-pickle unseen.
+
+GRAPHS = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
+PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+_HARMLESS = {
+    "numpy dtype",
+    "numpy ndarray",
+    "numpy.core.multiarray _reconstruct",
+    "numpy._core.multiarray _reconstruct",
+    "scipy.sparse.csr csr_matrix",
+    "scipy.sparse._csr csr_matrix",
+    "collections defaultdict",
+    "__builtin__ list",
+    "builtins list",
+}
+# Opcodes that name what is asked for otherwise; the files of 2016 have none.
+_HIDDEN_NAMES = ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID")
+
+
+def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
+    """The nodes; labels are the classes' numbers. `graph()` is the whole Data: `x`, `edge_index`, `y` and the
+    public masks.
+
+    The raw files are looked for under the option `folder`, else under RELSCOPE_DATA, then in the store's
+    folder, where a download goes.
+    """
+    folder = spec.settings(folder=None)["folder"]
+    names = {name.lower(): name for name in GRAPHS}
+    if spec.name.lower() not in names:
+        raise SpaceError(f"planetoid: expected one of {quote(GRAPHS)}, got {spec.name!r}")
+    if spec.limit is not None:
+        raise SpaceError(f"{spec.name}: a graph is encoded whole; expected no limit, got {spec.limit}")
+    name = names[spec.name.lower()]
+    data = _read(name, raw_folder(name, folder) or _fetch(name, store or Store(), folder))
+    nodes = len(data.y)
+    return Dataset(
+        lambda start, stop: list(range(start, stop)),
+        [f"{name}/{row}" for row in range(nodes)],
+        name=name,
+        kind="graph",
+        labels=[str(label) for label in data.y.tolist()],
+        content=lambda: (
+            memoryview(data[part].contiguous().numpy()).cast("B") for part in ("x", "edge_index")
+        ),
+        graph=partial(copy.copy, data),
+    )
+
+
+def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
+    """Where all raw files of the graph are on this machine: `<folder>/<name>/raw`, or None."""
+    data = access.data_folder()
+    roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
+    for place in (root / part / "raw" for root in roots for part in (name, name.lower())):
+        if all(access.may_read(place / file) and (place / file).is_file() for file in _files(name)):
+            return place
+    return None
+
+
+def _files(name: str) -> list[str]:
+    return [f"ind.{name.lower()}.{part}" for part in PARTS]
+
+
+def _fetch(name: str, store: Store, folder: str | None) -> Path:
+    downloads = store.root / "planetoid"
+    if here := raw_folder(name, downloads):
+        return here
+    from torch_geometric.datasets import Planetoid
+    from torch_geometric.io import fs
+
+    raw = downloads / name / "raw"
+    addresses = [f"{Planetoid.url}/{file}" for file in _files(name)]
+    if not answers(addresses[0]):
+        looked = folder or os.environ.get("RELSCOPE_DATA") or "no folder (RELSCOPE_DATA is not set)"
+        raise SpaceError(
+            f"{name}: expected {_files(name)[0]} and its like in {name}/raw under {looked}, or the network to"
+            " download them, got neither; copy them there"
+        )
+    raw.mkdir(parents=True, exist_ok=True)
+    try:
+        for address in addresses:
+            fs.cp(address, str(raw))
+    except Exception as error:  # fsspec's, aiohttp's and the disk's
+        shutil.rmtree(raw, ignore_errors=True)
+        raise SpaceError(
+            f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
+        ) from error
+    return raw
+
+
+def _read(name: str, raw: Path) -> Any:
+    from torch_geometric.datasets import Planetoid
+
+    with tempfile.TemporaryDirectory(prefix="relscope-planetoid-") as scratch:
+        copies = Path(scratch, name, "raw")
+        copies.mkdir(parents=True)
+        try:
+            for file in _files(name):
+                shutil.copyfile(raw / file, copies / file)  # what was looked through is what is read
+                strange = [] if file.endswith(".index") else list(_strange_names(copies / file))
+                if strange:
+                    raise SpaceError(
+                        f"{file}: refused, the pickle asks for {quote(strange[:3])}, which Planetoid's files"
+                        " never need; nothing of it was run. Get the raw files from a source you trust"
+                    )
+            return Planetoid(root=scratch, name=name)[0]
+        except SpaceError:
+            raise
+        except Exception as error:  # un-pickling damaged bytes can raise anything
+            raise SpaceError(
+                f"{raw}: expected Planetoid's raw files, got damaged ones ({error}); copy them again"
+            ) from error
+
+
+def _strange_names(path: Path) -> Iterator[str]:
+    with path.open("rb") as stream:
+        for opcode, argument, _ in pickletools.genops(stream):
+            if opcode.name in _HIDDEN_NAMES:
+                yield opcode.name
+            elif opcode.name == "GLOBAL" and argument not in _HARMLESS:
+                yield argument
