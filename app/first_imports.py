@@ -17,7 +17,7 @@ import threading
 # With these every module of the first page is there.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
-    *("app.saving", "app.sidebar", "app.spaces.shards", "app.spaces.unpaired"),
+    *("app.saving", "app.sidebar", "app.spaces.shards"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
 )
 _all_have_theirs = threading.Event()

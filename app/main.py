@@ -24,7 +24,7 @@ first_imports.wait()
 
 from app import messages, saving, session, sharing, sidebar  # noqa: E402
 from app.compare import selection  # noqa: E402
-from app.spaces import unpaired  # noqa: E402
+from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
 from relcore.base.libraries import extra  # noqa: E402
 from relcore.runs.digest import StoreError  # noqa: E402
@@ -75,7 +75,7 @@ try:
         with sidebar.around(page.title):
             page.run()
 except NoCommonId:
-    unpaired.draw(session.workspace())
+    loading.draw_unpaired(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
     st.caption(

@@ -28,7 +28,7 @@ import streamlit as st
 
 from app import compute, messages, page_settings, session, sharing
 from app.sharing import browser_key, session_folder
-from app.spaces import unpaired
+from app.spaces.loading import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
     BUNDLED,
@@ -169,7 +169,7 @@ def new_workspace() -> Workspace:
     order where just one of them has ids, and equally many rows.
     """
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
-    if len(opened) > 1 and (paired := unpaired.likely_by_rows(*opened[:2])):
+    if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
         opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     ends = opened[:2] if len(opened) > 1 else BUNDLED

@@ -16,7 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute, messages, saving, session
 from app.plain_text import plain_name
 from app.session import anchors_origin
-from app.spaces.own_files import rejoined
+from app.spaces.loading import rejoined
 from app.widgets import (
     choose_anchors,
     projection_choosers,

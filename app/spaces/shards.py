@@ -9,10 +9,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import compute, messages, session, sharing
+from app import compute, messages, sharing
 from app.jobs import asked_again, engine, follow
 from app.plain_text import plain_name
-from app.spaces import own_files
+from app.spaces.loading import load
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -23,7 +23,6 @@ from relcore.runs.jobs import Job
 from relcore.sharded.sample import SAMPLE, sample_job, sample_spec
 from relcore.sharded.space import ShardedSpace, filesystem
 
-_COMPARE = Path(__file__).parents[2] / "pages" / "compare.py"
 _ASKED = "relscope.samples-asked"  # places and rows of the samples that are to be loaded
 _KEEP = {"persist_state": "session"}
 
@@ -36,49 +35,36 @@ def draw() -> None:
         " opens a sample of its rows, drawn by a hash of their ids: of two folders with the same ids the same"
         " rows."
     )
+    look = {"help": sharing.help_with_paths("A folder, or an fsspec address."), **_KEEP}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        given = [
-            _place("Folder or address", "/data/vectors-a, s3://bucket/vectors-a", "first"),
-            _place("Folder to compare with (optional)", "/data/vectors-b", "second"),
-        ]
-        n_rows = int(
-            st.number_input(
-                "Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP
-            )
+        first = st.text_input(
+            "Folder or address",
+            placeholder="/data/vectors-a, s3://bucket/vectors-a",
+            key="shards.first",
+            **look,
         )
-    places = [place for place in given if place]
-    spaces = [space for place in places if (space := _opened(place)) is not None]
+        second = st.text_input(
+            "Folder to compare with (optional)", placeholder="/data/vectors-b", key="shards.second", **look
+        )
+        n_rows = st.number_input(
+            "Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP
+        )
+    places = [place.strip() for place in (first, second) if place.strip()]
+    spaces = [space for place in places if (space := _opened(place))]
     for space in spaces:
-        st.caption(
-            f"{plain_name(space.name)}: {counted(space.n, 'row')} × {space.width:,} in"
-            f" {counted(len(space.shards), 'shard')}"
-        )
-    verb = "Draw a sample and load it" if len(places) < 2 else "Draw samples and compare"
+        size = f"{counted(space.n, 'row')} × {space.width:,} in {counted(len(space.shards), 'shard')}"
+        st.caption(f"{plain_name(space.name)}: {size}")
     if st.button(
-        verb,
+        "Draw a sample and load it" if len(places) < 2 else "Draw samples and compare",
         key="shards.draw",
         icon=":material/shuffle:",
         type="primary",
         disabled=not places or len(spaces) < len(places),
-        help=(
-            "Reads all shards in blocks. A sample is kept until a shard changes, so the next opening"
-            " takes no time."
-        ),
+        help="Reads all shards in blocks. A sample is kept until a shard changes.",
     ):
-        st.session_state[_ASKED] = [space.place for space in spaces], n_rows
+        st.session_state[_ASKED] = [space.place for space in spaces], int(n_rows)
     if _ASKED in st.session_state:
         _load_when_drawn(*st.session_state[_ASKED])
-
-
-def _place(label: str, example: str, key: str) -> str:
-    entered = st.text_input(
-        label,
-        placeholder=example,
-        key=f"shards.{key}",
-        help=sharing.help_with_paths("A folder, or an fsspec address."),
-        **_KEEP,
-    )
-    return entered.strip()
 
 
 def _opened(place: str) -> ShardedSpace | None:
@@ -99,15 +85,15 @@ def _headers(place: str) -> ShardedSpace:
 def _load_when_drawn(places: list[str], n_rows: int) -> None:
     """Load the samples that were asked for once the store has all of them; until then, show their jobs."""
     try:
-        specs = [sample_spec(ShardedSpace.open(place), n_rows) for place in places]
+        specs = list(dict.fromkeys(sample_spec(ShardedSpace.open(place), n_rows) for place in places))
     except SpaceError as error:
         del st.session_state[_ASKED]
         messages.warning(error)
         return
-    jobs = [_job(spec, n_rows) for spec in dict.fromkeys(specs)]
+    jobs = [_job(spec, n_rows) for spec in specs]
     if all(job.status().state == "done" for job in jobs):
         del st.session_state[_ASKED]
-        _load(specs)
+        load(specs, compare=len(specs) > 1)
     else:
         follow(jobs, dismiss=lambda job: st.session_state.pop(_ASKED, None))
 
@@ -121,36 +107,27 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
     return job
 
 
-def _load(specs: list[SpaceSpec]) -> None:
-    if len(specs) < 2 or specs[0] == specs[1]:
-        own_files.load(specs[:1])
-    elif own_files.read(specs):
-        spaces, names = session.workspace().spaces, " and ".join(map(space_name, specs))
-        session.edit(
-            f"load and compare {names}",
-            spaces=(*dict.fromkeys((*spaces, *specs)),),
-            source=specs[0],
-            target=specs[1],
-        )
-        st.switch_page(_COMPARE)
-
-
-# One line for spaces that are samples of folders of shards: how many rows of how many, and the command for
-# all of them.
-
-
 def draw_sample_line(workspace: Workspace) -> None:
-    """Nothing where neither space is a sample that leaves rows out."""
+    """One line for spaces that are samples of folders of shards: how many rows of how many, and the command
+    for all of them. Nothing where neither space is a sample that leaves rows out.
+    """
     pair = workspace.source, workspace.target
-    samples = [
-        spec for spec in pair if spec.source == "sample" and int(spec.option("rows")) < int(spec.option("of"))
-    ]
+    samples = [spec for spec in pair if spec.source == "sample"]
+    samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]
     if not samples:
         return
+    both, labels = len(samples) == len(pair), space_labels(workspace.spaces)
+    shares = [
+        f"{len(compute.load_space(spec)):,} of {counted(int(spec.option('of')), 'row')}" for spec in samples
+    ]
+    if both and shares[0] == shares[1]:
+        rows = shares[0]
+    else:
+        named = zip(shares, samples, strict=True)
+        rows = ", ".join(f"{share} of {plain_name(labels[spec])}" for share, spec in named)
     with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
-        both = len(samples) == len(pair)
         end = "; scores of every row:" if both else "."
-        st.caption(f"{_rows(samples, both, workspace)}, drawn by a hash of their ids{end}", width="content")
+        st.caption(f"{rows}, drawn by a hash of their ids{end}", width="content")
         if both:
             st.code(command(*pair), language="bash", width="content")
 
@@ -159,14 +136,3 @@ def command(source: SpaceSpec, target: SpaceSpec) -> str:
     """The command that scores every row of the folders of two samples."""
     whole = any(not is_address(spec.name) and is_one_space(Path(spec.name)) for spec in (source, target))
     return shlex.join(["relscope", "compare", source.name, target.name, *["--shards"] * whole])
-
-
-def _rows(samples: list[SpaceSpec], both: bool, workspace: Workspace) -> str:
-    counts = [(len(compute.load_space(spec)), int(spec.option("of"))) for spec in samples]
-    told = [f"{drawn:,} of {counted(of, 'row')}" for drawn, of in counts]
-    if both and len(set(told)) == 1:
-        return told[0]
-    labels = space_labels(workspace.spaces)
-    return ", ".join(
-        f"{rows} of {plain_name(labels[spec])}" for rows, spec in zip(told, samples, strict=True)
-    )

@@ -1,4 +1,4 @@
-"""The tab Store: which entries it has, how large they are, and buttons to remove them."""
+"""The tab Store: which encodings it has, how large it is, and buttons to add and remove entries."""
 
 from __future__ import annotations
 
@@ -16,78 +16,62 @@ from relcore.catalog.catalog import stored_encoding_spec
 from relcore.encoders.encoder import encoder_from_json
 from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, digest_of
 from relcore.runs.entries import Summary
-from relcore.runs.store import Store
 
 
 def draw() -> None:
     """The whole tab; in a shared app only what this session made."""
     store = jobs.engine().store
     mine = map(store.summary, session.member().made) if shared() else store.summaries()
-    found = [one for one in mine if one is not None]
-    total, limit = sum(one.size for one in found) if shared() else store.size(), store.limit_bytes
-    used, kept, spaces = st.columns([2, 1, 1])
-    # By name: the order of last use changes with a look, and a selected row would become another.
-    encodings = sorted(
-        (one for one in found if "encoder" in one.metadata),
-        key=lambda one: (one.metadata["name"], _settings(one)),
-    )
-    used.metric(
-        "In use",
-        f"{total / 1e6:,.1f} MB",
-        help="Above the limit, the entries that were unused for the longest time are removed.",
-    )
-    kept.metric("Entries", f"{len(found):,}")
-    spaces.metric("Encodings among them", f"{len(encodings):,}")
+    entries = [entry for entry in mine if entry is not None]
+    total, limit = sum(entry.size for entry in entries) if shared() else store.size(), store.limit_bytes
     where = "for all sessions together" if shared() else f"in {plain(store.root)}"
     st.progress(
         min(1.0, total / limit),
         text=(
-            f"of at most {limit / 1e9:,.1f} GB {where}; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and"
-            " limit"
+            f"{total / 1e6:,.1f} MB in {len(entries):,} entries, of at most {limit / 1e9:,.1f} GB {where};"
+            f" {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit. Above it, what was unused for the"
+            " longest time is removed."
         ),
     )
     if shared():
         st.caption(
             "This app is shared, so the store shows what this session made. Other sessions do not see it."
         )
+    encodings = [entry for entry in entries if "encoder" in entry.metadata]
     if encodings:
-        _encodings(encodings, store)
+        # By name: the order of last use changes with a look, and a selected row would become another.
+        _encodings(sorted(encodings, key=lambda entry: (entry.metadata["name"], _settings(entry))))
     else:
         st.caption("There are no encodings yet. The tab “Encode” computes them, each once.")
-    _clean(store, found)
 
 
-def _encodings(encodings: list[Summary], store: Store) -> None:
+def _encodings(encodings: list[Summary]) -> None:
     present = {spec.option("key") for spec in session.workspace().spaces}
     table = pd.DataFrame(
         [
             {
-                "name": one.metadata["name"],
-                "dataset": one.metadata["dataset"],
-                "settings": _settings(one),
-                "rows": one.shapes["vectors"][0],
-                "dimensions": one.shapes["vectors"][1],
-                "megabytes": one.size / 1e6,
-                "accuracy": one.metadata.get("training", {}).get("accuracy"),
-                "in this session": one.key in present,
+                "name": entry.metadata["name"],
+                "dataset": entry.metadata["dataset"],
+                "settings": _settings(entry),
+                "rows": entry.shapes["vectors"][0],
+                "dimensions": entry.shapes["vectors"][1],
+                "megabytes": entry.size / 1e6,
+                "accuracy": entry.metadata.get("training", {}).get("accuracy"),
+                "in this session": entry.key in present,
             }
-            for one in encodings
+            for entry in encodings
         ]
     )
-    rows = chosen_rows(
-        table,
-        f"store.table-{digest_of([one.key for one in encodings])}",
-        several=True,
-        column_config={
-            "name": st.column_config.TextColumn(width="medium"),
-            "rows": st.column_config.NumberColumn(format="localized"),
-            "megabytes": st.column_config.NumberColumn(format="%.1f"),
-            "accuracy": st.column_config.NumberColumn(
-                format="%.3f", help="On the rows held out from training; only for encoders trained here"
-            ),
-        },
-    )
-    chosen = [encodings[row] for row in rows]
+    number = st.column_config.NumberColumn
+    accuracy = "On the rows held out from training; only for encoders trained here"
+    look = {
+        "name": st.column_config.TextColumn(width="medium"),
+        "rows": number(format="localized"),
+        "megabytes": number(format="%.1f"),
+        "accuracy": number(format="%.3f", help=accuracy),
+    }
+    key = f"store.table-{digest_of([entry.key for entry in encodings])}"
+    chosen = [encodings[row] for row in chosen_rows(table, key, several=True, column_config=look)]
     with st.container(horizontal=True):
         st.button(
             "Add to the session",
@@ -98,7 +82,7 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
             on_click=session.guarded,
             args=(_add, chosen),
         )
-        size = f", {sum(one.size for one in chosen) / 1e6:,.1f} MB" if chosen else ""
+        size = f", {sum(entry.size for entry in chosen) / 1e6:,.1f} MB" if chosen else ""
         st.button(
             f"Remove from the store{size}",
             key="store.remove",
@@ -106,14 +90,14 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
             disabled=not chosen,
             help="It can be encoded again.",
             on_click=_remove,
-            args=(store, [one.key for one in chosen]),
+            args=([entry.key for entry in chosen],),
         )
 
 
-def _settings(one: Summary) -> str:
+def _settings(entry: Summary) -> str:
     """What differs from an encoder's defaults."""
     try:
-        encoder = encoder_from_json(one.metadata["encoder"])
+        encoder = encoder_from_json(entry.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
         return ""
     values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder)).values()]
@@ -123,7 +107,7 @@ def _settings(one: Summary) -> str:
 
 
 def _add(chosen: list[Summary]) -> None:
-    specs = [stored_encoding_spec(one) for one in chosen]
+    specs = [stored_encoding_spec(entry) for entry in chosen]
     if None in specs:
         name = chosen[specs.index(None)].metadata["name"]
         raise SpaceError(
@@ -133,35 +117,10 @@ def _add(chosen: list[Summary]) -> None:
     encoding_jobs.join(specs)
 
 
-def _remove(store: Store, keys: list[str]) -> None:
+def _remove(keys: list[str]) -> None:
     """Remove these entries; in a shared app those stay that another session made, too."""
     member = session.member()
     for key in keys:
         if not (shared() and member.wanted_by_others(key)):
-            store.remove(key)
+            jobs.engine().store.remove(key)
         member.made.discard(key)
-
-
-def _clean(store: Store, found: list[Summary]) -> None:
-    """Remove everything but the spaces of the session, after a second click."""
-    present = {spec.option("key") for spec in session.workspace().spaces}
-    busy = any(not job.status().ended for job in jobs.engine().jobs())
-    with st.popover("Clean", icon=":material/cleaning_services:", key="store.clean", disabled=not found):
-        keep = st.toggle("Keep the spaces of this session", True, key="store.keep")
-        going = [one for one in found if not (keep and one.key in present)]
-        size = sum(one.size for one in going) / 1e6
-        st.markdown(
-            f"Removes **{len(going):,} entries, {size:,.1f} MB**: encodings, trained weights, maps. They can"
-            " be computed again."
-        )
-        if busy:
-            st.caption("Jobs are in progress; their intermediate results would be removed, too.")
-        st.button(
-            f"Remove {len(going):,} entries",
-            key="store.clean-now",
-            icon=":material/delete_forever:",
-            type="primary",
-            disabled=not going,
-            on_click=_remove,
-            args=(store, [one.key for one in going]),
-        )

@@ -16,7 +16,7 @@ from app.jobs import engine, learned
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
-from app.spaces.own_files import rejoined
+from app.spaces.loading import rejoined
 from app.tables import chosen_rows
 from app.widgets import space_name
 from app.workspace import Workspace

@@ -1,0 +1,589 @@
+"""Load spaces and pair their rows: one's own files, with what each column is, everything that this machine or
+the network has, and what to do about two spaces without a common id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+import streamlit as st
+
+from app import compute, messages, session
+from app.plain_text import plain_name
+from app.sharing import keep_upload
+from app.tables import chosen_rows
+from app.widgets import bound, space_labels, space_name
+from app.workspace import Workspace
+from relcore.base import access, records
+from relcore.base.access import allowed, data_folder, may_read
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import FORMATS
+from relcore.base.numbers import counted
+from relcore.base.portable import candidates, is_absolute, last_part, with_paths
+from relcore.catalog import catalog
+from relcore.catalog import tables_beside as beside
+from relcore.catalog.catalog import CatalogEntry, SpaceSpec
+from relcore.files import metadata, reading
+from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns, overview, shown_name
+from relcore.files.columns import what_loads as size_of
+from relcore.files.metadata import SUFFIXES
+from relcore.files.series import series_around, series_of
+from relcore.files.tables import TABLES
+from relcore.runs.digest import digest_of
+from relcore.spaces.space import LatentSpace
+
+Result = TypeVar("Result")
+Options = tuple[tuple[str, str], ...]  # of a spec
+ToLoad = tuple[SpaceSpec, str]  # with its size, as far as it is known
+Read = tuple[Columns, Options]  # what a table is read as
+_PAGES = Path(__file__).parents[2] / "pages"
+_AUTOMATIC, _NONE = "Automatic", "None"
+_CHOOSERS = {
+    "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
+    "label_column": ("Labels", "One category per row, for colours and heads."),
+    "count_column": ("Counts", "How often each row occurs; “most frequent” anchors use it."),
+    "text_column": ("Text", "Shown on hover and in the inspector."),
+    "picture_column": (
+        "Pictures",
+        "Pictures, or paths of picture files. Shown on hover and in the inspector.",
+    ),
+}
+_ROLES = {option: role for role, option in OPTIONS.items()}
+_MOST_NAMES = 2_000  # columns in a chooser
+_MOST_TABLES = 50  # in one folder
+_FEW = 8  # number columns that could still be ids
+_MOST_NAMED = 3  # spaces in the name of a step
+
+
+# What is on this machine, cached for a moment.
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _available(folder: str | None) -> list[CatalogEntry]:
+    return catalog.available(folder)
+
+
+def available(folder: str | None) -> list[CatalogEntry]:
+    """The catalogue; files that come or go are seen within half a minute."""
+    return _available(str(allowed(folder)) if folder else None)
+
+
+@compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
+def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
+    """What a function reads of a file that this session may open; read again when the file has changed."""
+    return read(access.regular_file(allowed(path)), *settings)
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _tables_in(folder: str) -> list[str]:
+    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in SUFFIXES)
+    return [str(path) for path in islice(tables, _MOST_TABLES) if beside.is_metadata(path)]
+
+
+@compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
+def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
+    """The files that are spaces, each with the table of metadata that belongs to it."""
+    described = {path for path in paths if beside.is_metadata(path)}
+    specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
+    joined = beside.joined(specs, in_order=False)
+    tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
+    return {path: Path(table) if table else None for path, table in tables}
+
+
+def _series(folder: str | None, path: Path | None) -> list[Path]:
+    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of
+    the data folder.
+    """
+    known = {Path(entry.spec.name) for entry in available(folder) if entry.spec.source == "file"}
+    root = allowed(folder) if folder else data_folder()
+    if path is not None:
+        return series_around(path, known, root) if root else []
+    try:
+        return series_of(root, known.__contains__) if folder else []
+    except (SpaceError, OSError):
+        return []
+
+
+# One file of vectors before it is loaded: which of its matrices, what its columns are, and which table
+# describes its rows.
+
+
+def describe(
+    path: Path,
+    options: Options,
+    limit: int,
+    tables: Sequence[Path] = (),
+    proposed: Path | None = None,
+    known: dict[Path, Read | None] | None = None,
+) -> ToLoad | None:
+    """Choosers of a file's metadata, columns and matrix; None, with a message, while one of them is unclear.
+
+    `tables` may describe its rows, and `proposed` is likely to; `known` holds what tables are read as.
+    """
+    known = {} if known is None else known
+    table = _choose_table(path, tables, proposed) if tables else None
+    if table in known:
+        st.caption("The columns of the metadata are chosen above.")
+    elif table:
+        known[table] = choose_columns(table, of_metadata=True)
+    is_table = not table and path.suffix.lower() in TABLES
+    read = known[table] if table else choose_columns(path) if is_table else None
+    matrix = _choose_matrix(path, options)
+    if matrix is None or (read is None and (table or is_table)):
+        return None
+    chosen, (n, dimension) = matrix
+    if read:
+        n, dimension = (
+            (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
+        )
+    size = size_of(n, dimension, limit)
+    if not is_table:
+        st.caption(size)
+    options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
+    return SpaceSpec("file", str(path), limit, options), size
+
+
+def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
+    shapes = reading.matrices_of(path)
+    return shapes, reading.usual_of(path, shapes)
+
+
+def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
+    """The options that choose a matrix of the file, and its shape as far as it is known; None until one of
+    several is chosen.
+    """
+    matrices, usual = read_about(_matrices, path) if allowed(path).is_file() else ({}, None)
+    if named := dict(options).get("matrix"):
+        return (), matrices.get(named, (None, None))
+    if len(matrices) < 2:
+        return (), reading.shape_of(path) or (None, None)
+    names = list(matrices)
+    chosen = st.selectbox(
+        "Matrix",
+        names,
+        index=None if usual is None else names.index(usual),
+        format_func=lambda name: f"{name} · {size_of(*matrices[name])}",
+        key=f"import.matrix-{digest_of([str(path), *names])[:12]}",
+        placeholder="Choose a matrix",
+        help="The array, tensor or layer of the file that has a vector for each row.",
+        width=400,
+    )
+    if chosen is None:
+        messages.warning(f"{path.name} has {len(names):,} matrices. Choose the one to load.")
+        return None
+    return (("matrix", chosen),) * (chosen != usual), matrices[chosen]
+
+
+def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
+    chosen = st.selectbox(
+        "Metadata",
+        [_NONE, *range(len(tables))],
+        index=1 + tables.index(proposed) if proposed in tables else 0,
+        format_func=lambda number: number if number == _NONE else tables[number].name,
+        key=f"import.metadata-{digest_of([str(path), *map(str, tables)])[:12]}",
+        help="The table that gives this file's ids, labels, texts, pictures and counts, one row per vector.",
+        width=320,
+    )
+    return None if chosen == _NONE else tables[chosen]
+
+
+def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
+    """Draw the columns with their roles and the choosers; None, with a message, while a column is unclear.
+
+    Of a table of metadata all roles are written down as options, so that a later guess changes nothing.
+    """
+    read = metadata.metadata_columns if of_metadata else reading.column_roles
+
+    def roles(choices: Choices = NO_CHOICES) -> Columns:
+        return read_about(read, path, choices)
+
+    try:
+        choices = _column_choosers([column.name for column in roles().columns], path, roles)
+        columns = roles(choices)
+    except SpaceError as error:
+        messages.error(error)
+        return None
+    _draw_columns(columns, path)
+    if of_metadata:
+        places = {option: columns.place(role) for option, role in _ROLES.items()}
+        chosen = {option: columns.columns[at].name for option, at in places.items() if at is not None}
+    else:
+        try:
+            columns.check(path.name)
+        except SpaceError as error:
+            messages.warning(error)
+            return None
+        chosen = {option: value for option in _CHOOSERS if (value := getattr(choices, option)) is not None}
+    if choices.ignore:
+        chosen["ignore"] = json.dumps(list(choices.ignore), ensure_ascii=False)
+    return columns, tuple(chosen.items())
+
+
+def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices], Columns]) -> Choices:
+    key = f"columns.{digest_of([str(path), list(names)])[:12]}"
+    offered = list(names[:_MOST_NAMES])
+    chosen: dict[str, Any] = {}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for option, (label, help_) in _CHOOSERS.items():
+            none = "Row numbers" if option == "id_column" else _NONE
+            chosen[option] = st.selectbox(
+                label,
+                [_AUTOMATIC, none, *range(len(offered))],
+                format_func=lambda choice: choice if isinstance(choice, str) else shown_name(offered[choice]),
+                key=f"{key}.{option}",
+                help=help_,
+                width=150,
+            )
+        left_out = st.multiselect(
+            "Leave out",
+            range(len(offered)),
+            format_func=lambda number: shown_name(offered[number]),
+            key=f"{key}.ignore",
+            placeholder="No column",
+            help="Columns that have none of these roles and are no dimensions.",
+            width=240,
+        )
+    named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
+    choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
+    for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
+        while taken := _taken(roles(choices), option):  # leave out what would get this role by itself
+            choices = replace(choices, ignore=(*choices.ignore, *taken))
+    return choices
+
+
+def _taken(columns: Columns, option: str) -> list[str]:
+    ids = option == "id_column"
+    role = _ROLES[option]
+    return [one.name for one in columns.columns if one.role == role or (ids and one.reason == TEXT_OR)]
+
+
+def _draw_columns(columns: Columns, path: Path) -> None:
+    table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
+    cells, names = read_about(metadata.first_cells, path), {column.name for column in columns.columns}
+    # A line of the overview may hold several columns: then the first is shown.
+    firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
+    for row in range(max(map(len, cells.values()), default=0)):
+        table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
+    widths = {"column": 160, "read as": 120, "why": 220}
+    look = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    height = min(35 * (len(table) + 1) + 3, 320)
+    st.dataframe(table, hide_index=True, height=height, column_config=look)
+
+
+# The tab "Load a file".
+
+
+def draw_upload() -> None:
+    """The uploader and all that follows; the copies are deleted when the session ends."""
+    uploaded = st.file_uploader(
+        "Vectors, and tables of metadata that belong to them",
+        accept_multiple_files=True,
+        key="spaces.upload",
+        help=(
+            f"Vectors: {', '.join(sorted(FORMATS))}. Metadata: a .csv, .tsv or .parquet file with one row per"
+            " vector, which gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by"
+            " their ids."
+        ),
+    )
+    head, body = st.container(), st.container()  # the buttons stay above the fold
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
+        first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
+        limit = _limit("upload-limit", 1_000_000)
+    if not uploaded:
+        return
+    paths = tuple(dict.fromkeys(keep_upload(file, session.uploads_folder()) for file in uploaded))
+    with body:
+        options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
+        described = _describe_all(paths, options, limit)
+    ready = [to_load[0] for to_load in described if to_load]
+    unclear = len(ready) < len(described) or not ready
+    size = f": {described[0][1]}" if len(described) == 1 and ready and described[0][1] else ""
+    with head.container(horizontal=True):
+        pair = len(ready) > 1 and st.button(
+            "Load and compare",
+            key="spaces.load-compare",
+            type="primary",
+            icon=":material/join_inner:",
+            disabled=unclear,
+            help="Makes the first two source and target, with anchors from their shared rows.",
+        )
+        only = st.button(
+            f"Load {plain_name(Path(ready[0].name).name)}{size}" if len(described) == 1 and ready else "Load",
+            key="spaces.load-file",
+            type="secondary" if len(ready) > 1 else "primary",
+            icon=":material/upload:",
+            disabled=unclear,
+        )
+    if pair or only:
+        load(ready, compare=pair)
+
+
+def _limit(key: str, usual: int) -> int:
+    look = {"key": f"spaces.{key}", "width": 220}
+    return int(st.number_input("Maximum number of rows", 1000, 10_000_000, usual, 10_000, **look))
+
+
+def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
+    """A section for each space; None for one whose columns are unclear."""
+    proposed = tables_of(paths)
+    tables = [path for path in paths if len(paths) > 1 and beside.is_metadata(path)]
+    described: list[ToLoad | None] = []
+    known: dict[Path, Read | None] = {}
+    for path in sorted(paths, key=tables.__contains__):
+        if path in known:
+            continue
+        with st.container(border=len(paths) > 1):
+            if len(paths) > 1:
+                st.markdown(f"**{plain_name(path.name)}**")
+            if path not in tables:
+                described.append(describe(path, options, limit, tables, proposed.get(path), known))
+            elif any(read_about(reading.column_roles, path).places("dimension")):
+                described.append(describe(path, options, limit))
+            else:
+                n = counted(read_about(metadata.metadata_columns, path).n, "row")
+                messages.warning(f"{path.name} has no vectors, and {n}. No file of vectors has as many.")
+    return described
+
+
+def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
+    """Add the spaces to the session as one step, once all can be read; with `compare` the first two become
+    source and target, by row order where that is the likely way to pair them, and Compare opens.
+    """
+    try:
+        for spec in specs:
+            with st.spinner(f"Reading {plain_name(space_name(spec))} …"):
+                compute.load_space(spec)
+    except SpaceError as error:
+        messages.error(error)
+        return
+    spaces = session.workspace().spaces
+    names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
+    names = names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
+    if compare:
+        if paired := likely_by_rows(*specs[:2]):
+            specs = (*paired, *specs[2:])
+            session.announce("Rows are paired by their order.")
+        ends = {"source": specs[0], "target": specs[1]}
+        session.edit(f"load and compare {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))), **ends)
+        st.switch_page(_PAGES / "compare.py")
+    session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
+    session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} in the sidebar.")
+    st.rerun()
+
+
+# The tab "Load more".
+
+
+def draw_catalogue(folder: str | None) -> None:
+    """Everything that can be loaded from this machine and over the network: a table for each place, with the
+    choosers of the chosen entry below it.
+    """
+    entries = available(folder)
+    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
+        some = [entry for entry in entries if entry.where == where]
+        if some:
+            st.markdown(f"**{title}**")
+            _draw_place(some, where, folder)
+
+
+def _draw_place(entries: list[CatalogEntry], where: str, folder: str | None) -> None:
+    columns = {"name": "name", "kind": "kind", "n": "rows", "dimension": "dimensions"}
+    columns |= {"size_bytes": "megabytes", "description": "what"}
+    rows = [[getattr(entry, field) for field in columns] for entry in entries]
+    table = pd.DataFrame(rows, columns=list(columns.values()))
+    table["megabytes"] /= 1e6
+    key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
+    megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
+    rows = chosen_rows(table, key, column_config=megabytes)
+    chosen = entries[rows[0]] if rows else None
+    body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    with buttons:
+        limit = _limit(f"limit-{where}", 200_000)
+    with body:
+        to_load = chosen and _describe_entry(chosen, limit)
+    verb = f"Load {to_load[1] if to_load else ''}".strip()
+    if where != "here":
+        verb = f"Download {chosen.size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
+    look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
+    with buttons:
+        if st.button(verb, disabled=not to_load, **look):
+            load([to_load[0]])
+        if where == "here":
+            _offer_series(folder, chosen, to_load, limit)
+
+
+def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
+    """What is loaded of an entry; None while something about its file is unclear."""
+    spec = entry.spec
+    fits = spec.source == "bundled" or (entry.n is not None and entry.n <= limit)
+    limit = spec.limit if fits else limit
+    if spec.source != "file":
+        return replace(spec, limit=limit), size_of(entry.n, entry.dimension, limit)
+    path, tables = Path(spec.name), []
+    if not path.is_dir():
+        tables = [Path(table) for table in _tables_in(str(allowed(path).parent)) if may_read(table)]
+        tables = [table for table in tables if table != path]
+    proposed = tables_of((path, *tables)).get(path) if tables else None
+    return describe(path, spec.options, limit, tables, proposed)
+
+
+def _offer_series(
+    folder: str | None, chosen: CatalogEntry | None, to_load: ToLoad | None, limit: int
+) -> None:
+    """A button that loads all spaces of a folder of checkpoints, with the settings of the chosen one."""
+    is_file = chosen is not None and chosen.spec.source == "file"
+    if chosen is not None and not (is_file and to_load):
+        return
+    paths = _series(folder, Path(chosen.spec.name) if is_file else None)
+    usual = to_load[0] if to_load else SpaceSpec("file", "", limit)
+    help_ = "One space per file or sub-folder, such as the checkpoints of a training, in natural order."
+    look = {"key": "spaces.load-series", "icon": ":material/stacks:", "help": help_}
+    if len(paths) > 1 and st.button(f"Load all {len(paths)} spaces of the folder", **look):
+        load([replace(usual, name=str(path)) for path in paths])
+
+
+# Two spaces without a common id: nothing is wrong, their rows are only not paired yet.
+
+
+def draw_unpaired(workspace: Workspace) -> None:
+    """What the two spaces' ids look like, and how to pair their rows: by order, by another column, or by
+    Bootstrap.
+    """
+    ends = workspace.source, workspace.target
+    spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
+    titles = [plain_name(labels[spec]) for spec in ends]
+    with st.container(border=True, key="unpaired"):
+        st.subheader("How are the rows of these two spaces paired?", anchor=False)
+        st.markdown(
+            f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
+        )
+        examples = (
+            f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
+            for title, space in zip(titles, spaces, strict=True)
+        )
+        st.caption(" · ".join(examples))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            _row_order(ends, spaces)
+            for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
+                _id_column(spec, side, title)
+        help_ = "Pairs rows by their neighbourhoods, from a few pairs that you know, or from none."
+        look = {"key": "unpaired.bootstrap", "icon": ":material/hub:", "help": help_}
+        if st.button("Find pairs with Bootstrap", **look):
+            st.switch_page(_PAGES / "bootstrap.py")
+        st.caption("You can also choose other spaces in the sidebar.")
+
+
+def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace]) -> None:
+    if any(spec.source == "sample" for spec in ends):
+        st.caption("Samples of shards pair by ids only: write the same ids into the shards of both folders.")
+        return
+    n, n_target = map(len, spaces)
+    help_ = "Right if both spaces have the same items in the same order."
+    st.button(
+        "Pair by row order",
+        key="unpaired.rows",
+        icon=":material/format_list_numbered:",
+        type="primary" if n == n_target else "secondary",
+        disabled=n != n_target,
+        help=help_ if n == n_target else f"Needs equally many rows. These have {n:,} and {n_target:,}.",
+        on_click=session.guarded,
+        args=(replace_spaces, "pair by row order", dict(zip(ends, beside.by_rows(*ends), strict=True))),
+    )
+
+
+def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
+    """A chooser of another column of ids, of the metadata of a file or of its own table."""
+    path = Path(spec.option("metadata") or spec.name)
+    if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
+        return
+    read = metadata.metadata_columns if spec.option("metadata") else reading.column_roles
+    columns = read_about(read, path, NO_CHOICES)
+    others = ("dimension", "pictures") if columns.dimension and columns.dimension > _FEW else ("pictures",)
+    names = [column.name for column in columns.columns if column.role not in others]
+    chosen = spec.option("id_column")
+
+    def apply(name: str) -> None:
+        options = {option: value for option, value in spec.options if option not in ("ids", "id_column")}
+        options |= {} if name == _AUTOMATIC else {"id_column": name}
+        replace_spaces(f"ids from {shown_name(name)}", {spec: replace(spec, options=tuple(options.items()))})
+
+    key, value = f"unpaired.{side}-{digest_of(spec)[:12]}", chosen if chosen in names else _AUTOMATIC
+    look = {"options": [_AUTOMATIC, *names], "format_func": shown_name, "width": 240}
+    bound(st.selectbox, f"Id column of {title}", key, value, apply, **look)
+
+
+def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
+    """Put spaces in the place of others, as one step, once each can be read; else a SpaceError is raised."""
+    for spec in instead.values():
+        compute.load_space(spec)
+    present = session.workspace()
+    spaces = tuple(dict.fromkeys(instead.get(spec, spec) for spec in present.spaces))
+    ends = {end: instead.get(spec := getattr(present, end), spec) for end in ("source", "target")}
+    session.edit(step, spaces=spaces, **ends)
+
+
+def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """Both spaces with row numbers as ids, where that is the likely way to pair them; else None."""
+    if "sample" in (source.source, target.source):  # their rows are in no common order
+        return None
+    try:
+        likely = beside.pairs_by_rows(compute.load_space(source), compute.load_space(target))
+    except SpaceError:
+        return None
+    return beside.by_rows(source, target) if likely else None
+
+
+# Files that a session file or a study file names without their folders: found again among what this session
+# has.
+
+
+def rejoined(described: Any) -> Any:
+    """The JSON with the path of each file in it: of a loaded space, an upload or a file of RELSCOPE_DATA with
+    this name. Of several files the one whose digest the JSON tells is taken.
+
+    Raises
+    ------
+    SpaceError
+        There is none.
+    """
+    return with_paths(described, _find)
+
+
+def _find(spec: Mapping[str, Any]) -> str:
+    name, digest = spec["name"], spec.get("digest")
+    if is_absolute(name) and allowed(name).exists():
+        return name
+    paths = [
+        str(path) for path in _known(spec) if may_read(path)
+    ]  # a refusal would tell that a file is there
+    if paths:
+        return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])
+    if spec["source"] != "file":
+        return name
+    content = f" (content {digest[:8]}…)" if isinstance(digest, str) and digest else ""
+    raise SpaceError(
+        f"expected the file {last_part(name)!r}{content} in this session, got none of this name; load it on"
+        " the Spaces page, then open this file again"
+    )
+
+
+def _known(spec: Mapping[str, Any]) -> Iterator[Path]:
+    specs = session.workspace().spaces
+    loaded = (Path(loaded.name).parent for loaded in specs if loaded.source in ("file", "sample"))
+    uploads, data = sorted(session.uploads_folder().glob("*/")), data_folder()
+    return candidates(spec, dict.fromkeys((*loaded, *uploads)), [data] if data else [])
+
+
+def _digest(path: str, spec: Mapping[str, Any]) -> str:
+    described = {name: value for name, value in spec.items() if name != "digest"}
+    try:
+        return compute.load_space(records.from_json(SpaceSpec, described | {"name": path})).digest
+    except SpaceError:
+        return ""
