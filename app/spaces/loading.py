@@ -26,13 +26,12 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths
-from relcore.catalog import catalog
-from relcore.catalog import tables_beside as beside
+from relcore.catalog import catalog, row_tables
 from relcore.catalog.catalog import CatalogEntry, SpaceSpec
-from relcore.files import metadata, reading
+from relcore.files import items, reading
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns, overview, shown_name
 from relcore.files.columns import what_loads as size_of
-from relcore.files.metadata import SUFFIXES
+from relcore.files.items import SUFFIXES, is_metadata
 from relcore.files.series import series_around, series_of
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
@@ -83,15 +82,15 @@ def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Resul
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_in(folder: str) -> list[str]:
     tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in SUFFIXES)
-    return [str(path) for path in islice(tables, _MOST_TABLES) if beside.is_metadata(path)]
+    return [str(path) for path in islice(tables, _MOST_TABLES) if is_metadata(path)]
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     """The files that are spaces, each with the table of metadata that belongs to it."""
-    described = {path for path in paths if beside.is_metadata(path)}
+    described = {path for path in paths if is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
-    joined = beside.joined(specs, in_order=False)
+    joined = row_tables.joined(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
     return {path: Path(table) if table else None for path, table in tables}
 
@@ -150,8 +149,8 @@ def describe(
 
 
 def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
-    shapes = reading.matrices_of(path)
-    return shapes, reading.usual_of(path, shapes)
+    description = reading.description_of(path)
+    return description.choosable, description.usual
 
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
@@ -198,7 +197,7 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
 
     Of a table of metadata all roles are written down as options, so that a later guess changes nothing.
     """
-    read = metadata.metadata_columns if of_metadata else reading.column_roles
+    read = items.metadata_columns if of_metadata else reading.column_roles
 
     def roles(choices: Choices = NO_CHOICES) -> Columns:
         return read_about(read, path, choices)
@@ -265,7 +264,7 @@ def _taken(columns: Columns, option: str) -> list[str]:
 
 def _draw_columns(columns: Columns, path: Path) -> None:
     table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
-    cells, names = read_about(metadata.first_cells, path), {column.name for column in columns.columns}
+    cells, names = read_about(items.first_cells, path), {column.name for column in columns.columns}
     # A line of the overview may hold several columns: then the first is shown.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
@@ -333,7 +332,7 @@ def _limit(key: str, usual: int) -> int:
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
     """A section for each space; None for one whose columns are unclear."""
     proposed = tables_of(paths)
-    tables = [path for path in paths if len(paths) > 1 and beside.is_metadata(path)]
+    tables = [path for path in paths if len(paths) > 1 and is_metadata(path)]
     described: list[ToLoad | None] = []
     known: dict[Path, Read | None] = {}
     for path in sorted(paths, key=tables.__contains__):
@@ -347,7 +346,7 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
             elif any(read_about(reading.column_roles, path).places("dimension")):
                 described.append(describe(path, options, limit))
             else:
-                n = counted(read_about(metadata.metadata_columns, path).n, "row")
+                n = counted(read_about(items.metadata_columns, path).n, "row")
                 messages.warning(f"{path.name} has no vectors, and {n}. No file of vectors has as many.")
     return described
 
@@ -442,11 +441,11 @@ def _offer_series(
     if chosen is not None and not (is_file and to_load):
         return
     paths = _series(folder, Path(chosen.spec.name) if is_file else None)
-    usual = to_load[0] if to_load else SpaceSpec("file", "", limit)
+    limit, options = (to_load[0].limit, to_load[0].options) if to_load else (limit, ())
     help_ = "One space per file or sub-folder, such as the checkpoints of a training, in natural order."
     look = {"key": "spaces.load-series", "icon": ":material/stacks:", "help": help_}
     if len(paths) > 1 and st.button(f"Load all {len(paths)} spaces of the folder", **look):
-        load([replace(usual, name=str(path)) for path in paths])
+        load([SpaceSpec("file", str(path), limit, options) for path in paths])
 
 
 # Two spaces without a common id: nothing is wrong, their rows are only not paired yet.
@@ -494,7 +493,7 @@ def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace])
         disabled=n != n_target,
         help=help_ if n == n_target else f"Needs equally many rows. These have {n:,} and {n_target:,}.",
         on_click=session.guarded,
-        args=(replace_spaces, "pair by row order", dict(zip(ends, beside.by_rows(*ends), strict=True))),
+        args=(replace_spaces, "pair by row order", dict(zip(ends, row_tables.by_rows(*ends), strict=True))),
     )
 
 
@@ -503,7 +502,7 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
     path = Path(spec.option("metadata") or spec.name)
     if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
         return
-    read = metadata.metadata_columns if spec.option("metadata") else reading.column_roles
+    read = items.metadata_columns if spec.option("metadata") else reading.column_roles
     columns = read_about(read, path, NO_CHOICES)
     others = ("dimension", "pictures") if columns.dimension and columns.dimension > _FEW else ("pictures",)
     names = [column.name for column in columns.columns if column.role not in others]
@@ -534,10 +533,10 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
     if "sample" in (source.source, target.source):  # their rows are in no common order
         return None
     try:
-        likely = beside.pairs_by_rows(compute.load_space(source), compute.load_space(target))
+        likely = row_tables.pairs_by_rows(compute.load_space(source), compute.load_space(target))
     except SpaceError:
         return None
-    return beside.by_rows(source, target) if likely else None
+    return row_tables.by_rows(source, target) if likely else None
 
 
 # Files that a session file or a study file names without their folders: found again among what this session
