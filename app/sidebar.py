@@ -126,7 +126,7 @@ def draw_status(page: str) -> None:
 
 @st.cache_resource
 def _device() -> str:
-    from relcore.scores.search import gpu_name
+    from relcore.scores.device import gpu_name
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return gpu_name() or f"CPU, {counted(cores, 'core')}"

@@ -15,8 +15,8 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
-from relcore.scores.comparison import neighbour_facts, rows_scored, score_notes
-from relcore.scores.score import Score, long_row
+from relcore.scores.comparison import long_row, neighbour_facts, rows_scored, score_notes
+from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match
 
 

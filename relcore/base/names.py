@@ -125,23 +125,23 @@ METHODS = {
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 
 METRICS = {
-    "jaccard": MetricName("Jaccard", "relcore.scores.neighbour_metrics:Jaccard", of=("pair",)),
-    "mrr": MetricName("MRR", "relcore.scores.neighbour_metrics:MeanReciprocalRank", of=("pair",)),
+    "jaccard": MetricName("Jaccard", "relcore.scores.metric:Jaccard", of=("pair",)),
+    "mrr": MetricName("MRR", "relcore.scores.metric:MeanReciprocalRank", of=("pair",)),
     "class agreement": MetricName(
         "class agreement",
-        "relcore.scores.neighbour_metrics:ClassAgreement",
+        "relcore.scores.metric:ClassAgreement",
         "share of rows whose nearest neighbours in the other space have mostly their class",
         of=("pair",),
     ),
-    "cosine": MetricName("cosine", "relcore.scores.cka:MeanCosine", of=("pair",)),
+    "cosine": MetricName("cosine", "relcore.scores.metric:MeanCosine", of=("pair",)),
     "cka": MetricName(
         "linear CKA",
-        "relcore.scores.cka:LinearCKA",
+        "relcore.scores.metric:LinearCKA",
         "similarity of the absolute spaces' Gram matrices, 0 to 1",
     ),
     "debiased cka": MetricName(
         "debiased CKA",
-        "relcore.scores.cka:DebiasedCKA",
+        "relcore.scores.metric:DebiasedCKA",
         "linear CKA without its bias for few rows: the chance level is 0",
         of=("spaces",),
     ),
@@ -154,7 +154,7 @@ METRICS = {
     ),
     "mutual knn": MetricName(
         "mutual kNN",
-        "relcore.scores.neighbour_metrics:MutualKNN",
+        "relcore.scores.metric:MutualKNN",
         "share of a row's nearest neighbours that are the same in both absolute spaces",
         of=("spaces",),
         needs=("k", "n_queries"),
@@ -266,15 +266,15 @@ INDEXES = {
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {
     "exact": Named(
-        "exact", "relcore.scores.approximate:ExactSearch", "each query is compared with every row"
+        "exact", "relcore.scores.lists:ExactSearch", "each query is compared with every row"
     ),
     "ivf": Named(
         "IVF",
-        "relcore.scores.approximate:IvfSearch",
+        "relcore.scores.lists:IvfSearch",
         "a query is compared with the rows of the nearest clusters (faiss)",
     ),
     "hnsw": Named(
-        "HNSW", "relcore.scores.approximate:HnswSearch", "a query walks through a graph of neighbours (faiss)"
+        "HNSW", "relcore.scores.lists:HnswSearch", "a query walks through a graph of neighbours (faiss)"
     ),
 }
 

@@ -17,9 +17,9 @@ from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.scores.cka import MeanCosine, mean_cosine
+from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import ProjectionSpec
-from relcore.scores.metric import Metric
+from relcore.scores.metric import MeanCosine, Metric
 from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance

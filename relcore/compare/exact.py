@@ -148,9 +148,8 @@ class ExactScores(Task[FoundScores]):
         self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Report, parts: Parts
     ) -> dict[str, Score]:
         """The scores that read neighbour lists."""
-        from relcore.scores.approximate import UnitRows
-        from relcore.scores.lists import NeighbourLists, SearchedPair
-        from relcore.scores.plan import searches_of
+        from relcore.scores.lists import NeighbourLists, SearchedPair, UnitRows
+        from relcore.scores.passes import searches_of
 
         split = held_out(pair, self.anchors, self.representation)
         n, labels = len(split.test), None if labels is None else labels[split.test]

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.represent.similarity import mean_of, unit_rows
-from relcore.scores.neighbours import jaccard_rows
-from relcore.scores.scoring import own_neighbours
+from relcore.scores.neighbours import jaccard_rows, own_neighbours
 from relcore.spaces.space import Match
 
 

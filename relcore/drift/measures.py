@@ -27,8 +27,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import exponents, lengths, scaled
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
-from relcore.scores.neighbours import neighbours_within, without_itself
-from relcore.scores.search import nearest_directions
+from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
 
 STEPS = ("shift", "scale", "rotation", "remains")
 _ROWS = 2048  # in float64 at once

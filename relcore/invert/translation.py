@@ -29,8 +29,7 @@ from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
-from relcore.scores.neighbours import Neighbours
-from relcore.scores.search import nearest
+from relcore.scores.neighbours import Neighbours, nearest
 from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
 from relcore.spaces.split import Split
 from relcore.tasks.recipe import Recipe, load_all

@@ -21,7 +21,7 @@ from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Report, silent
-from relcore.scores.search import nearest
+from relcore.scores.neighbours import nearest
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import TEST_FRACTION, drawn_rows, row_keys, smallest_keys
 

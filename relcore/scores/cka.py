@@ -1,45 +1,28 @@
-"""Scores over whole spaces with exact nulls: linear CKA, and the mean cosine of paired rows."""
+"""Linear CKA and the mean cosine of paired rows, with exact chance levels: from rows, or sums over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.magnitude import brought, centred, scaled, spread_and_offset, within
 from relcore.base.numbers import short
-from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
-from relcore.scores.metric import AlignedPair, Metric
-from relcore.scores.score import (
-    Difference,
-    Null,
-    Score,
-    cka_influence,
-    decisive_rows,
-    difference,
-    far_from_zero,
-    mean_difference,
-)
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split
+from relcore.represent.similarity import mean_row, row_blocks, unit_rows
+from relcore.scores.score import CENTRE, Null, Score
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
 
-SAMPLED_ROWS = (
-    256  # with more rows, the two sums that need a second product are estimated from a sample of this size
-)
+SAMPLED_ROWS = 256  # the two sums that need a second product are estimated from a sample of this size
 
 
 def sampled_rows(n: int) -> np.ndarray:
     """The rows of n whose products stand for all: at most `SAMPLED_ROWS`, the same every time, ascending."""
-    return (
-        np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False))
-        if n > SAMPLED_ROWS
-        else np.arange(n)
-    )
+    if n <= SAMPLED_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False))
 
 
 @dataclass(frozen=True)
@@ -84,100 +67,108 @@ class RowSums:
         rows = rows.astype(np.float64) / np.sqrt(trace)
         gram = rows @ rows.T
         np.fill_diagonal(gram, 0)
-        apart = np.vdot(gram * gram, gram) * (
-            n * (n - 1) / (m * (m - 1))
-        )  # 40 times as fast as a power of three
+        off_diagonal = np.vdot(gram * gram, gram)  # 40 times as fast as a power of three
         return cls(
             n=n,
             t2=float(np.vdot(square, square)),
             t3=float(np.vdot(square @ square.T, square)),  # by its own transpose half of the product suffices
             s2=float(powers[1] / trace**2),
             s3=s3,
-            u=float(apart) + s3,
+            u=float(off_diagonal) * (n * (n - 1) / (m * (m - 1))) + s3,
             r=float((lengths / trace) @ np.einsum("ij,ij->i", rows @ square, rows)) * n / m,
             b=float(weighted @ weighted) / trace**3,
         )
 
-    @property
-    def dimension(self) -> float:
-        """Effective dimension β = tr(S)² / tr(S²), 1 … d."""
-        return 1 / self.t2
-
-    @property
-    def excess(self) -> float:
-        """τ: how unequal the squared row lengths are (Josse, Pagès and Husson 2008, eq. 3)."""
-        n, beta = self.n, self.dimension
-        excess = n * (n + 1) * self.s2 / self.t2 - (n - 1) * (beta + 2)
-        return (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
-
 
 def rv_null(x: RowSums, y: RowSums) -> Null:
-    """Exact mean and variance, and the skewness, over all n! permutations (Kazi-Aoual et al. 1995; Josse et
-    al. 2008, eq. 2–3).
+    """Exact mean and variance, and the skewness, over all n! permutations (Kazi-Aoual et al. 1995; Josse,
+    Pagès and Husson 2008, eq. 2–3).
 
     The band is that of the Pearson III distribution with these moments: for one dimension it is a χ², for
     many close to a normal distribution.
     """
-    n, dimensions = x.n, x.dimension * y.dimension
+    n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
-    spread = 2 * (n - 1 - x.dimension) * (n - 1 - y.dimension) / ((n + 1) * (n - 1) ** 2 * (n - 2))
-    variance = spread * (1 + (n - 3) / (2 * n * (n - 1)) * x.excess * y.excess)
-    return Null.from_moments(mean, variance, skewness=_skewness(x, y, variance / dimensions))
+    spread, excesses = 2 / ((n + 1) * (n - 1) ** 2 * (n - 2)), 1.0
+    for side in (x, y):  # τ: how unequal the squared row lengths are
+        beta = 1 / side.t2
+        excess = n * (n + 1) * side.s2 / side.t2 - (n - 1) * (beta + 2)
+        excesses *= (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
+        spread *= n - 1 - beta
+    variance = spread * (1 + (n - 3) / (2 * n * (n - 1)) * excesses)
+    # The skewness of tr(S πTπᵀ) over all permutations π, whose mean is 1 / (n − 1), where it is defined.
+    skewness, of_trace = 0.0, variance / dimensions
+    if n >= 6 and of_trace >= 1e-12 / n**2:
+        third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
+        skewness = float(np.clip(third / of_trace**1.5, -8, 8))
+    return Null.from_moments(mean, variance, skewness=skewness)
 
 
-def _skewness(x: RowSums, y: RowSums, variance: float) -> float:
-    """Of tr(S πTπᵀ) over all permutations π, whose mean is 1 / (n − 1); 0 where the moment is not defined."""
-    if x.n < 6 or variance < 1e-12 / x.n**2:
-        return 0.0
-    mean = 1 / (x.n - 1)
-    third = _third_moment(x, y) - 3 * mean * variance - mean**3
-    return float(np.clip(third / variance**1.5, -8, 8))
-
-
-def _third_moment(x: RowSums, y: RowSums) -> float:
+def third_moment(x: RowSums, y: RowSums) -> float:
     """E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995); a test holds it
-    against brute force.
+    against brute force. It is a symmetric bilinear form of the sums of either space.
     """
-    n = x.n
-
-    def both(term) -> float:
-        return term(x, y) + term(y, x)
-
-    total = n**2 * (n + 1) * (n**2 + 15 * n - 4) * x.s3 * y.s3
-    total += 4 * (n**4 - 8 * n**3 + 19 * n**2 - 4 * n - 16) * x.u * y.u
-    total += 6 * (n**4 - 8 * n**3 + 21 * n**2 - 6 * n - 24) * x.b * y.b
-    total += 12 * (n**4 - n**3 - 8 * n**2 + 36 * n - 48) * x.r * y.r
-    total += 3 * (n**4 - 4 * n**3 - 2 * n**2 + 9 * n - 12) * x.s2 * y.s2
-    total += 24 * (n**2 - n - 4) * both(lambda p, q: p.u * q.b)
-    total += 12 * (n**3 - 2 * n**2 + 9 * n - 12) * both(lambda p, q: p.s2 * q.r)
-    total += 24 * (n**3 - 3 * n**2 - 2 * n + 8) * both(lambda p, q: p.r * q.u)
-    total += 24 * (n**3 - 2 * n**2 - 3 * n + 12) * both(lambda p, q: p.r * q.b)
-    total += 12 * (n**2 - n + 4) * both(lambda p, q: p.s2 * q.u)
-    total += 6 * (2 * n**3 - 7 * n**2 - 3 * n + 12) * both(lambda p, q: p.s2 * q.b)
-    total -= 2 * n * (n - 1) * (n**2 - n + 4) * both(lambda p, q: (2 * p.u + 3 * p.b) * q.s3)
-    total -= 3 * n * (n - 1) ** 2 * (n + 4) * both(lambda p, q: (p.s2 + 4 * p.r) * q.s3)
-    total += 2 * n * (n - 1) * (n - 2) * both(lambda p, q: (1 + 6 * p.t2 + 8 * p.t3) * q.s3)
-    total += n**3 - 9 * n**2 + 23 * n - 14
-    total += 6 * (n - 4) * both(lambda p, q: p.t2) + 8 * both(lambda p, q: p.t3)
-    total += 6 * (n**3 - 9 * n**2 + 24 * n - 14) * x.t2 * y.t2 + 24 * (n - 3) * both(lambda p, q: p.t2 * q.t3)
-    total += 8 * (n**3 - 9 * n**2 + 26 * n - 22) * x.t3 * y.t3
-    total -= 16 * both(lambda p, q: p.u) + (6 * n**2 - 30 * n + 24) * both(lambda p, q: p.b)
-    total -= 12 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t2 * q.u) + 24 * (n**2 - 5 * n + 6) * both(
-        lambda p, q: p.t2 * q.b
+    n = float(x.n)
+    p, m = (n - 2) * 12, n**2 - 5 * n
+    # Of 1, t2, t3, s2, s3, u, r, b; what is left of the diagonal is added by symmetry.
+    form = np.zeros((8, 8))
+    form[0, :] = (
+        n**3 - 9 * n**2 + 23 * n - 14,
+        6 * (n - 4),
+        8,
+        -3 * (n - 2) * (m + 2),
+        2 * n * (n - 1) * (n - 2),
+        -16,
+        -2 * p,
+        -(6 * n**2 - 30 * n + 24),
     )
-    total -= 8 * (3 * n**2 - 15 * n + 16) * both(lambda p, q: p.t3 * q.u)
-    total -= 24 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t3 * q.b)
-    rest = 24 * both(lambda p, q: p.r) + 12 * (n**2 - 5 * n + 12) * both(lambda p, q: p.t2 * q.r)
-    rest += 24 * (n**2 - 5 * n + 8) * both(lambda p, q: p.t3 * q.r) + 3 * (n**2 - 5 * n + 2) * both(
-        lambda p, q: p.s2
+    form[1, 1:] = (
+        6 * (n**3 - 9 * n**2 + 24 * n - 14),
+        24 * (n - 3),
+        -6 * (n - 2) * (m + 6),
+        12 * n * (n - 1) * (n - 2),
+        -12 * (m + 8),
+        -p * (m + 12),
+        -24 * (m + 6),
     )
-    rest += 6 * (n**2 - 5 * n + 6) * both(lambda p, q: p.t2 * q.s2) + 48 * both(lambda p, q: p.t3 * q.s2)
-    return (total - (n - 2) * rest) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
+    form[2, 2:] = (
+        8 * (n**3 - 9 * n**2 + 26 * n - 22),
+        -4 * p,
+        16 * n * (n - 1) * (n - 2),
+        -8 * (3 * n**2 - 15 * n + 16),
+        -2 * p * (m + 8),
+        -24 * (m + 8),
+    )
+    form[3, 3:] = (
+        3 * (n**4 - 4 * n**3 - 2 * n**2 + 9 * n - 12),
+        -3 * n * (n - 1) ** 2 * (n + 4),
+        12 * (n**2 - n + 4),
+        12 * (n**3 - 2 * n**2 + 9 * n - 12),
+        6 * (2 * n**3 - 7 * n**2 - 3 * n + 12),
+    )
+    form[4, 4:] = (
+        n**2 * (n + 1) * (n**2 + 15 * n - 4),
+        -4 * n * (n - 1) * (n**2 - n + 4),
+        -12 * n * (n - 1) ** 2 * (n + 4),
+        -6 * n * (n - 1) * (n**2 - n + 4),
+    )
+    form[5, 5:] = (
+        4 * (n**4 - 8 * n**3 + 19 * n**2 - 4 * n - 16),
+        24 * (n**3 - 3 * n**2 - 2 * n + 8),
+        24 * (n**2 - n - 4),
+    )
+    form[6, 6:] = 12 * (n**4 - n**3 - 8 * n**2 + 36 * n - 48), 24 * (n**3 - 2 * n**2 - 3 * n + 12)
+    form[7, 7] = 6 * (n**4 - 8 * n**3 + 21 * n**2 - 6 * n - 24)
+    form += np.triu(form, 1).T
+    first, second = ([1, side.t2, side.t3, side.s2, side.s3, side.u, side.r, side.b] for side in (x, y))
+    return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
 # The formulas of linear CKA and of the mean cosine from sums over rows, however these came about.
 
 _DECIDED = 0.05  # change of CKA without a few rows that is worth a note
+_MOST_ROWS = 10
+_FAR = 2.0**16  # times the spread: 8 of float32's 24 binary digits are left for the differences
 
 
 @dataclass(frozen=True)
@@ -215,7 +206,13 @@ class CkaSums:
         if self.n < 4:
             raise SpaceError(f"expected at least 4 rows, got {self.n}")
         need_different_rows(self.x.square, self.y.square)
-        far = offset_note((self.x.spread, self.y.spread), (self.x.offset, self.y.offset))
+        far = ""
+        for side, sums in (("second", self.y), ("first", self.x)):
+            if sums.offset > _FAR * sums.spread:
+                far = (
+                    f"The {side} space lies {sums.offset / sums.spread:,.0f} times its spread from zero, so"
+                    f" float32 has lost digits of what distinguishes its rows, for every score. {CENTRE}"
+                )
         null = rv_null(self.x.sums, self.y.sums)
         return Score(
             self.value, metric="cka", convention="linear", n=self.n, null=null, note=f"{note} {far}".strip()
@@ -233,12 +230,37 @@ def alignment(xy: float, xx: float, yy: float) -> float:
     return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
 
-def offset_note(spreads: Sequence[float], offsets: Sequence[float]) -> str:
-    """See `cautions.far_from_zero`; of the first space that lies far from zero."""
-    first, second = (
-        far_from_zero(side, spreads[at], offsets[at]) for at, side in enumerate(("first", "second"))
-    )
-    return first or second
+def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
+    """Rows, by squared lengths (n,) in either space, that make up most of ‖XᵀX‖² and stand apart, at most 10
+    and 2 % of all.
+
+    They are at least twice as long as the next one: a distribution with many long rows has none.
+    """
+    rows = []
+    for lengths in squares:
+        longest = np.argpartition(lengths, -most_decisive(len(lengths)) - 1)[
+            -most_decisive(len(lengths)) - 1 :
+        ]
+        rows.append(standing_apart(longest, lengths[longest], float(np.sum(lengths**2))))
+    return np.unique(np.concatenate(rows))
+
+
+def most_decisive(n: int) -> int:
+    """How many of n rows may decide a score, and be named."""
+    return min(_MOST_ROWS, max(1, n // 50))
+
+
+def standing_apart(longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
+    """Those of the longest rows (m + 1,) of `decisive_rows`, by their squared lengths and the sum over all
+    rows of the squares of these."""
+    apart = squares >= 0.1 * squares.max()
+    if (
+        apart.all()
+        or squares[apart].min() < 4 * squares[~apart].max()
+        or 2 * np.sum(squares[apart] ** 2) <= fourth
+    ):
+        return np.empty(0, dtype=np.int64)
+    return longest[apart]
 
 
 def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[str] | None) -> str:
@@ -246,94 +268,72 @@ def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[s
     if abs(without - value) <= _DECIDED:
         return ""
     named = quote(rows[:3].tolist() if ids is None else ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
-    told = f"One long row, {named}, decides" if len(rows) == 1 else f"{len(rows)} long rows, {named}, decide"
-    return f"{told} this score; CKA of the other rows is {short(without)}."
+    decide = (
+        f"One long row, {named}, decides" if len(rows) == 1 else f"{len(rows)} long rows, {named}, decide"
+    )
+    return f"{decide} this score; CKA of the other rows is {short(without)}."
 
 
-def cosine_score(n: int, mean: float, of_means: float, of_products: float) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from mean aᵢ·bᵢ, ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ −
-    ā)ᵀ and B alike. The chance level is exact (Hoeffding 1951, theorem 2)."""
-    null = Null.from_moments(of_means, of_products / ((n - 1) * n**2)) if n > 1 else None
-    return Score(mean, metric="cosine", n=n, null=null)
+def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """How much each of m rows moves linear CKA, (m,): its derivative by the row's weight, times m.
 
-
-class CosineSums:
-    """What the mean cosine needs of pairs of unit rows (n, d), block by block; its attributes are arrays that
-    add up.
+    The standard deviation over √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, §
+    6), and that of the difference of two such arrays over √m the standard error of a difference.
     """
+    X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
+    pulls = {}
+    for name, left, right in (("xy", X, Y), ("xx", X, X), ("yy", Y, Y)):
+        product = left.T @ right
+        pulls[name] = np.einsum("ij,ij->i", left @ product, right), np.vdot(product, product)
+    (xy, xy_sum), (xx, xx_sum), (yy, yy_sum) = pulls["xy"], pulls["xx"], pulls["yy"]
+    cka = xy_sum / np.sqrt(xx_sum * yy_sum)
+    return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
 
-    def __init__(self, width: int) -> None:
-        self.n, self.paired, self.sums = np.zeros(1), np.zeros(1), np.zeros((2, width))
-        self.products = np.zeros((2, width, width))
 
-    def add(self, a: np.ndarray, b: np.ndarray) -> None:
-        self.n += len(a)
-        self.paired += np.vecdot(a, b).sum(dtype=np.float64)
-        for side, rows in enumerate((a, b)):
-            self.sums[side] += rows.sum(axis=0, dtype=np.float64)
-            self.products[side] += rows.T @ rows
-
-    def score(self) -> Score:
-        n, means = int(self.n[0]), self.sums / self.n
-        a, b = (
-            product - n * np.outer(mean, mean) for product, mean in zip(self.products, means, strict=True)
-        )
-        return cosine_score(n, float(self.paired[0]) / n, means[0] @ means[1], np.vdot(a, b))
-
+# From rows.
 
 _NEAR_ZERO = 64  # times the spread of the rows
-_FEW = 256  # rows that stay in cache between their passes
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = (
-    4000,
-    1000,
-)  # that tell a difference, and how sure it is: a score takes all
+_FEW = 512  # rows that stay in cache
 
 
 @dataclass(frozen=True)
-class OwnMoments:
-    """The part of linear CKA that depends on one space (n, d), found once where it is compared with several
-    others.
+class OwnMoments(SpaceSums):
+    """What linear CKA needs of one space (n, d), found once where it is compared with several others.
 
-    The rows are brought to numbers that float32 can square: times 2^−exponent, which is exact, less a mean
-    row (d,). Of these `square` is ‖XᵀX‖²_F, `rows` their squared lengths (n,), and `sums` is for the chance
-    level.
+    The rows are brought to numbers that float32 can square: times 2^−exponent, which is exact, less a `mean`
+    row (d,). The squared lengths of these are `lengths` (n,).
     """
 
     mean: np.ndarray
     exponent: int
-    square: float
-    rows: np.ndarray
-    sums: RowSums | None
+    lengths: np.ndarray
 
     @classmethod
     def of(cls, X: np.ndarray, null: bool = True, exponent: int = 0) -> OwnMoments:
         """Without the sums for the chance level unless `null`."""
-        n = len(X)
+        n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
+        lengths = np.empty(n)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean_row(scaled(X, exponent))
-        rows, weighted, product = np.empty(n), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
-        buffer = np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for block in row_blocks(n):
-                part = buffer[: block.stop - block.start]
-                for few in row_blocks(len(part), _FEW):  # still in cache when their lengths are taken
-                    centred(scaled(X[block][few], exponent), mean, part[few])
-                    lengths = np.vecdot(part[few], part[few])
-                    rows[block][few] = lengths
-                    weighted += lengths @ part[few]
+            for block in row_blocks(n, _FEW):
+                part = centred(scaled(X[block], exponent), mean)
+                squares = np.vecdot(part, part)
+                lengths[block] = squares
+                weighted += squares @ part
                 product += part.T @ part
-        if not exponent and not within(np.array([rows.max()])).all() and (power := brought(X)[1]):
+        if not exponent and not within(np.array([lengths.max()])).all() and (power := brought(X)[1]):
             return cls.of(X, null, power)
         square, sums = float(np.vdot(product, product)), None
         if null and square > 0 and n > 1:
-            sample = sampled_rows(n)
-            sampled = centred(scaled(X[sample], exponent), mean)
-            powers = rows.sum(), rows @ rows, np.vdot(rows * rows, rows)  # much faster than a power of three
-            sums = RowSums.from_sums(n, powers, sampled, rows[sample], product, weighted)
-        return cls(mean, exponent, square, rows, sums)
+            rows = sampled_rows(n)
+            sample = centred(scaled(X[rows], exponent), mean)
+            powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)
+            sums = RowSums.from_sums(n, powers, sample, lengths[rows], product, weighted)
+        spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean))
+        return cls(square, sums, spread, offset, mean, exponent, lengths)
 
-    def centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return centred(scaled(X, self.exponent), self.mean, out)
+    def centred(self, X: np.ndarray) -> np.ndarray:
+        return centred(scaled(X, self.exponent), self.mean)
 
 
 def linear_cka(
@@ -371,50 +371,49 @@ def linear_cka(
         raise SpaceError(
             f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
         )
-    value, x, y = _cka(X, Y, debiased, own)
-    need_different_rows(x.square, y.square)
-    n, rows = len(X), decisive_rows((x.rows, y.rows))
-    spreads = float(np.sqrt(x.rows.mean())), float(np.sqrt(y.rows.mean()))
-    note = offset_note(spreads, (float(np.linalg.norm(x.mean)), float(np.linalg.norm(y.mean))))
-    if len(rows) and n - len(rows) >= 4:
-        rest = np.delete(np.arange(n), rows)
-        without = _cka(X[rest], Y[rest], debiased, null=False)[0]
-        note = f"{decided_note(value, without, rows, ids)} {note}".strip()
-    null = rv_null(x.sums, y.sums)
-    if debiased:  # its mean is 0; the spread is that of the biased score, but for a constant and O(1/n)
-        scale = np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y)))
-        null = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
-    return Score(
-        value, metric="cka", convention="debiased" if debiased else "linear", n=n, null=null, note=note
-    )
+    sums, note = _cka_sums(X, Y, own), ""
+    score, x, y = sums.score(), sums.x, sums.y
+    value = _value(sums, debiased)
+    rows = decisive_rows((x.lengths, y.lengths))
+    if len(rows) and len(X) - len(rows) >= 4:
+        rest = np.delete(np.arange(len(X)), rows)
+        note = decided_note(value, _value(_cka_sums(X[rest], Y[rest], null=False), debiased), rows, ids)
+    facts = {"metric": "cka", "n": len(X), "note": f"{note} {score.note}".strip()}
+    if not debiased:
+        return Score(value, convention="linear", null=score.null, **facts)
+    # The mean of chance is 0; the spread is that of the biased score, but for a constant and O(1/n).
+    scale = np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y)))
+    low, high = ((end - score.null.mean) * scale for end in (score.null.low, score.null.high))
+    return Score(value, convention="debiased", null=Null(0.0, low, high), **facts)
 
 
-def _cka(
-    X: np.ndarray,
-    Y: np.ndarray,
-    debiased: bool,
-    own: tuple[OwnMoments, OwnMoments] | None = None,
-    null: bool = True,
-) -> tuple[float, OwnMoments, OwnMoments]:
-    """The score, NaN where all rows of a space are equal, and the moments of either space."""
-    n = len(X)
-    if n < 4:
-        raise SpaceError(f"expected at least 4 rows, got {n}")
+def cka_value(X: np.ndarray, Y: np.ndarray, debiased: bool = False) -> float:
+    """`linear_cka` without its chance level."""
+    sums = _cka_sums(X, Y, null=False)
+    need_different_rows(sums.x.square, sums.y.square)
+    return _value(sums, debiased)
+
+
+def _cka_sums(
+    X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True
+) -> CkaSums:
     x, y = own or (OwnMoments.of(X, null), OwnMoments.of(Y, null))
     product = np.zeros((X.shape[1], Y.shape[1]))
-    left, right = (np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in product.shape)
-    for block in row_blocks(n):
-        size = block.stop - block.start
-        product += x.centred(X[block], left[:size]).T @ y.centred(Y[block], right[:size])
-    xy, xx, yy = float(np.vdot(product, product)), x.square, y.square
-    if debiased:
-        xy, xx, yy = _unbiased(xy, x, y), _unbiased(xx, x, x), _unbiased(yy, y, y)
-    return alignment(xy, xx, yy), x, y
+    for block in row_blocks(len(X), _FEW):
+        product += x.centred(X[block]).T @ y.centred(Y[block])
+    return CkaSums(len(X), float(np.vdot(product, product)), x, y)
+
+
+def _value(sums: CkaSums, debiased: bool) -> float:
+    x, y = sums.x, sums.y
+    if not debiased:
+        return sums.value
+    return alignment(_unbiased(sums.xy, x, y), _unbiased(x.square, x, x), _unbiased(y.square, y, y))
 
 
 def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
     """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
-    n, p, q = len(left.rows), left.rows, right.rows
+    n, p, q = len(left.lengths), left.lengths, right.lengths
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 
 
@@ -424,12 +423,43 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
     The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of
     squares, unless the rows lie far from zero.
     """
-    one, total = np.ones(512, dtype=np.float32), np.zeros(X.shape[1])
-    for block in row_blocks(len(X), len(one)):
-        total += one[: block.stop - block.start] @ X[block]
+    ones, total = np.ones(_FEW, dtype=np.float32), np.zeros(X.shape[1])
+    for block in row_blocks(len(X), _FEW):
+        total += ones[: block.stop - block.start] @ X[block]
     mean = (total / len(X)).astype(np.float32)
     spread, offset = spread_and_offset(X, mean)
     return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
+
+
+def cosine_score(n: int, mean: float, of_means: float, of_products: float) -> Score:
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from mean aᵢ·bᵢ, ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ −
+    ā)ᵀ and B alike. The chance level is exact (Hoeffding 1951, theorem 2)."""
+    null = Null.from_moments(of_means, of_products / ((n - 1) * n**2)) if n > 1 else None
+    return Score(mean, metric="cosine", n=n, null=null)
+
+
+class CosineSums:
+    """What the mean cosine needs of pairs of unit rows (n, d), block by block; its attributes are arrays that
+    add up.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.n, self.paired, self.sums = np.zeros(1), np.zeros(1), np.zeros((2, width))
+        self.products = np.zeros((2, width, width))
+
+    def add(self, a: np.ndarray, b: np.ndarray) -> None:
+        self.n += len(a)
+        self.paired += np.vecdot(a, b).sum(dtype=np.float64)
+        for side, rows in enumerate((a, b)):
+            self.sums[side] += rows.sum(axis=0, dtype=np.float64)
+            self.products[side] += rows.T @ rows
+
+    def score(self) -> Score:
+        n, means = int(self.n[0]), self.sums / self.n
+        a, b = (
+            product - n * np.outer(mean, mean) for product, mean in zip(self.products, means, strict=True)
+        )
+        return cosine_score(n, float(self.paired[0]) / n, means[0] @ means[1], np.vdot(a, b))
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
@@ -449,73 +479,3 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     sums = CosineSums(source.shape[1])
     sums.add(*((source, target) if of_unit_length else (unit_rows(source), unit_rows(target))))
     return sums.score()
-
-
-class LinearCKA(Metric):
-    """`linear_cka` as a metric."""
-
-    reads = "sums"
-    debiased = False
-
-    def score(self, pair: AlignedPair) -> Score:
-        ids = pair.split.ids[pair.split.test]
-        if pair.sums is not None and not self.debiased:
-            return pair.sums.linear_cka(ids)
-        return linear_cka(pair.source, pair.target, debiased=self.debiased, ids=ids)
-
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
-        """Of samples of the held-out rows; the interval is by `cka_influence`."""
-        split = before.split
-        drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
-        rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
-        name = "debiased cka" if self.debiased else "cka"
-        scores = [pair.of_some_rows(name, rows, self._value) for pair in (before, now)]
-        pulls = [pair.of_some_rows("cka influence", few, cka_influence) for pair in (before, now)]
-        error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
-        return difference(scores[1] - scores[0], error)
-
-    def _value(self, X: np.ndarray, Y: np.ndarray) -> float:
-        """`linear_cka` without its chance level."""
-        value, x, y = _cka(X, Y, self.debiased, null=False)
-        need_different_rows(x.square, y.square)
-        return value
-
-    def own(self, space: LatentSpace, settings: Any) -> OwnMoments:
-        return OwnMoments.of(space.vectors)
-
-    def between(
-        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
-    ) -> Score:
-        both = own(first), own(second)
-        return linear_cka(first.vectors, second.vectors, debiased=self.debiased, own=both, ids=first.ids)
-
-    def forms(
-        self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
-    ) -> tuple[list[np.ndarray], bool]:
-        sampled = [brought(space.vectors[rows])[0] for space in spaces]
-        moved = [centred(X, mean_row(X)) for X in sampled]
-        return [X @ X.T for X in moved], True
-
-
-class DebiasedCKA(LinearCKA):
-    """`linear_cka` without its bias for few rows."""
-
-    debiased = True
-
-
-class MeanCosine(Metric):
-    """`mean_cosine` as a metric."""
-
-    reads = "sums"
-
-    def score(self, pair: AlignedPair) -> Score | None:
-        if not pair.same_width:
-            return None
-        if pair.sums is not None:
-            return pair.sums.mean_cosine()
-        return mean_cosine(pair.neighbours.source, pair.neighbours.target, of_unit_length=True)
-
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
-        if not before.same_width:
-            return None
-        return mean_difference(before.cosines, now.cosines)

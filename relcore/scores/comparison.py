@@ -6,21 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import need_one_of
-from relcore.base.magnitude import centred
+from relcore.base.errors import need_one_of, quote
+from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS, SIMILARITIES
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, short
 from relcore.base.settings import check, setting
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
-from relcore.represent.similarity import RelativeProjection, mean_row
+from relcore.represent.similarity import RelativeProjection, mean_of, mean_row
 from relcore.represent.translation import Procrustes
 from relcore.scores.metric import AlignedPair
-from relcore.scores.score import Difference, Score, long_row
-from relcore.spaces.space import Match
+from relcore.scores.score import Difference, Score
+from relcore.spaces.space import LatentSpace, Match
 from relcore.spaces.split import Split
 
 # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
@@ -165,18 +166,10 @@ def class_labels(match: Match) -> np.ndarray | None:
 
 
 def score_pair(
-    source: np.ndarray,
-    target: np.ndarray,
-    split: Split,
-    *,
-    k: int = 10,
-    convention: str = "paper",
-    n_queries: int | None = None,
-    metrics: Sequence[str] = (),
-    labels: np.ndarray | None = None,
+    source: np.ndarray, target: np.ndarray, split: Split, *, metrics: Sequence[str] = (), **settings: Any
 ) -> dict[str, Score]:
     """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of
-    them.
+    them; `settings` are the other fields of `AlignedPair`.
 
     Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that
     needs one width is left out where there are two, and one that needs the `labels` of the n rows where there
@@ -187,8 +180,7 @@ def score_pair(
     SpaceError
         Matrices of other rows than the split's.
     """
-    pair = AlignedPair.of(source, target, split, k, convention, n_queries, labels=labels)
-    return scores_of(pair, metrics)
+    return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
 
 
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
@@ -203,25 +195,20 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
 
 
 def score_differences(
-    before: tuple[np.ndarray, np.ndarray],
-    now: tuple[np.ndarray, np.ndarray],
-    split: Split,
-    *,
-    k: int = 10,
-    convention: str = "paper",
-    n_queries: int | None = None,
-    labels: np.ndarray | None = None,
+    before: tuple[np.ndarray, np.ndarray], now: tuple[np.ndarray, np.ndarray], split: Split, **settings: Any
 ) -> dict[str, Difference]:
-    """The change of each score of `score_pair`, on the same held-out rows and queries, with 95 % intervals.
+    """The change of each score of `score_pair`, with its settings, on the same held-out rows and queries,
+    with 95 % intervals.
 
     The split's anchors are those of both: a row that is an anchor before or now is in neither score.
     """
-    pairs = [
-        AlignedPair.of(*matrices, split, k, convention, n_queries, labels=labels)
-        for matrices in (before, now)
-    ]
-    found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
-    return {name: difference for name, difference in found.items() if difference is not None}
+    return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
+
+
+def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Difference]:
+    """By all metrics of a pair that tell one."""
+    changes = {name: METRICS[name].load()().difference(before, now) for name in metrics_of_a_pair()}
+    return {name: change for name, change in changes.items() if change is not None}
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
@@ -238,26 +225,9 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
             title += f", approximate ({score.recall.search})" if score.recall else ""
             rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
-    columns = [
-        "metric",
-        "form",
-        "score",
-        "null_low",
-        "null_high",
-        "low",
-        "high",
-        "chance",
-        "convention",
-        "k",
-        "n",
-        "queries",
-    ]
-    columns += [
-        name
-        for name in ("search", "recall", "recall_low", "recall_high", "recall_queries")
-        if any(name in row for row in rows)
-    ]
-    return pd.DataFrame(rows)[columns]
+    columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
+    table, recall = pd.DataFrame(rows), ["search", "recall", "recall_low", "recall_high", "recall_queries"]
+    return table[[*columns, "k", "n", "queries", *(name for name in recall if name in table)]]
 
 
 def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
@@ -265,10 +235,12 @@ def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
-            notes = [score.note, score.recall.caution(score.k) if score.recall else ""]
-            for note in filter(None, notes):
+            for note in filter(None, (score.note, score.recall and score.recall.caution(score.k))):
                 places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
     return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+
+
+_MOVED = 0.25  # of the other rows' spread
 
 
 def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
@@ -276,10 +248,27 @@ def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
     mean, and anchors that coincide; mostly none."""
     if not len(anchor_ids):
         return []
-    told = (
-        long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target)
+    spaces = match.source, match.target
+    sentences = [long_row(space) or coinciding_anchors(space, anchor_ids) for space in spaces]
+    return list(filter(None, sentences))
+
+
+def long_row(space: LatentSpace) -> str:
+    """Says that one row moves the mean of a space, and so every centred score; "" where none does."""
+    far = lengths(space.vectors, mean_of(space)).astype(np.float64)
+    row, n = int(far.argmax()), len(far)
+    if n < 3 or not far[row]:
+        return ""
+    moved = 1 / (n - 1)  # of the row's distance: the other rows' mean lies as far on the other side
+    others = np.delete(far, row) / far[row]
+    spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
+    if moved <= _MOVED * spread:
+        return ""
+    return (
+        f"One long row, {quote(space.ids[[row]])}, moves the mean of {quote([space.name])} by"
+        f" {short(moved / max(spread, 1e-9), 1)} times the spread of the other rows, so it decides centred"
+        " scores. Leave it out."
     )
-    return [sentence for sentence in told if sentence]
 
 
 def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:

@@ -1,12 +1,17 @@
-"""Where the blocks are computed: the few operations of a pass that NumPy and torch name differently."""
+"""Where the blocks of a pass are computed: the few operations that NumPy and torch name differently, and
+threads.
+"""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -15,16 +20,14 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import centred, scaled, sized, within
-from relcore.base.torch_state import full_precision
-from relcore.scores.search import gpu_name
+from relcore.base.torch_state import OUT_OF_MEMORY, full_precision, is_out_of_memory
 
 Array = Any  # a NumPy array, or a tensor on the device
 
 
 class NumpyDevice:
-    """Blocks in memory. Buffers are reused from block to block: new memory costs as much as a product.
-
-    An array that `buffer` returned holds until `buffer` is called with its name again.
+    """Blocks in memory. Buffers are reused from block to block: new memory costs as much as a product. A
+    result in a named buffer holds until the next one of that name.
     """
 
     name = "cpu"
@@ -49,7 +52,7 @@ class NumpyDevice:
         return most
 
     def put(self, array: np.ndarray) -> Array:
-        """A constant of a plan, as float32 unless it is float64."""
+        """A constant of a plan."""
         return array
 
     def get(self, array: Array) -> np.ndarray:
@@ -68,20 +71,16 @@ class NumpyDevice:
         zero.
         """
         out = self.buffer(name, *rows.shape)
-        found, factors = sized(rows, mean, out)
-        return np.multiply(found, factors[:, None], out=out)
+        moved, factors = sized(rows, mean, out)
+        return np.multiply(moved, factors[:, None], out=out)
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         """rows @ matrix in the named buffer."""
         return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
 
     def stretched(self, rows: Array, factors: Array, name: str) -> Array:
-        """Each column times its factor, in the named buffer."""
+        """Numbers times their factors, in the named buffer."""
         return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
-
-    def squares(self, rows: Array) -> Array:
-        """Squared length of each row, (m,) float32."""
-        return np.vecdot(rows, rows)
 
     def paired(self, first: Array, second: Array) -> Array:
         """Inner product of each row with the other's, (m,)."""
@@ -91,17 +90,11 @@ class NumpyDevice:
         """A copy as float64."""
         return array.astype(np.float64)
 
-    def stacked(self, numbers: list[Array]) -> Array:
-        """(3,) of three numbers."""
-        return np.stack(numbers)
-
     def candidates(
         self, scores: Array, least: np.ndarray, k: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Query numbers, columns and values of the scores (q, m) among which are all that belong to the k
-        largest of a query.
-
-        Those below `least` (q,), the k-th largest so far, are left out.
+        largest of a query. Those below `least` (q,), the k-th largest so far, are left out.
         """
         if least[0] == -np.inf and scores.shape[1] > k:
             least = np.maximum(least, _lower_bound(scores, k))
@@ -110,8 +103,8 @@ class NumpyDevice:
             rows = np.arange(len(scores))
         else:
             scores, least = scores[rows], least[rows]
-        found = np.flatnonzero(scores >= least[:, None])  # of one dimension it is much faster than of two
-        which, columns = np.divmod(found, scores.shape[1])
+        flat = np.flatnonzero(scores >= least[:, None])  # of one dimension it is much faster than of two
+        which, columns = np.divmod(flat, scores.shape[1])
         return rows[which], columns, scores[which, columns]
 
 
@@ -127,7 +120,7 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 class TorchDevice:
-    """Blocks as tensors, on a GPU or, to test the same path, on the CPU.
+    """The methods of `NumpyDevice` for tensors, on a GPU or, to test the same path, on the CPU.
 
     Matrix products within `exact` keep all digits of float32: TF32 and autocast are off, and afterwards as
     they were.
@@ -152,12 +145,9 @@ class TorchDevice:
         return full_precision(self._torch, self.name.partition(":")[0])
 
     def rows_at_once(self, most: int, row_bytes: int, n_threads: int) -> int:
-        """As `NumpyDevice.rows_at_once`: on a GPU at most as many as fit into half of its free memory, at
-        least 256.
-        """
         if self.name == "cpu":
             return most
-        free, _ = self._torch.cuda.mem_get_info(self.name)
+        free, _ = self._torch.cuda.mem_get_info(self.name)  # half of it is used, for at least 256 rows
         return max(min(most, 256), min(most, free // (2 * n_threads * row_bytes)))
 
     def put(self, array: np.ndarray) -> Array:
@@ -178,13 +168,12 @@ class TorchDevice:
 
     def directions(self, rows: Array, mean: Array | None, name: str) -> Array:
         moved = rows if mean is None else self.centred(rows, mean, name)
-        squares = self.squares(moved)
-        if not bool(
-            within(squares).all()
-        ):  # rows that float32 cannot square are few, and treated in one place
-            found, factors = sized(self.get(rows), None if mean is None else self.get(mean))
-            return self.put(found * factors[:, None])
-        return moved / self._torch.sqrt(squares)[:, None]
+        squares = self.paired(moved, moved)
+        if bool(within(squares).all()):
+            return moved / self._torch.sqrt(squares)[:, None]
+        # Rows that float32 cannot square are few, and treated in one place.
+        moved, factors = sized(self.get(rows), None if mean is None else self.get(mean))
+        return self.put(moved * factors[:, None])
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         return rows @ matrix
@@ -192,17 +181,11 @@ class TorchDevice:
     def stretched(self, rows: Array, factors: Array, name: str) -> Array:
         return rows * factors
 
-    def squares(self, rows: Array) -> Array:
-        return self._torch.linalg.vecdot(rows, rows)
-
     def paired(self, first: Array, second: Array) -> Array:
         return self._torch.linalg.vecdot(first, second)
 
     def double(self, array: Array) -> Array:
         return array.to(self._torch.float64, copy=True)
-
-    def stacked(self, numbers: list[Array]) -> Array:
-        return self._torch.stack(numbers)
 
     def candidates(
         self, scores: Array, least: np.ndarray, k: int
@@ -214,7 +197,10 @@ class TorchDevice:
         return self.get(which), self.get(columns), self.get(scores[which, columns])
 
 
-def device_of(name: str) -> NumpyDevice | TorchDevice:
+Device = NumpyDevice | TorchDevice
+
+
+def device_of(name: str) -> Device:
     """ "cpu": NumPy; "cuda", or "torch" for tensors on the CPU: torch; "auto": "cuda" where there is a GPU,
     else "cpu".
 
@@ -227,19 +213,43 @@ def device_of(name: str) -> NumpyDevice | TorchDevice:
         name = "cuda" if gpu_name() else "cpu"
     if name == "cpu":
         return NumpyDevice()
-    if name == "torch":
-        return TorchDevice("cpu")
-    if name.startswith("cuda"):
-        return TorchDevice(name)
+    if name == "torch" or name.startswith("cuda"):
+        return TorchDevice("cpu" if name == "torch" else name)
     raise SpaceError(f"device: expected 'auto', 'cpu', 'torch' or 'cuda', got {name!r}")
 
 
-# One thread of BLAS for each block, and as many blocks at a time as BLAS has threads.
-#
-# So the steps between two products use all cores, too. The setting belongs to the process and is put back
-# after the last pass.
+T = TypeVar("T")
 
-Made = TypeVar("Made")
+
+def on_device(device: str, work: Callable[[str], T]) -> T:
+    """What the work gives on a device; where the memory of a GPU runs out, again on the CPU, which a warning
+    says.
+    """
+    try:
+        return work(device)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        warnings.warn(OUT_OF_MEMORY, stacklevel=3)
+    return work("cpu")  # outside of the except clause, whose traceback keeps the tensors alive
+
+
+def gpu_name() -> str | None:
+    """Name of the CUDA device that searches run on, None where there is none."""
+    # torch takes seconds to import: only a process that has it already, or a machine with an NVIDIA driver,
+    # needs to ask it.
+    has_driver = Path("/proc/driver/nvidia/version").exists()
+    if "torch" not in sys.modules and not (has_driver and find_spec("torch")):
+        return None
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+# One thread of BLAS for each block, and as many blocks at a time as BLAS has threads, so that the steps
+# between two products use all cores, too. The setting belongs to the process and is put back after the last
+# pass.
+
 _lock = Lock()
 _users: dict[int, int] = {}  # number of threads before → passes at work
 _limits: list[Any] = []
@@ -247,40 +257,42 @@ _limits: list[Any] = []
 
 def in_threads(
     parts: Sequence[Any],
-    make: Callable[[], Made],
-    add: Callable[[Made, Any], None],
-    done: Callable[[int, int], None],
+    make: Callable[[], T],
+    add: Callable[[T, Any], None],
+    done: Callable[[int, int], None] = lambda n_done, n: None,
     most: int | None = None,
-) -> list[Made]:
-    """Give each thread something that `make` returns, and `add` a fixed share of the parts to it, in order.
+) -> T:
+    """Give each thread something that `make` returns, `add` a fixed share of the parts to it, in order, and
+    `merge` those of all threads.
 
     `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread ends
     all. There are at most `most` threads.
     """
     stopped = Event()
 
-    def work(turn: int, n_threads: int) -> Made:
-        made = make()
+    def work(turn: int, n_threads: int) -> T:
+        own = make()
         try:
             for place in range(turn, len(parts), n_threads):
                 if stopped.is_set():
                     break
                 if not turn:
                     done(place, len(parts))
-                add(made, parts[place])
+                add(own, parts[place])
         except BaseException:
             stopped.set()
             raise
-        return made
+        return own
 
     with one_thread_products() as available:
         n_threads = max(1, min(available, len(parts), most or available))
         with ThreadPoolExecutor(n_threads) as pool:
             others = [pool.submit(work, turn, n_threads) for turn in range(1, n_threads)]
             first = work(0, n_threads)
-            found = [first, *(other.result() for other in others)]
+            for other in others:
+                first.merge(other.result())
     done(len(parts), len(parts))
-    return found
+    return first
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.scores.search import nearest
+from relcore.scores.neighbours import nearest
 
 _KEPT = 0.9  # of the ratios, the smallest ones, as Facco et al. advise: the largest are those of outliers
 

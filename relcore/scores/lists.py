@@ -1,48 +1,214 @@
-"""Neighbour lists of every query in blocks, each of them kept, so that a stopped job resumes after its
-last block.
+"""Neighbour lists of every query, exact or approximate, in blocks that the store keeps, so that a stopped job
+resumes after its last block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from relcore.base.names import SEARCHES
-from relcore.represent.similarity import row_blocks
+from relcore.represent.similarity import row_blocks, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
-from relcore.scores.approximate import ExactSearch, UnitRows, measured_recall
 from relcore.scores.metric import AlignedPair
-from relcore.scores.neighbours import SEEDING_ROWS, Neighbours, order_seed, without_itself
-from relcore.scores.plan import Search
-from relcore.scores.score import Recall
+from relcore.scores.neighbours import (
+    SEEDING_ROWS,
+    Neighbours,
+    apart,
+    common_direction,
+    jaccard_rows,
+    nearest,
+    nearest_with_products,
+    order_seed,
+    without_itself,
+)
+from relcore.scores.passes import Search
+from relcore.scores.score import Z95, Recall, sampling_interval
+from relcore.spaces.space import MadeRows
 
-# Parts: what a job has finished, in the store, where the next start of the same job finds it.
+BASE_ROWS = 32_768  # rows that are made at a time: 39 MB at a width of 300
+KEPT_BYTES = 2**30  # of the rows that are searched; larger ones are made again for each block of queries
+_SAMPLED_ROWS = 64
+
+
+class UnitRows(MadeRows):
+    """Rows (n, w) of one space in one representation, of length 1; made when they are used."""
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """(m, w) float32."""
+        return unit_rows(super().__getitem__(rows))
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Slices that cut the rows into blocks, each with its rows."""
+        return ((block, self[block]) for block in row_blocks(len(self), BASE_ROWS))
+
+    def common_direction(self) -> np.ndarray | None:
+        """By some of the rows."""
+        return common_direction(self[:: max(1, len(self) // _SAMPLED_ROWS)])
+
+
+class ExactSearch:
+    """The nearest of some rows, as `scores.neighbours.nearest_directions` finds them. The rows are kept in
+    memory where they take at most `KEPT_BYTES`, unless they are searched only once.
+    """
+
+    approximate = False
+
+    def __init__(self, rows: UnitRows, keep: bool = True) -> None:
+        self._rows, self._common, self._kept = rows, rows.common_direction(), None
+        if keep and rows.nbytes <= KEPT_BYTES:
+            whole = np.empty(rows.shape, dtype=np.float32)
+            for block, part in rows.blocks():
+                whole[block] = part
+            self._kept = apart(whole, self._common)
+
+    def nearest(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """(m, w) → numbers of the k nearest rows, the nearest first, (m, k) int64."""
+        queries = apart(queries, self._common, queries=True)
+        if self._kept is not None:
+            return nearest(queries, self._kept, k)
+        best, numbers = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        for block, rows in self._rows.blocks():
+            products, nearer = nearest_with_products(queries, apart(rows, self._common), min(k, len(rows)))
+            best = np.concatenate([best, products], axis=1)
+            numbers = np.concatenate([numbers, nearer + block.start], axis=1)
+            order = np.argsort(-best, axis=1, kind="stable")[:, :k]
+            best, numbers = (np.take_along_axis(array, order, 1) for array in (best, numbers))
+        return numbers
+
+
+class FaissSearch:
+    """The nearest of some rows by an index that compares a query with few of them, by distance.
+
+    Of rows of length 1 the distance orders as the cosine does. Rows that take more than `KEPT_BYTES` are kept
+    as float16. A subclass tells of n rows the index as faiss's `index_factory` reads it and how many rows it
+    learns from (`factory`), what `tune` tries, the fastest first (`settings`), a setting in words
+    (`described`), and the rows of a search by the setting or by a comparison with all (`_search`).
+
+    Attributes
+    ----------
+    setting : int
+        What trades time for recall, such as the number of lists that are searched; `tune` chooses it.
+    """
+
+    approximate = True
+    title: ClassVar[str]
+
+    def __init__(self, rows: UnitRows) -> None:
+        import faiss
+
+        n, self._common = len(rows), rows.common_direction()
+        index, n_training = self.factory(n)
+        kept = "Flat" if rows.nbytes <= KEPT_BYTES else "SQfp16"
+        self._index = faiss.index_factory(rows.shape[1], f"{index},{kept}")
+        self._index.train(self._moved(rows[np.sort(np.random.default_rng(0).permutation(n)[:n_training])]))
+        for _, block in rows.blocks():
+            self._index.add(self._moved(block))
+        self._settings = self.settings(n)
+        self.setting = self._settings[0]
+
+    def tune(self, queries: np.ndarray, exact: np.ndarray, target: float) -> None:
+        """Take the fastest setting with a mean recall of `target` or more for these queries (m, w), whose
+        true lists (m, k) are known; the last one where none has it."""
+        for setting in self._settings:
+            self.setting = setting
+            if recalls(self.nearest(queries, exact.shape[1]), exact).mean() >= target:
+                return
+
+    def nearest(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """(m, w) → numbers of the k nearest rows that it finds, the nearest first, (m, k) int64."""
+        moved = self._moved(queries)
+        rows = self._search(moved, k)
+        short = np.flatnonzero((rows < 0).any(axis=1))  # fewer than k rows were looked at
+        if len(short):
+            rows[short] = self._search(moved[short], k, every=True)
+        return rows
+
+    def _moved(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self._common is None else rows - self._common
+
+
+_LINKS = 32
+
+
+class HnswSearch(FaissSearch):
+    """A graph in layers with 32 links per row, in which a query walks to its neighbours and keeps the
+    `efSearch` best rows (Malkov and Yashunin 2020).
+    """
+
+    title = "HNSW"
+
+    @classmethod
+    def factory(cls, n: int) -> tuple[str, int]:
+        return f"HNSW{_LINKS}", 4096  # faiss wants some before it keeps rows as float16
+
+    @classmethod
+    def settings(cls, n: int) -> Sequence[int]:
+        return [2**power for power in range(4, 12)]
+
+    @classmethod
+    def described(cls, setting: int, n: int) -> str:
+        return f"efSearch {setting:,}, {_LINKS} links per row"
+
+    def _search(self, queries: np.ndarray, k: int, every: bool = False) -> np.ndarray:
+        self._index.hnsw.efSearch = max(self.setting, k)
+        return (self._index.storage if every else self._index).search(queries, k)[1]
+
+
+class IvfSearch(FaissSearch):
+    """Rows in 4 √n clusters, of which a query is compared with the nearest `nprobe` (Jégou et al. 2011)."""
+
+    title = "IVF"
+
+    @classmethod
+    def factory(cls, n: int) -> tuple[str, int]:
+        return f"IVF{_lists(n)}", 64 * _lists(n)
+
+    @classmethod
+    def settings(cls, n: int) -> Sequence[int]:
+        return [*(2**power for power in range(_lists(n).bit_length()) if 2**power < _lists(n)), _lists(n)]
+
+    @classmethod
+    def described(cls, setting: int, n: int) -> str:
+        return f"nprobe {setting:,} of {_lists(n):,} lists"
+
+    def _search(self, queries: np.ndarray, k: int, every: bool = False) -> np.ndarray:
+        self._index.nprobe = self._index.nlist if every else self.setting
+        return self._index.search(queries, k)[1]
+
+
+def _lists(n: int) -> int:
+    return int(np.clip(4 * np.sqrt(n), 1, max(1, n // 39)))  # faiss wants 39 rows for each to learn from
+
+
+def recalls(lists: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """The share of the true neighbours (m, k) that is in each list (m, k), (m,), 0 … 1."""
+    return (exact[:, :, None] == lists[:, None, :]).any(axis=2).mean(axis=1)
 
 
 class Parts:
-    """Arrays by name that belong to one result, whose `content` decides them; without a store nothing is
-    kept.
+    """Arrays that a job has finished, in the store, where the next start of the same job finds them;
+    `content` decides them. Without a store nothing is kept.
     """
 
     def __init__(self, store: Store | None, *content: object) -> None:
         self._store, self._content = store, content
         self._keys: set[str] = set()
 
-    def get(self, name: str) -> dict[str, np.ndarray] | None:
-        """The arrays of a part; None where it is not there, or no longer."""
+    def get(self, name: str) -> np.ndarray | None:
+        """The array of this name; None where it is not there, or no longer."""
         entry = None if self._store is None else self._store.get(self._key(name))
-        return None if entry is None else entry.arrays
+        return None if entry is None else entry.arrays["part"]
 
-    def put(self, name: str, **arrays: np.ndarray) -> None:
-        """Keep a part."""
+    def put(self, name: str, array: np.ndarray) -> None:
         if self._store is not None:
-            self._store.put(self._key(name), arrays)
+            self._store.put(self._key(name), {"part": array})
 
     def clear(self) -> None:
         """Remove all parts that were looked for: the result no longer needs them."""
@@ -57,7 +223,7 @@ class Parts:
 
 @dataclass(eq=False)
 class SearchedPair(AlignedPair):
-    """A pair whose neighbour lists, by the names of `scores.plan.searches_of`, have been searched; its rows
+    """A pair whose neighbour lists, by the names of `scores.passes.searches_of`, have been searched; its rows
     are `UnitRows`, and all of them queries.
     """
 
@@ -85,7 +251,7 @@ class NeighbourLists:
     Parameters
     ----------
     spaces : (UnitRows, UnitRows)
-    searches : of `scores.plan.searches_of`
+    searches : of `scores.passes.searches_of`
     labelled : array (l,)
         The rows with a label.
     kind : one of `names.SEARCHES`
@@ -105,8 +271,8 @@ class NeighbourLists:
         parts: Parts,
     ) -> None:
         self.kind, self.target_recall, self.parts = SEARCHES[kind].load(), target_recall, parts
-        self.searches, self._settings = searches, {}
-        self._rows = {}  # of each search: queries, searched rows, and the number of each of these
+        # searches in the same rows, which share an index, follow each other
+        self.searches, self._rows = sorted(searches, key=self._place), {}
         for search in searches:
             queries, rows = (
                 spaces[side].of(labelled) if search.labelled else spaces[side]
@@ -116,35 +282,33 @@ class NeighbourLists:
             if search.alone:
                 order = np.random.default_rng(order_seed(rows[:SEEDING_ROWS])).permutation(len(rows))
                 rows = rows.of(order)
-            self._rows[search.name] = queries, rows, order
+            self._rows[search.name] = queries, rows, order  # the number of each of the rows
 
     def search(self, report: Report) -> tuple[dict[str, np.ndarray], Recall | None]:
         """Lists (n, k) int32 by the names of the searches, and the recall of approximate ones."""
         lists, done, total = {}, 0, sum(len(queries) for queries, _, _ in self._rows.values())
-        indexes: dict[tuple, Any] = {}  # of one place: searches in the same rows follow each other
-        for search in sorted(self.searches, key=self._place):
+        place, index = None, None
+        for search in self.searches:
             queries, rows, _ = self._rows[search.name]
             k = min(search.k, len(rows) - search.alone)
             lists[search.name] = np.empty((len(queries), k), dtype=np.int32)
             for block in row_blocks(len(queries), QUERIES_PER_BLOCK):
                 name = f"{search.name} {block.start}"
-                if (kept := self.parts.get(name)) is None:
-                    if self._place(search) not in indexes:
-                        report(
-                            done, total, "building the index" if self.kind.approximate else "reading the rows"
-                        )
-                        indexes = {self._place(search): self._index(search)}
-                    index = indexes[self._place(search)]
-                    kept = {"lists": self._nearest(index, search, np.arange(block.start, block.stop))}
-                    self.parts.put(name, **kept)
-                lists[search.name][block] = kept["lists"]
+                if (part := self.parts.get(name)) is None:
+                    if self._place(search) != place:
+                        what = "building the index" if self.kind.approximate else "reading the rows"
+                        report(done, total, what)
+                        place, index = self._place(search), self._index(search)
+                    part = self._nearest(index, search, np.arange(block.start, block.stop))
+                    self.parts.put(name, part)
+                lists[search.name][block] = part
                 done += block.stop - block.start
                 report(done, total, f"neighbours of {done:,} of {total:,} queries")
         return lists, self._recall(lists) if self.kind.approximate else None
 
     @staticmethod
     def _place(search: Search) -> tuple:
-        """What is searched: searches with the same one share an index."""
+        """What is searched."""
         return search.base, search.alone, search.labelled
 
     def _index(self, search: Search) -> Any:
@@ -152,40 +316,64 @@ class NeighbourLists:
         one.
         """
         queries, rows, _ = self._rows[search.name]
-        index = self.kind(rows)
+        index, name = self.kind(rows), f"setting {self._place(search)}"
         if self.kind.approximate:
-            if (kept := self.parts.get(f"setting {self._place(search)}")) is None:
-                asked = queries[self._drawn(search, _TUNING, stream=0)]
-                exact = ExactSearch(rows, keep=False).nearest(asked, min(search.k, len(rows)))
-                index.tune(asked, exact, self.target_recall)
-                kept = {"setting": np.array(index.setting)}
-                self.parts.put(f"setting {self._place(search)}", **kept)
-            self._settings[self._place(search)] = index.setting = int(kept["setting"])
+            if (kept := self.parts.get(name)) is None:
+                some = queries[self._drawn(search, _TUNING, stream=0)]
+                exact = ExactSearch(rows, keep=False).nearest(some, min(search.k, len(rows)))
+                index.tune(some, exact, self.target_recall)
+                kept = np.array(index.setting)
+                self.parts.put(name, kept)
+            index.setting = self._settings[self._place(search)] = int(kept)
         return index
+
+    @cached_property
+    def _settings(self) -> dict[tuple, int]:
+        """By place: where all blocks were there already, those that were kept."""
+        kept = {place: self.parts.get(f"setting {place}") for place in map(self._place, self.searches)}
+        return {place: int(setting) for place, setting in kept.items() if setting is not None}
 
     def _nearest(self, index: Any, search: Search, numbers: np.ndarray) -> np.ndarray:
         """Lists (m, k) of the queries with these numbers (m,)."""
         queries, rows, order = self._rows[search.name]
-        nearest = order[index.nearest(queries[numbers], min(search.k + search.alone, len(rows)))]
-        return without_itself(numbers, nearest) if search.alone else nearest
+        lists = order[index.nearest(queries[numbers], min(search.k + search.alone, len(rows)))]
+        return without_itself(numbers, lists) if search.alone else lists
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
-        """Of the lists among all rows; where all blocks were there already, with the settings that were
-        kept.
+        """Of the lists among all rows, on random queries: the mean over the lists of a query, and the change
+        of the mean Jaccard overlap of its two lists by the approximation, with their 95 % intervals.
         """
         every = [search for search in self.searches if not search.labelled]
-        drawn = self._drawn(every[0], _MEASURED, stream=1)
-        exact, settings = {}, []
+        drawn, n = self._drawn(every[0], _MEASURED, stream=1), len(lists["own"])
+        exact, settings = {}, {}
         for search in every:
-            rows, place = self._rows[search.name][1], self._place(search)
+            rows = self._rows[search.name][1]
             exact[search.name] = self._nearest(ExactSearch(rows, keep=False), search, drawn)
-            if place not in self._settings:
-                kept = self.parts.get(f"setting {place}")
-                self._settings[place] = int(kept["setting"]) if kept else self.kind.settings(len(rows))[0]
-            settings.append(self.kind.described(self._settings[place], len(rows)))
-        found = {name: lists[name][drawn] for name in exact}
-        setting = " and ".join(dict.fromkeys(settings))
-        return measured_recall(found, exact, len(lists["own"]), self.kind.title, setting, self.target_recall)
+            setting = self._settings.get(self._place(search), self.kind.settings(len(rows))[0])
+            settings[self.kind.described(setting, len(rows))] = None
+        shares = np.mean([recalls(lists[name][drawn], true) for name, true in exact.items()], axis=0)
+        mean = float(shares.mean())
+        low, high = sampling_interval(shares, n) or (mean, mean)
+        k, other = exact["own"].shape[1], "other" if "other" in exact else "forward"
+        now, before = (
+            jaccard_rows(own, others[:, :k])
+            for own, others in (
+                (lists["own"][drawn], lists[other][drawn]),
+                (exact["own"], exact[other]),
+            )
+        )
+        reach = float(Z95 * (now - before).std(ddof=1) / np.sqrt(len(now)))
+        return Recall(
+            self.kind.title,
+            " and ".join(settings),
+            mean,
+            float(low),
+            min(float(high), 1.0),
+            len(shares),
+            self.target_recall,
+            float((now - before).mean()),
+            reach,
+        )
 
     def _drawn(self, search: Search, n_drawn: int, stream: int) -> np.ndarray:
         """Numbers of random queries; another stream draws others."""

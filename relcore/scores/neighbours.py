@@ -1,32 +1,259 @@
-"""Compare the neighbourhoods of two spaces: Jaccard overlap, and mean reciprocal rank (MRR)."""
+"""Nearest rows, exactly, and what they say of two spaces: Jaccard overlap, and mean reciprocal rank (MRR)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
-from relcore.represent.similarity import unit_rows
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
+from relcore.scores.device import Array, Device, device_of, gpu_name, in_threads, on_device
 from relcore.scores.score import (
+    CENTRE,
     QUANTILE_DRAWS,
     Difference,
     Null,
     Score,
     difference,
-    indistinct_neighbours,
     mean_difference,
     sampling_interval,
 )
-from relcore.scores.search import nearest_directions
 
 if TYPE_CHECKING:
     from scipy import sparse
 
+_SAMPLED_ROWS = 64
+SEEDING_ROWS = 64  # enough to tell one space from another
+# faiss's own defaults send up to some hundred queries past BLAS, which takes nine times as long, and form
+# products of 16 MB, which leave the cache. They are put back: other searches of the process, those of UMAP,
+# would come to other last digits.
+_FAISS = {"distance_compute_blas_threshold": 20, "distance_compute_blas_query_bs": 1024}
+_ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
+
+
+def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64.
+
+    Exact. faiss on the CPU, torch on a GPU; in blocks of queries, so that memory stays at block × n.
+    """
+    if k > len(base):
+        raise SpaceError(
+            f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours"
+        )
+    if device == "auto":
+        device = "cuda" if gpu_name() else "cpu"
+    if device == "cpu":
+        return nearest_with_products(queries, base, k)[1]
+    import torch
+
+    transposed = torch.from_numpy(np.ascontiguousarray(base)).to(device).T
+    rows = np.empty((len(queries), k), dtype=np.int64)
+    for block in row_blocks(len(queries)):
+        similarity = torch.from_numpy(np.ascontiguousarray(queries[block])).to(device) @ transposed
+        rows[block] = torch.topk(similarity, k, dim=1).indices.cpu().numpy()
+    return rows
+
+
+def nearest_with_products(queries: np.ndarray, base: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """`nearest` on the CPU: the inner products (m, k) float32, largest first, and the rows (m, k) int64."""
+    import faiss
+
+    usual = _usual()
+    try:
+        for name, value in _FAISS.items():
+            setattr(faiss.cvar, name, value)
+        # Not an index: it would copy the base, which for a few queries takes as long as the search.
+        return faiss.knn(
+            np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT
+        )
+    finally:
+        for name, value in usual.items():
+            setattr(faiss.cvar, name, value)
+
+
+@cache
+def _usual() -> dict[str, int]:
+    """faiss's own settings; read once, since another thread may be searching with ours."""
+    import faiss
+
+    return {name: getattr(faiss.cvar, name) for name in _FAISS}
+
+
+def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """`nearest` for rows of length 1, also where they all point in nearly one direction, as those of a space
+    far from zero do.
+
+    Their products then differ in the last digits of float32 only. The distances of their differences from a
+    common row, which are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
+    """
+    common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
+    return nearest(apart(queries, common, queries=True), apart(base, common), k, device)
+
+
+def common_direction(sample: np.ndarray) -> np.ndarray | None:
+    """The mean (d,) of some unit rows (m, d) if all point in nearly one direction, else None."""
+    common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return None if 1 - common @ common > _ALIKE else common
+
+
+def apart(rows: np.ndarray, common: np.ndarray | None, queries: bool = False) -> np.ndarray:
+    """Rows of length 1 as `nearest` takes them where they have a common direction, (m, d + 1); else the
+    rows themselves.
+    """
+    if common is None:
+        return rows
+    rows = rows - common
+    return np.column_stack(
+        [rows, np.ones(len(rows), dtype=np.float32) if queries else -np.vecdot(rows, rows) / 2]
+    )
+
+
+def order_seed(unit: np.ndarray) -> int:
+    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
+    have two orders.
+    """
+    return crc32(unit[:SEEDING_ROWS].tobytes())
+
+
+class TopRows:
+    """The k rows with the largest scores for each of q queries, nearest first, kept up to date from block to
+    block; equal scores in one fixed order.
+
+    Parameters
+    ----------
+    n_queries, k : int
+    seed : int, optional
+        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with
+        many equal rows would otherwise agree because of the order of their rows.
+
+    Attributes
+    ----------
+    values : array (q, k) float32, −∞ where fewer rows have been seen
+    rows : array (q, k) int64, −1 there
+    """
+
+    def __init__(self, n_queries: int, k: int, seed: int | None = None) -> None:
+        self.seed = seed
+        self.values = np.full((n_queries, k), -np.inf, dtype=np.float32)
+        self.rows = np.full((n_queries, k), -1, dtype=np.int64)
+
+    def add(self, device: Device, scores: Array, rows: np.ndarray) -> None:
+        """The scores (q, m) of further rows, whose numbers are `rows` (m,)."""
+        which, columns, values = device.candidates(scores, self.values[:, -1], self.values.shape[1])
+        self._enter(which, values, rows[columns])
+
+    def merge(self, other: TopRows) -> None:
+        """Those of other rows for the same queries."""
+        which = np.repeat(np.arange(len(other.rows)), other.rows.shape[1])
+        self._enter(which, other.values.ravel(), other.rows.ravel())
+
+    def without(self, gone: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
+        """For these queries (places) the k − n_fewer nearest rows that are not `gone`, which are at most
+        n_fewer.
+        """
+        fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
+        staying = np.argsort(np.isin(self.rows[queries], gone), axis=1, kind="stable")
+        staying = staying[:, : fewer.rows.shape[1]]
+        fewer.rows = np.take_along_axis(self.rows[queries], staying, axis=1)
+        fewer.values = np.take_along_axis(self.values[queries], staying, axis=1)
+        return fewer
+
+    def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
+        """Candidates for the queries `which`, ascending."""
+        if not len(which):
+            return
+        k, changed = self.values.shape[1], which[np.flatnonzero(np.diff(which, prepend=-1))]
+        which = np.concatenate([which, np.repeat(changed, k)])
+        values = np.concatenate([values, self.values[changed].ravel()])
+        rows = np.concatenate([rows, self.rows[changed].ravel()])
+        order = np.lexsort((rows if self.seed is None else scrambled(rows, self.seed), -values, which))
+        first = np.searchsorted(which[order], changed)  # each query has k candidates or more
+        best = order[first[:, None] + np.arange(k)]
+        self.values[changed], self.rows[changed] = values[best], rows[best]
+
+
+def scrambled(rows: np.ndarray, seed: int) -> np.ndarray:
+    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et
+    al. 2014).
+    """
+    with np.errstate(over="ignore"):
+        mixed = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+# The nearest rows within one space.
+
+
+def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out:
+    (m, k).
+
+    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of
+    their order, so each is searched in its own order.
+    """
+    need_k(k, len(unit), len(unit) - 1)
+    order = np.random.default_rng(order_seed(unit)).permutation(len(unit))
+    places = np.argsort(order)
+    rows = nearest_directions(unit[queries], unit[order], k + 1, device)
+    return order[without_itself(places[queries], rows)]
+
+
+_PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB
+
+
+def own_neighbours(
+    X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str = "auto"
+) -> np.ndarray:
+    """`neighbours_within` by the directions of X − mean, block by block: no copy of X (n, d) is made,
+    whatever its size.
+
+    Raises
+    ------
+    SpaceError
+        k above n − 1.
+    """
+    n, queries = len(X), np.asarray(queries)
+    need_k(k, n, n - 1)
+    if len(queries) > ROWS_PER_BLOCK:  # the products of more queries with a block would not stay in cache
+        parts = [queries[part] for part in row_blocks(len(queries))]
+        return np.concatenate([own_neighbours(X, mean, part, k, device) for part in parts])
+    common = common_direction(unit_rows(X[:: max(1, n // _SAMPLED_ROWS)], mean))
+    seed = order_seed(unit_rows(X[:SEEDING_ROWS], mean))
+    blocks = list(row_blocks(n, min(ROWS_PER_BLOCK, max(512, _PRODUCTS // len(queries)))))
+
+    def search(name: str) -> TopRows:
+        where = device_of(name)
+        wanted = where.put(apart(unit_rows(X[queries], mean), common, queries=True))
+
+        def add(top: TopRows, block: slice) -> None:
+            rows = apart(unit_rows(X[block], mean), common)
+            with where.exact():
+                top.add(where, wanted @ where.put(rows).T, np.arange(block.start, block.stop))
+
+        return in_threads(blocks, lambda: TopRows(len(queries), k + 1, seed), add)
+
+    return without_itself(queries, on_device(device, search).rows)
+
+
+def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
+    it: (m, k).
+
+    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
+    """
+    itself = lists == queries[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
+
+
+# The neighbours of both spaces of a pair.
 
 CONVENTIONS = ("paper", "mutual")
 CONVENTION_HELP = (
@@ -35,13 +262,13 @@ CONVENTION_HELP = (
 )
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-_DRAWN_LISTS = (
-    60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
-)
+# overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
+_DRAWN_LISTS = 60_000
 _PERMUTED_ROWS = 20_000  # permuting as many takes a fifth of a millisecond
-SEEDING_ROWS = 64  # enough to tell one space from another
 _NOTED_ROWS = 300
 _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
+_NEAR = 2.0**-15  # distance of unit rows that float32, which rounds them by 2⁻²⁴, does not order reliably
+_MOST_ALIKE = 0.1  # of the queries
 
 
 @dataclass(frozen=True)
@@ -84,7 +311,7 @@ class Neighbours:
         k: int,
         convention: str,
     ) -> Neighbours:
-        """From the lists of searches by name, see `scores.plan.searches_of`."""
+        """From the lists of searches by name, see `scores.passes.searches_of`."""
         crossing = tuple(lists[name][:, :k] for name in ("forward", "backward") if name in lists)
         other = lists["other"] if "other" in lists else crossing[0]
         return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
@@ -105,10 +332,19 @@ class Neighbours:
     @cached_property
     def note(self) -> str:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
-        some, base = self.queries[:_NOTED_ROWS], self.target if self.convention == "paper" else self.source
-        sides = [(base, self.own)] + [(self.target, self.other)] * (self.convention == "mutual")
-        told = (indistinct_neighbours(rows[some], rows[lists[: len(some), -1]]) for rows, lists in sides)
-        return next(filter(None, told), "")
+        some = self.queries[:_NOTED_ROWS]
+        sides = [(self.target if self.convention == "paper" else self.source, self.own)]
+        if self.convention == "mutual":
+            sides.append((self.target, self.other))
+        for rows, lists in sides:
+            last = rows[lists[: len(some), -1]]
+            share = float(np.mean(np.linalg.norm(unit_rows(rows[some]) - unit_rows(last), axis=1) < _NEAR))
+            if share > _MOST_ALIKE:
+                return (
+                    f"Float32 hardly distinguishes the nearest neighbours of {100 * share:.0f} % of the"
+                    f" queries: rows coincide, or differ little compared with what they share. {CENTRE}"
+                )
+        return ""
 
     @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
@@ -128,25 +364,25 @@ class Neighbours:
     @cached_property
     def reciprocal_rank(self) -> np.ndarray:
         """1 / rank of each query's own row, 0 beyond k; (m,)."""
-        found = [_reciprocal_ranks(lists, self.queries) for lists in self.retrievals]
-        return np.mean(found, axis=0)
+        ranks = []
+        for lists in self.retrievals:
+            hits = lists == self.queries[:, None]
+            ranks.append(np.where(hits.any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0))
+        return np.mean(ranks, axis=0)
 
     def jaccard(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
         """Mean overlap, 0 … 1; see the function `jaccard`.
 
         Chance level: mean and band over `n_permutations` permutations of the rows.
         """
-        null, rng = None, np.random.default_rng(random_state)
-        if n_permutations > 1 and len(self.queries) > 1:
-            drawn = np.array(
-                [
-                    self._permuted_overlap(rng)
-                    for _ in range(number_of_draws(len(self.queries), n_permutations))
-                ]
-            )
+        null, rng, m = None, np.random.default_rng(random_state), len(self.queries)
+        if n_permutations > 1 and m > 1:
+            draws = np.empty(number_of_draws(m, n_permutations))
+            for draw in range(len(draws)):
+                draws[draw] = self._permuted_overlap(rng)
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
-                drawn += (self.overlap.mean() - drawn.mean()) / self.n
-            null = Null.from_draws(drawn)
+                draws += (self.overlap.mean() - draws.mean()) / self.n
+            null = Null.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
 
     def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
@@ -154,19 +390,15 @@ class Neighbours:
 
         Chance level: permuted among all n rows, the own row of a query has any rank 1 … n with equal
         probability. The mean is Σ 1/r / n over r = 1 … k, exactly; the band is that of thousands of draws of
-        these ranks, which cost next to nothing. For "mutual", where both directions may hit together, it is
-        as wide as if they always did.
+        these ranks. For "mutual", where both directions may hit together, it is as wide as if they always
+        did.
         """
-        reciprocal = np.append(1 / np.arange(1, self.k + 1), 0.0)
-        null = None
+        reciprocal, null, m = np.append(1 / np.arange(1, self.k + 1), 0.0), None, len(self.queries)
         if n_permutations > 1:
             chances = np.append(np.full(self.k, 1 / self.n), 1 - self.k / self.n)
-            drawn = np.random.default_rng(random_state).multinomial(
-                len(self.queries), chances / chances.sum(), _RANK_DRAWS
-            )
-            null = Null.from_draws(
-                drawn @ reciprocal / len(self.queries), mean=float(reciprocal.sum() / self.n)
-            )
+            rng = np.random.default_rng(random_state)
+            draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
+            null = Null.from_draws(draws, mean=float(reciprocal.sum() / self.n))
         return self._score("mrr", self.reciprocal_rank, null)
 
     def _score(self, metric: str, values: np.ndarray, null: Null | None) -> Score:
@@ -214,13 +446,6 @@ class Neighbours:
         return rows, places.reshape(self.other.shape), asked, strangers
 
 
-def order_seed(unit: np.ndarray) -> int:
-    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
-    have two orders.
-    """
-    return crc32(unit[:SEEDING_ROWS].tobytes())
-
-
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
     """How often lists of neighbours are permuted: with few queries more often, as it costs next to
     nothing.
@@ -257,8 +482,7 @@ def find_neighbours(
         Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, different widths
         if one space is searched with the other's vectors ("paper").
     """
-    if convention not in CONVENTIONS:
-        raise SpaceError(f"convention: expected one of {', '.join(CONVENTIONS)}, got {convention!r}")
+    need_one_of("convention", convention, CONVENTIONS)
     if len(source) != len(target):
         raise SpaceError(
             f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()"
@@ -267,41 +491,22 @@ def find_neighbours(
     need_k(k, n, n - (convention == "mutual"))
     if convention == "paper":
         _need_equal_widths(source, target)
+    if n_queries is not None and n_queries < 1:
+        raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
     if queries is None:
-        queries = asked_rows(n, n_queries, random_state)
+        queries = np.arange(n)
+        if n_queries is not None and n_queries < n:
+            rng = np.random.default_rng((_QUERY_STREAM, random_state))
+            queries = np.sort(rng.choice(n, n_queries, replace=False))
     source, target = unit_rows(source), unit_rows(target)
     if convention == "paper":
-        own = nearest_directions(_rows(target, queries), target, k, device)
-        other = nearest_directions(_rows(source, queries), target, k, device)
+        some = slice(None) if np.array_equal(queries, np.arange(n)) else queries  # no copy of all rows
+        own = nearest_directions(target[some], target, k, device)
+        other = nearest_directions(source[some], target, k, device)
     else:
         own = neighbours_within(source, queries, k, device)
         other = neighbours_within(target, queries, k, device)
     return Neighbours(source, target, queries, own, other, convention, device)
-
-
-def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarray:
-    """Row numbers of the queries: all n, or `n_queries` of them at random, ascending; (m,)."""
-    if n_queries is not None and n_queries < 1:
-        raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
-    if n_queries is None or n_queries >= n:
-        return np.arange(n)
-    return np.sort(np.random.default_rng((_QUERY_STREAM, random_state)).choice(n, n_queries, replace=False))
-
-
-def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out:
-    (m, k).
-
-    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of
-    their order, so each is searched in its own order.
-    """
-    need_k(k, len(unit), len(unit) - 1)
-    order = np.random.default_rng(order_seed(unit)).permutation(len(unit))
-    places = np.empty(len(unit), dtype=np.int64)
-    places[order] = np.arange(len(unit))
-    return order[
-        without_itself(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))
-    ]
 
 
 def jaccard(
@@ -366,35 +571,12 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
         )
 
 
-def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """No copy if all rows are queries."""
-    return (
-        matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
-    )
-
-
-def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
-    it: (m, k).
-
-    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
-    """
-    itself = lists == queries[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
-
-
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Jaccard index of two neighbour lists (m, k) of the same rows, (m,), 0 … 1."""
     # Sorted together, an element of both lists stands next to its twin.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
-
-
-def _reciprocal_ranks(lists: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    found = lists == wanted[:, None]
-    return np.where(found.any(axis=1), 1 / (1 + found.argmax(axis=1)), 0.0)
 
 
 # How the rows that are searched move the mean overlap of neighbours: what a query's own error does not

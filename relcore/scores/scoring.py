@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -10,50 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS
-from relcore.base.torch_state import OUT_OF_MEMORY, is_out_of_memory
+from relcore.base.errors import need_one_of
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
 from relcore.scores.cka import decided_note
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
+    differences_of,
     held_out,
-    metrics_of_a_pair,
     represent,
     score_differences,
     score_pair,
     scores_of,
 )
-from relcore.scores.device import NumpyDevice, device_of, in_threads
 from relcore.scores.metric import AlignedPair
-from relcore.scores.neighbours import (
-    CONVENTIONS,
-    SEEDING_ROWS,
-    Neighbours,
-    need_k,
-    order_seed,
-    queries_decide,
-    without_itself,
-)
-from relcore.scores.plan import NO_ROWS, ColumnSums, Plan, Question, RowRoles, Take
+from relcore.scores.neighbours import CONVENTIONS, Neighbours, need_k, queries_decide, without_itself
+from relcore.scores.passes import NO_ROWS, Done, Passes, Plan, Question, RowRoles, Sums, Take
 from relcore.scores.score import Difference, Score
-from relcore.scores.search import apart, common_direction
-from relcore.scores.sums import Sums, TopRows
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
-BLOCK_ROWS = 8192
 FEW_ROWS = 1024  # matrices of so few rows take less time than the preparation of a pass
-SPARE = (
-    8  # rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own
-)
-_GPU_THREADS = 4  # some copy rows and sort neighbours while another computes; each has a block on the device
-_COPIES = 6  # of a row, in its frames and representations
+# Rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own.
+SPARE = 8
 _KNOWN = 8  # results about samples of rows that are kept with a pass
-_QUERIES = 2048  # that one pass looks for; more take several passes
-Done = Callable[[int, int], None]
 Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
@@ -98,7 +77,6 @@ class PassedPair(AlignedPair):
         self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
         self.n_queries = len(seen.plan.roles.queries)
         self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, None
-        self.sums = self if question.sums else None
 
     @cached_property
     def source(self) -> np.ndarray:
@@ -128,20 +106,18 @@ class PassedPair(AlignedPair):
     def cosines(self) -> np.ndarray:
         return self.seen.cosines(self.form)[self.split.test]
 
-    def linear_cka(self, ids: np.ndarray) -> Score:
-        """As `scores.cka.linear_cka`, with a further pass where a few long rows may decide it; `ids` of the
-        rows that are scored name these.
-        """
+    def linear_cka(self) -> Score:
+        """With a further pass where a few long rows may decide it."""
         seen, form, note = self.seen, self.form, ""
         sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
         if len(decisive):
             roles, question = seen.plan.roles, replace(seen.plan.question, forms=(form,))
             (others,) = self.passes.seen([(question, roles.without(decisive))])
-            note = decided_note(sums.value, others.linear_cka(form).value, roles.places(decisive), ids)
+            ids, rows = self.split.ids[self.split.test], roles.places(decisive)
+            note = decided_note(sums.value, others.linear_cka(form).value, rows, ids)
         return sums.score(note)
 
     def mean_cosine(self) -> Score:
-        """As `scores.cka.mean_cosine`."""
         return self.seen.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,11 +149,9 @@ class PassedPair(AlignedPair):
         """The row numbers of the k labelled rows nearest to some of the queries in the other space, (m, k)
         per direction.
         """
-        lists = {}
-        for search in self.seen.plan.searched(self.form):  # a list of labelled rows comes after that of all
-            if search.base != search.queries:
-                lists[search.base] = self.seen.nearest(self.form, search)[asked, :k]
-        return list(lists.values())
+        crossing = [search for search in self.seen.plan.searched(self.form) if search.base != search.queries]
+        lists = {search.base: search for search in crossing}  # that of labelled rows comes after that of all
+        return [self.seen.nearest(self.form, search)[asked, :k] for search in lists.values()]
 
     def narrowed(self, question: Question, split: Split, queries: np.ndarray) -> PassedPair | None:
         """The answer to `question` on the rows of `split`, some of these rows, with these queries (row
@@ -201,11 +175,8 @@ class PassedPair(AlignedPair):
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
     """The absolute representation, which is scored on all rows, and the others."""
-    groups = (
-        tuple(form for form in forms if form == "absolute"),
-        tuple(form for form in forms if form != "absolute"),
-    )
-    return [group for group in groups if group]
+    absolute = tuple(form for form in forms if form == "absolute")
+    return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
 
 
 def score_forms(
@@ -266,7 +237,7 @@ def score_forms(
     scores = {form: scores_of(pairs[form], metrics) for form in forms}
     for form, pair in pairs.items() if keep is not None else ():
         pair.seen.slim()
-        pair.known, pair.sums = {}, None
+        pair.known = {}
         keep(form, pair)
     return scores
 
@@ -283,103 +254,6 @@ def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, conv
     split = held_out(match, anchor_ids, form)
     need_k(k, len(split.test), len(split.test) - (convention == "mutual"))
     return split
-
-
-class Passes:
-    """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n,
-    d_target); `labels` (n,) where the classes of neighbours are wanted.
-    """
-
-    def __init__(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        device: str = "cpu",
-        done: Done = lambda parts, n_parts: None,
-        labels: np.ndarray | None = None,
-    ) -> None:
-        self.spaces, self.device, self._done = (source, target), device, done
-        self._has_label = None if labels is None else labels != ""
-        self.labelled = "" if labels is None else "all" if self._has_label.all() else "some"
-
-    def take(self, side: int, rows: np.ndarray) -> np.ndarray:
-        """Some rows of one space, float32."""
-        return np.asarray(self.spaces[side][rows], dtype=np.float32)
-
-    @cached_property
-    def sums(self) -> tuple[ColumnSums, ColumnSums]:
-        """The first pass."""
-        return tuple(self._column_sums(X) for X in self.spaces)
-
-    def seen(self, parts: Sequence[tuple[Question, RowRoles]]) -> list[Sums]:
-        """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
-        most = max(len(roles.queries) for _, roles in parts)
-        batches = []
-        for start in range(0, max(most, 1), _QUERIES):
-            plans = []
-            for question, roles in parts:
-                queries = roles.queries[start : start + _QUERIES]
-                asked = replace(question, sums=not start and question.sums)
-                plans.append(self.plan(asked, replace(roles, queries=queries)))
-            batches.append(self.one_pass(plans))
-        return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
-
-    def plan(self, question: Question, roles: RowRoles) -> Plan:
-        """What a pass over the rows must know."""
-        return Plan.of(question, roles, self.sums, self.take)
-
-    def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
-        """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
-        says.
-        """
-        try:
-            return self._pass_on(plans, self.device)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            warnings.warn(OUT_OF_MEMORY, stacklevel=2)
-        self.device = "cpu"  # outside of the except clause, whose traceback keeps the tensors alive
-        return self._pass_on(plans, self.device)
-
-    def _pass_on(self, plans: Sequence[Plan], device: str) -> list[Sums]:
-        (source, target), where = self.spaces, device_of(device)
-        n_threads = None if isinstance(where, NumpyDevice) else _GPU_THREADS
-        widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
-        block_rows = where.rows_at_once(BLOCK_ROWS, 4 * _COPIES * widths, _GPU_THREADS)
-
-        def make() -> list[Sums]:
-            own = device_of(device)
-            return [Sums(plan, own) for plan in plans]
-
-        def add(several: list[Sums], block: slice) -> None:
-            labelled = None if self._has_label is None else self._has_label[block]
-            for sums in several:
-                sums.add(source[block], target[block], np.arange(block.start, block.stop), labelled)
-
-        blocks = _blocks(len(source), block_rows)
-        first, *others = in_threads(blocks, make, add, self._done, n_threads)
-        for other in others:
-            for sums, more in zip(first, other, strict=True):
-                sums.merge(more)
-        return first
-
-    def _column_sums(self, X: np.ndarray) -> ColumnSums:
-        first, *others = in_threads(
-            _blocks(len(X)),
-            lambda: ColumnSums(X.shape[1]),
-            lambda sums, block: sums.add(X[block]),
-            lambda *_: None,
-        )
-        for other in others:
-            first.merge(other)
-        return first
-
-
-def _blocks(n: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
-    """Blocks of equal size, an even number of them where they are few, so that two threads have the same
-    to do.
-    """
-    return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
 
 # How a change of anchors moves the scores of one representation, from a pass over the rows with either set.
@@ -415,8 +289,8 @@ def anchor_differences(
     split = scored_rows(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)
     if not queries_decide(len(split.test), len(queries)):
-        made = (represent(match, form, anchors, projection) for anchors in (before, now))
-        return score_differences(*made, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
+        rows = (represent(match, form, anchors, projection) for anchors in (before, now))
+        return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
     question = Question((form,), projection, k, convention, sums=False, cosines=True)
     passes = Passes(match.source.vectors, match.target.vectors, device, labels=labels)
     of_split = None if labels is None else labels[split.test]
@@ -433,62 +307,4 @@ def anchor_differences(
 
     first = passed(before)
     pairs = first, first if form == "absolute" else passed(now)
-    changes = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
-    return {name: change for name, change in changes.items() if change is not None}
-
-
-# The nearest rows within one space, block by block: no copy of the space is made, whatever its size.
-
-_SAMPLED_ROWS = 64
-_PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB
-
-
-def own_neighbours(
-    X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str = "auto"
-) -> np.ndarray:
-    """The k rows of X (n, d) nearest to each of the rows `queries` (m,) by cosine, the row itself left out:
-    (m, k).
-
-    By the cosine of X − mean, if a mean (d,) is given. Exact, as `scores.neighbours.neighbours_within`, which
-    takes two copies of X. Rows that are equally near are ordered at random, differently in different spaces.
-
-    Raises
-    ------
-    SpaceError
-        k above n − 1.
-    """
-    n, queries = len(X), np.asarray(queries)
-    if not 1 <= k < n:
-        raise SpaceError(f"k: expected 1 … {n - 1} neighbours among {n} rows, got {k}")
-    if len(queries) > ROWS_PER_BLOCK:  # the products of more queries with a block would not stay in cache
-        parts = [queries[part] for part in row_blocks(len(queries))]
-        return np.concatenate([own_neighbours(X, mean, part, k, device) for part in parts])
-    try:
-        return _within(X, mean, queries, k, device)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        warnings.warn(OUT_OF_MEMORY, stacklevel=2)
-    return _within(
-        X, mean, queries, k, "cpu"
-    )  # outside of the except clause, whose traceback keeps the tensors alive
-
-
-def _within(X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str) -> np.ndarray:
-    n, where = len(X), device_of(device)
-    common = common_direction(unit_rows(X[:: max(1, n // _SAMPLED_ROWS)], mean))
-    wanted = where.put(apart(unit_rows(X[queries], mean), common, queries=True))
-    block_rows = min(ROWS_PER_BLOCK, max(512, _PRODUCTS // len(queries)))
-    seed = order_seed(unit_rows(X[:SEEDING_ROWS], mean))
-
-    def add(top: TopRows, block: slice) -> None:
-        rows = apart(unit_rows(X[block], mean), common)
-        with where.exact():
-            top.add(where, wanted @ where.put(rows).T, np.arange(block.start, block.stop))
-
-    first, *others = in_threads(
-        list(row_blocks(n, block_rows)), lambda: TopRows(len(queries), k + 1, seed), add, lambda *_: None
-    )
-    for other in others:
-        first.merge(other)
-    return without_itself(queries, first.rows)
+    return differences_of(*pairs)

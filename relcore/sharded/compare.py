@@ -18,24 +18,24 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec, scores_of
-from relcore.scores.device import NumpyDevice
 from relcore.scores.metric import LabelledNeighbours
 from relcore.scores.neighbours import CONVENTIONS, need_k
-from relcore.scores.plan import (
+from relcore.scores.passes import (
     NO_ROWS,
     ColumnSums,
+    Passes,
     Plan,
     Question,
     RowRoles,
+    SeveralSums,
+    Sums,
     needed_rows,
     places_beside,
     rows_beside,
 )
 from relcore.scores.score import Score
-from relcore.scores.scoring import PassedPair, Passes, groups_of
-from relcore.scores.sums import Sums
+from relcore.scores.scoring import PassedPair, groups_of
 from relcore.sharded.passes import (
-    Arrays,
     Partial,
     PassResult,
     Runner,
@@ -68,21 +68,6 @@ class Plans:
     dropped: np.ndarray
     labels_of: int = -1
 
-    def arrays(self, several: Sequence[Sums]) -> Arrays:
-        return {
-            f"{number}/{name}": array
-            for number, sums in enumerate(several)
-            for name, array in sums.to_arrays().items()
-        }
-
-    def sums(self, arrays: Arrays) -> list[Sums]:
-        """Back from `arrays`."""
-        own: list[Arrays] = [{} for _ in self.each]
-        for name, array in arrays.items():
-            number, _, rest = name.partition("/")
-            own[int(number)][rest] = array
-        return [Sums.from_arrays(plan, one) for plan, one in zip(self.each, own, strict=True)]
-
 
 @dataclass(frozen=True)
 class BlockWork(ShardWork):
@@ -94,22 +79,20 @@ class BlockWork(ShardWork):
     plans: str
 
     def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
-        plans, labelled, device = read(store, self.plans, Plans), None, NumpyDevice()
-        several, classes_of = [Sums(plan, device) for plan in plans.each], plans.labels_of
+        plans, labelled = read(store, self.plans, Plans), None
+        sums, classes_of = SeveralSums(plans.each), plans.labels_of
         for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
             if classes_of >= 0:
                 labels = blocks[classes_of].labels
                 labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
-            for sums in several:
-                sums.add(*vectors, places_beside(rows, plans.dropped), labelled)
-        return plans.arrays(several), {}
+            sums.add(*vectors, places_beside(rows, plans.dropped), labelled)
+        return sums.to_arrays(), {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        plans = read(store, self.plans, Plans)
-        several = plans.sums(first.arrays)
-        for sums, more in zip(several, plans.sums(second.arrays), strict=True):
-            sums.merge(more)
-        return plans.arrays(several), {}
+        plans = read(store, self.plans, Plans).each
+        sums, more = (SeveralSums.from_arrays(plans, entry.arrays) for entry in (first, second))
+        sums.merge(more)
+        return sums.to_arrays(), {}
 
 
 @dataclass(frozen=True)
@@ -261,7 +244,8 @@ class ShardedPasses(Passes):
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
         together = Plans(tuple(plans), self.dropped, self._classes_of if self.labelled == "some" else -1)
         key = keep(self.runner.store, together)
-        return together.sums(self.runner.run(BlockWork(key), self.parts, "compare").arrays)
+        arrays = self.runner.run(BlockWork(key), self.parts, "compare").arrays
+        return SeveralSums.from_arrays(plans, arrays).each
 
 
 class PairByShard(PassedPair):

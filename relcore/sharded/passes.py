@@ -28,7 +28,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store, in_use
-from relcore.scores.plan import ColumnSums, rows_beside
+from relcore.scores.passes import ColumnSums, rows_beside
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace, aligned, finite, need_same_ids
 from relcore.spaces.split import row_keys
 

@@ -11,8 +11,8 @@ import numpy as np
 from relcore.compare.exact import ExactScores
 from relcore.runs.store import Store
 from relcore.scores import lists
-from relcore.scores.approximate import ExactSearch
 from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.lists import ExactSearch
 from relcore.spaces.space import LatentSpace
 from tests.waiting import until
 

@@ -142,7 +142,7 @@ def test_no_tensor_has_a_row_for_each_row_of_the_space_and_a_column_for_each_anc
         return found
 
     monkeypatch.setattr(TorchDevice, "product", seen)
-    monkeypatch.setattr("relcore.scores.scoring.BLOCK_ROWS", 100)
+    monkeypatch.setattr("relcore.scores.passes.BLOCK_ROWS", 100)
     facts(made_pair(), "torch", n_queries=50)
     assert sizes
     assert max(sizes) <= 200 * 100  # of a block with 100 rows; 40 anchors of all rows would be 24,000

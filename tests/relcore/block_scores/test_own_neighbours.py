@@ -3,8 +3,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.scores.neighbours import neighbours_within
-from relcore.scores.scoring import own_neighbours
+from relcore.scores.neighbours import neighbours_within, own_neighbours
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])
@@ -30,5 +29,5 @@ def test_rows_that_are_equal_do_not_agree_because_of_their_order(rng):
 
 
 def test_more_neighbours_than_rows(rng):
-    with pytest.raises(SpaceError, match="expected 1 … 4 neighbours among 5 rows, got 5"):
+    with pytest.raises(SpaceError, match="expected 1 … 4 for 5 rows, got 5"):
         own_neighbours(np.eye(5, dtype=np.float32), None, np.array([0]), 5)

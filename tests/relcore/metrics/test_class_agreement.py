@@ -9,8 +9,7 @@ import pytest
 
 from relcore.represent.similarity import unit_rows
 from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.scores.metric import AlignedPair
-from relcore.scores.neighbour_metrics import ClassAgreement
+from relcore.scores.metric import AlignedPair, ClassAgreement
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
 
@@ -18,7 +17,13 @@ from relcore.spaces.split import Split
 def agreement(source, target, labels, k=5, convention="paper", n_queries=None):
     split = Split.held_out([f"r{row}" for row in range(len(source))])
     pair = AlignedPair.of(
-        source, target, split, k, convention, n_queries, labels=np.asarray(labels, dtype=object)
+        source,
+        target,
+        split,
+        np.asarray(labels, dtype=object),
+        k=k,
+        convention=convention,
+        n_queries=n_queries,
     )
     return ClassAgreement().score(pair)
 

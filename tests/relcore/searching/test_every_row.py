@@ -8,9 +8,9 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.compare.exact import ExactScores
 from relcore.runs.store import Store
-from relcore.scores import approximate, lists
-from relcore.scores.approximate import ExactSearch
+from relcore.scores import lists
 from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.scores.lists import ExactSearch
 from relcore.spaces.space import LatentSpace, match
 
 N, D = 1200, 12
@@ -46,7 +46,7 @@ def test_blocks_give_the_scores_of_a_whole_search(spaces, representation, conven
     )
     expected = score_pair(*made, split, k=5, convention=convention, labels=class_labels(pair))
     for kept in (2**30, 0):
-        monkeypatch.setattr(approximate, "KEPT_BYTES", kept)
+        monkeypatch.setattr(lists, "KEPT_BYTES", kept)
         found = task.run(spaces).scores
         assert list(found) == list(expected)
         for name, score in expected.items():

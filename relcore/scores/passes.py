@@ -1,0 +1,914 @@
+"""One pass over the rows of a pair, in blocks of any order and in any number of processes, gives the sums and
+the nearest rows that all its scores need. A `Plan` is what the pass must know before it begins; it is made
+from the `ColumnSums` of both spaces and a few gathered rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from relcore.base.magnitude import brought, scaled
+from relcore.represent.similarity import (
+    AnchorAxes,
+    RelativeProjection,
+    clustered_rows,
+    rounded_mean,
+    row_blocks,
+    unit_rows,
+)
+from relcore.represent.translation import Procrustes
+from relcore.scores.cka import (
+    CkaSums,
+    RowSums,
+    SpaceSums,
+    cosine_score,
+    most_decisive,
+    sampled_rows,
+    standing_apart,
+)
+from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.device import Array, Device, NumpyDevice, device_of, in_threads, on_device
+from relcore.scores.neighbours import TopRows, common_direction, order_seed
+from relcore.scores.score import Score
+
+NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be scored.
+
+    Attributes
+    ----------
+    forms : representations, of `comparison.REPRESENTATIONS`; "absolute" alone, as it is scored on other rows
+    projection : ProjectionSpec
+    k, convention : as `scores.neighbours.find_neighbours` takes them
+    sums : bool
+        Whether the scores that read all rows are wanted, too; False for further queries of the same rows.
+    cosines : bool
+        Whether the cosine of each row with its partner is wanted, n numbers.
+    spare : int
+        Further neighbours of each query: the k nearest are still known when up to this number of rows is left
+        out afterwards.
+    """
+
+    forms: tuple[str, ...]
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    convention: str = "paper"
+    sums: bool = True
+    cosines: bool = False
+    spare: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class RowRoles:
+    """Which of the n rows of a pair are what.
+
+    Attributes
+    ----------
+    n : int
+    anchors, queries : arrays (a,), (q,)
+        The former in the order of the anchors; empty for absolute scores.
+    left_out : array (l,)
+        Ascending: rows that are not scored, such as anchors. They take part in the means that a projection
+        subtracts.
+    labelled : "", "some" or "all"
+        Which rows have a class, where the classes of neighbours are wanted.
+    """
+
+    n: int
+    anchors: np.ndarray = field(default_factory=NO_ROWS.copy)
+    queries: np.ndarray = field(default_factory=NO_ROWS.copy)
+    left_out: np.ndarray = field(default_factory=NO_ROWS.copy)
+    labelled: str = ""
+
+    def __len__(self) -> int:
+        """The number of rows that are scored."""
+        return self.n - len(self.left_out)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The row numbers at these places among the rows that are scored."""
+        return rows_beside(places, self.left_out)
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Where these rows are among the rows that are scored."""
+        return places_beside(rows, self.left_out)
+
+    def without(self, rows: np.ndarray) -> RowRoles:
+        """With these rows left out, too, and no queries."""
+        return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
+
+
+def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
+    return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
+
+
+def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Where these rows are among the rows that are left when those `without` (ascending) are taken out."""
+    return rows - np.searchsorted(without, rows)
+
+
+class Search(NamedTuple):
+    """Rows of one space as queries among those of one (0 the source, 1 the target), the k nearest each.
+
+    If the query is `alone`, it is among the rows that are searched, and is left out of its k nearest; rows
+    that are equally near are then ordered at random, differently in the two spaces, as they would else agree
+    because of the order of their rows. `labelled`: only rows with a label take part.
+    """
+
+    name: str
+    queries: int
+    base: int
+    k: int
+    alone: bool = False
+    labelled: bool = False
+
+
+def searches_of(convention: str, k: int, same_width: bool, labelled: str, spare: int = 0) -> list[Search]:
+    """The searches that the scores of a pair need. A vote of classes takes one more row: the query is left
+    out."""
+    k, mutual = k + spare, convention == "mutual"
+    searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
+    if not same_width:
+        return searches
+    searches = searches or [Search("own", 1, 1, k)]
+    for name, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
+        searches.append(Search(name, queries, base, k + bool(labelled)))
+        if labelled == "some":
+            searches.append(Search(f"{name} labelled", queries, base, k + 1, labelled=True))
+    return searches
+
+
+# What the rows of one space become in each representation, from coordinates that representations share.
+#
+# A representation is used in coordinates of its own that keep every inner product: the relative rows U Aᵀ, U
+# the unit rows (n, d) and A the anchors (k, d) = P S Qᵀ, are the rows of U Q · S, turned by P, and the
+# whitened ones those of U Q · S / √(S² + ridge). So both need one product with Q (d, min(d, k)), and no row
+# of k similarities is formed. Procrustes turns the centred rows.
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One representation of one space: its rows are coordinates · factors, or centred coordinates @ matrix +
+    shift.
+
+    Attributes
+    ----------
+    frame : str
+        Which coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (as the
+        projection makes them).
+    of_centred : bool
+        Whether the rows come from the coordinates less their centre.
+    factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
+    basis : array (out, w), optional
+        The rows of the representation as it is shown are these rows times its transpose; None: they are the
+        same.
+    """
+
+    frame: str
+    of_centred: bool = False
+    factors: np.ndarray | None = None
+    matrix: np.ndarray | None = None
+    shift: np.ndarray | None = None
+    basis: np.ndarray | None = None
+
+    def mapped(self, vectors: np.ndarray) -> np.ndarray:
+        """Differences of coordinates (m, w) or (w,) as differences of rows of the representation; float64."""
+        if self.factors is not None:
+            return vectors * self.factors
+        return vectors if self.matrix is None else vectors @ self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates of one space.
+
+    Attributes
+    ----------
+    centre : array (w,)
+        Close to their mean over the rows that are scored, float32 or float64; sums are taken about it.
+    mean : array (d,), optional
+        Of the space, which is subtracted before directions are taken.
+    turn : array (d, w), stretch : array (w,), basis : array (k, w), optional
+        Q, S and P of "turned".
+    spec, anchors, known
+        What makes "own": the projection on anchors (k, d), and rows (m, d) that it may learn from.
+    exponent : int
+        Coordinates are divided by this power of two.
+    """
+
+    centre: np.ndarray
+    mean: np.ndarray | None = None
+    turn: np.ndarray | None = None
+    stretch: np.ndarray | None = None
+    basis: np.ndarray | None = None
+    spec: ProjectionSpec | None = None
+    anchors: np.ndarray | None = None
+    known: np.ndarray | None = None
+    exponent: int = 0
+
+    @cached_property
+    def projection(self) -> RelativeProjection:
+        return self.spec.projection().fit_from(self.mean, self.anchors, self.known)
+
+
+Frames = dict[str, Frame]
+
+
+def placed(device: Device, facts: Form | Frame) -> Form | Frame:
+    """A form or a frame with what a block needs of it on a device."""
+    names = ["factors", "matrix", "shift", "centre", "turn"]
+    if getattr(facts, "turn", None) is not None:
+        names.append("mean")
+    arrays = {name: getattr(facts, name, None) for name in names}
+    return replace(facts, **{name: device.put(array) for name, array in arrays.items() if array is not None})
+
+
+class BlockRows:
+    """A block of rows of one space (m, d) in its coordinates and representations, each computed when it is
+    first needed.
+
+    On NumPy they are buffers, good until the next block of the side; the unit rows until those of the next
+    representation.
+    """
+
+    def __init__(self, device: Device, frames: Frames, X: np.ndarray, side: int) -> None:
+        self.device, self.frames, self.given, self.side = device, frames, X, side
+        self._held: dict[str, Array] = {}
+
+    def coordinates(self, name: str) -> Array:
+        """(m, w), not centred."""
+        return self._once(name, lambda buffer: self._coordinates(self.frames[name], buffer))
+
+    def centred(self, name: str) -> Array:
+        """(m, w) less the centre."""
+        rows, centre = self.coordinates(name), self.frames[name].centre
+        return self._once(f"{name} centred", lambda buffer: self.device.centred(rows, centre, buffer))
+
+    def directions(self, form: Form) -> Array:
+        """The rows of a representation scaled to length 1, (m, w)."""
+        rows, buffer = self.coordinates(form.frame), f"moved {self.side}"
+        if form.factors is not None:
+            rows = self.device.stretched(rows, form.factors, buffer)
+        elif form.of_centred:
+            rows = self._turned(form)
+        if form.shift is not None:
+            rows = self.device.centred(rows, -form.shift, buffer)
+        return self.device.directions(rows, None, f"unit {self.side}")
+
+    def squares(self, form: Form) -> Array:
+        """Squared lengths (m,) of the rows of a representation about its centre."""
+        if form.factors is None:
+            turned = self._turned(form)
+            return self.device.paired(turned, turned)
+        rows, name = self.centred(form.frame), f"{form.frame} squared"
+        squares = self._once(name, lambda buffer: self.device.stretched(rows, rows, buffer))
+        return squares @ (form.factors * form.factors)
+
+    def _turned(self, form: Form) -> Array:
+        """Centred coordinates @ matrix."""
+        rows = self.centred(form.frame)
+        if form.matrix is None:
+            return rows
+        return self._once("by matrix", lambda buffer: self.device.product(rows, form.matrix, buffer))
+
+    def _coordinates(self, frame: Frame, buffer: str) -> Array:
+        if frame.turn is not None:
+            unit = self.device.directions(self.coordinates("raw"), frame.mean, f"moved {self.side}")
+            return self.device.product(unit, frame.turn, buffer)
+        X = self.given
+        if frame.spec is not None:
+            X = frame.projection.transform(np.asarray(X, dtype=np.float32))
+        return self.device.block(X, frame.exponent)
+
+    def _once(self, name: str, make: Callable[[str], Array]) -> Array:
+        if name not in self._held:
+            self._held[name] = make(f"{name} {self.side}")
+        return self._held[name]
+
+
+_IN_CACHE = 2048  # rows that stay in cache for both of their readings
+
+
+class ColumnSums:
+    """Sums of the columns of one space (d,) in float64, its number of rows, and its largest |x|; `packed` as
+    one array (d + 2,).
+    """
+
+    def __init__(self, width: int) -> None:
+        self.n, self.total, self.largest = 0, np.zeros(width), 0.0
+
+    def add(self, X: np.ndarray) -> None:
+        for block in row_blocks(len(X), _IN_CACHE):
+            rows = np.asarray(X[block], dtype=np.float32)
+            self.total += rows.sum(axis=0, dtype=np.float64)
+            self.largest = max(self.largest, float(rows.max()), -float(rows.min()))
+        self.n += len(X)
+
+    def merge(self, other: ColumnSums) -> ColumnSums:
+        self.n, self.total = self.n + other.n, self.total + other.total
+        self.largest = max(self.largest, other.largest)
+        return self
+
+    @property
+    def exponent(self) -> int:
+        """Of the power of two by which the space is divided before anything is squared; 0 for ordinary
+        numbers.
+        """
+        exponent = int(np.frexp(self.largest if np.isfinite(self.largest) else 0)[1])
+        return 0 if abs(exponent) <= 12 else exponent
+
+    def packed(self) -> np.ndarray:
+        return np.array([*self.total, self.largest, self.n])
+
+    @classmethod
+    def unpacked(cls, array: np.ndarray) -> ColumnSums:
+        sums = cls(len(array) - 2)
+        sums.total, sums.largest, sums.n = array[:-2], float(array[-2]), int(array[-1])
+        return sums
+
+
+# The coordinates of both spaces of a pair, and the representations in them.
+
+Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
+
+
+def frames_of(
+    question: Question, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
+) -> Frames:
+    """The coordinates of one space that the representations need."""
+    forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
+    centre = mean = rounded_mean(sums.total / sums.n, sample)
+    if len(roles.left_out):  # one of these may be so long that the mean is far from all others
+        rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
+        centre = rounded_mean(rest / len(roles), sample)
+    frames = {"raw": Frame(scaled(centre, sums.exponent), exponent=sums.exponent)}
+    if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
+        axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
+        moved = scaled(mean, sums.exponent) if spec.center else None
+        frames["turned"] = Frame(np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis)
+    if "relative" in forms and spec.similarity != "cosine":
+        known = gathered.get("clustered", sample[:0])
+        own = Frame(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
+        frames["own"] = replace(own, exponent=brought(own.projection.transform(sample))[1])
+    rows = BlockRows(NumpyDevice(), frames, sample, side)
+    for name in [*frames][1:]:  # by a sample: exact where rows are few, else corrected after the pass
+        some = rows.coordinates(name)
+        frames[name] = replace(frames[name], centre=rounded_mean(some.mean(axis=0, dtype=np.float64), some))
+    return frames
+
+
+def _relative(frames: Frames, name: str, ridge: float) -> Form:
+    if name == "relative" and "own" in frames:
+        return Form("own")
+    factors = stretch = frames["turned"].stretch
+    if name == "whitened":
+        factors = stretch / np.sqrt(stretch**2 + ridge)
+    return Form("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
+
+
+def _procrustes(
+    frames: tuple[Frames, Frames], mean: np.ndarray, anchors: tuple[np.ndarray, np.ndarray]
+) -> tuple[Form, Form]:
+    """The map of the anchors; both spaces are then centred by the mean of the target, as
+    `comparison.represent` does.
+    """
+    fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
+    centre = np.ldexp(source.centre.astype(np.float64), source.exponent)
+    shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
+    matrix = scaled(fitted.matrix_, target.exponent - source.exponent).astype(np.float32)
+    left = target.centre - scaled(mean, target.exponent)
+    return (
+        Form("raw", True, matrix=matrix, shift=scaled(shift, target.exponent).astype(np.float32)),
+        Form("raw", True, shift=left.astype(np.float32) if left.any() else None),
+    )
+
+
+_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter where no sums are taken about the centre
+
+
+def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
+    """The numbers of the rows that a plan gathers, by name: some thousand in all, and the queries."""
+    n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
+    rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
+    rows |= {"sample": roles.at(sampled_rows(n)), "centre": roles.at(np.arange(0, n, max(1, n // n_centre)))}
+    if question.projection.similarity == "quantised" and "relative" in question.forms:
+        rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """All searches among the rows of one space in one representation, of which one product serves all.
+
+    Attributes
+    ----------
+    each : searches
+    queries : array (q', w)
+        The unit vectors that are looked for, of all searches one after the other, in the coordinates of the
+        space; less `common`.
+    seed : int
+        Orders equally near rows at random.
+    common : array (w,), optional
+        What is subtracted from rows, too, where all rows point in nearly one direction: their products then
+        differ in the last digits alone, and the distances order them.
+    """
+
+    each: tuple[Search, ...]
+    queries: np.ndarray
+    seed: int
+    common: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a pass needs beside the blocks: a few megabytes, whatever n is.
+
+    Attributes
+    ----------
+    widths : (int, int)
+        Of the spaces.
+    frames : coordinates by name, of either space
+    forms : representation → its form in either space
+    searches : representation → the searches in either space, None where there are none
+    samples : some rows of either space, for the chance level of linear CKA
+    """
+
+    question: Question
+    roles: RowRoles
+    widths: tuple[int, int]
+    frames: tuple[Frames, Frames]
+    forms: dict[str, tuple[Form, Form]]
+    searches: dict[str, tuple[Searches | None, Searches | None]]
+    samples: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, question: Question, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take) -> Plan:
+        """With the rows that it needs, from wherever they are."""
+        needed = needed_rows(question, roles)
+        gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
+        sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
+        frames = tuple(frames_of(question, roles, sums[side], sides[side], side) for side in (0, 1))
+        forms = {}
+        for name in question.forms:
+            if name == "absolute":
+                forms[name] = Form("raw"), Form("raw")
+            elif name == "procrustes":
+                mean = rounded_mean(sums[1].total / sums[1].n, gathered["centre"][1])
+                forms[name] = _procrustes(frames, mean, gathered["anchors"])
+            else:
+                forms[name] = tuple(_relative(side, name, question.projection.ridge) for side in frames)
+        widths = tuple(len(side.total) for side in sums)
+        plan = cls(question, roles, widths, frames, forms, {}, gathered["sample"])
+        if len(roles.queries):
+            plan.searches.update({name: plan._searches(name, gathered) for name in forms})
+        return plan
+
+    def block(self, side: int, X: np.ndarray) -> BlockRows:
+        """Some rows of one space in memory."""
+        return BlockRows(NumpyDevice(), self.frames[side], X, side)
+
+    def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
+        """Rows of one space in the coordinates of a representation, scaled to length 1."""
+        return self.block(side, X).directions(self.forms[name][side])
+
+    def same_width(self, name: str) -> bool:
+        """Whether rows of both spaces can be compared with each other in a representation."""
+        return name != "absolute" or self.widths[0] == self.widths[1]
+
+    def between(self, name: str) -> np.ndarray | None:
+        """The matrix (w_source, w_target) whose product with a row of the source is read in the target's
+        coordinates.
+        """
+        source, target = self.forms[name]
+        return None if source.basis is None else source.basis.T @ target.basis
+
+    def searched(self, name: str) -> list[Search]:
+        """The searches of a representation."""
+        question, same_width = self.question, self.same_width(name)
+        return searches_of(question.convention, question.k, same_width, self.roles.labelled, question.spare)
+
+    def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
+        queries, some = (
+            [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
+            for what in ("queries", "centre")
+        )
+        crossing, sides = self.between(name), []
+        for side in (0, 1):
+            each = tuple(search for search in self.searched(name) if search.base == side)
+            vectors = []
+            for search in each:
+                rows = queries[search.queries]
+                if search.queries != side and crossing is not None:
+                    rows = rows @ (crossing.T if side == 0 else crossing)
+                vectors.append(rows)
+            if each:
+                stacked, common = np.concatenate(vectors), common_direction(some[side])
+                stacked = (stacked if common is None else stacked - common).astype(np.float32)
+            sides.append(Searches(each, stacked, order_seed(some[side]), common) if each else None)
+        return tuple(sides)
+
+
+# What a pass sums up.
+
+LONGEST = 11  # rows of either space that may decide a score
+SEARCH_ROWS = 4096  # the scores of 600 queries with 4,096 rows are 10 MB, which stay in cache
+
+
+class Sums:
+    """Sums and nearest rows over the blocks that were added.
+
+    Every row of the pair has to be added once, in blocks of both spaces with their row numbers. `merge` takes
+    the sums of other rows by the same plan; `to_arrays` and `from_arrays` carry them, a few MB, to another
+    process. Several sums in one thread share the buffers of a device.
+    """
+
+    def __init__(self, plan: Plan, device: Device | None = None) -> None:
+        self.plan, self.device = plan, device or NumpyDevice()
+        put, question = self.device.put, plan.question
+        self._frames = [
+            {name: placed(self.device, frame) for name, frame in side.items()} for side in plan.frames
+        ]
+        self._forms = {
+            name: [placed(self.device, form) for form in both] for name, both in plan.forms.items()
+        }
+        self.n, self._sums, self.tops, self._searched, self._crossing = 0, {}, {}, {}, {}
+        for name, both in plan.searches.items():
+            for side, searches in enumerate(both):
+                if searches is not None:
+                    common = None if searches.common is None else put(searches.common)
+                    self._searched[name, side] = put(searches.queries), common
+                    for search in searches.each:
+                        seed = searches.seed if search.alone else None
+                        top = TopRows(len(plan.roles.queries), search.k + search.alone, seed)
+                        self.tops[f"{name}/{search.name}"] = top
+        for name in plan.forms:
+            if question.sums:
+                self.tops |= {f"{name}/longest/{side}": TopRows(1, LONGEST) for side in (0, 1)}
+            if question.cosines and plan.same_width(name):
+                between = plan.between(name)
+                self._crossing[name] = None if between is None else put(between.astype(np.float32))
+        self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
+
+    def add(
+        self, source: np.ndarray, target: np.ndarray, rows: np.ndarray, labelled: np.ndarray | None = None
+    ) -> None:
+        """Rows (m, d_source) and (m, d_target) of both spaces, of any real type, their numbers (m,), and
+        which of them have a label (m,), where only some do.
+        """
+        scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
+        if len(scored) < len(rows):
+            source, target, rows = source[scored], target[scored], rows[scored]
+            labelled = None if labelled is None else labelled[scored]
+        if not len(rows):
+            return
+        self.n += len(rows)
+        with self.device.exact():
+            blocks = [
+                BlockRows(self.device, self._frames[side], X, side) for side, X in enumerate((source, target))
+            ]
+            if self.plan.question.sums:
+                for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
+                    centred = [block.centred(frame) for block in blocks]
+                    for side, X in enumerate(centred):
+                        self._sum(f"{frame}/sum/{side}", X.sum(0))
+                        self._sum(f"{frame}/gram/{side}", X.T @ X)
+                    self._sum(f"{frame}/cross", centred[0].T @ centred[1])
+            for name, forms in self._forms.items():
+                self._add_form(name, forms, blocks, rows, labelled)
+
+    def _add_form(
+        self,
+        name: str,
+        forms: Sequence[Form],
+        blocks: Sequence[BlockRows],
+        rows: np.ndarray,
+        labelled: np.ndarray | None,
+    ) -> None:
+        sums = self.plan.question.sums
+        if sums:
+            for side in (0, 1):
+                self._add_lengths(name, side, blocks[side], forms[side], rows)
+        paired = name in self._crossing or (sums and self.plan.same_width(name))
+        unit = [
+            blocks[side].directions(forms[side]) if paired or (name, side) in self._searched else None
+            for side in (0, 1)
+        ]
+        if paired and sums:
+            for side, X in enumerate(unit):
+                self._sum(f"{name}/unit sum/{side}", X.sum(0))
+                self._sum(f"{name}/unit gram/{side}", X.T @ X)
+        if name in self._crossing:
+            crossing = self._crossing[name]
+            moved = unit[0] if crossing is None else self.device.product(unit[0], crossing, "crossed")
+            cosines = self.device.get(self.device.paired(moved, unit[1]))
+            self._cosines[name].append((rows, np.array(cosines)))
+        elif paired:
+            is_moved = forms[0].basis is not None
+            products = unit[0].T @ unit[1] if is_moved else self.device.paired(*unit).sum()
+            self._sum(f"{name}/paired", products)
+        for side in (0, 1):
+            if (name, side) in self._searched:
+                self._search(name, side, unit[side], rows, labelled)
+
+    def _add_lengths(self, name: str, side: int, block: BlockRows, form: Form, rows: np.ndarray) -> None:
+        """Powers of the squared lengths about the centre, and the coordinates weighted by them."""
+        lengths, centred = block.squares(form), block.centred(form.frame)
+        self.tops[f"{name}/longest/{side}"].add(self.device, lengths[None], rows)
+        double = power = self.device.double(lengths)
+        for exponent in (1, 2, 3):
+            self._sum(f"{name}/power {exponent}/{side}", power.sum())
+            power = power * double
+        self._sum(f"{name}/weighted/{side}", lengths @ centred)
+        self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
+
+    def _search(
+        self, name: str, side: int, unit: Array, rows: np.ndarray, labelled: np.ndarray | None
+    ) -> None:
+        queries, common = self._searched[name, side]
+        q = len(self.plan.roles.queries)
+        for here in row_blocks(len(rows), SEARCH_ROWS):
+            block = unit[here] if common is None else self.device.centred(unit[here], common, "apart")
+            scores = self.device.product(queries, block.T, "scores")
+            if common is not None:
+                scores -= self.device.paired(block, block) / 2
+            for place, search in enumerate(self.plan.searches[name][side].each):
+                mine, numbers = scores[place * q : (place + 1) * q], rows[here]
+                if search.labelled:
+                    chosen = np.flatnonzero(labelled[here])
+                    mine, numbers = mine[:, chosen], numbers[chosen]
+                self.tops[f"{name}/{search.name}"].add(self.device, mine, numbers)
+
+    def _sum(self, name: str, array: Array) -> None:
+        if name in self._sums:
+            self._sums[name] += array
+        else:
+            self._sums[name] = self.device.double(array)
+
+    def merge(self, other: Sums) -> None:
+        """The sums of other rows."""
+        self.n += other.n
+        for name, array in other._sums.items():
+            self._sum(name, array)
+        for name, top in other.tops.items():
+            self.tops[name].merge(top)
+        for name, parts in other._cosines.items():
+            self._cosines[name] += parts
+
+    def joined(self, others: Sequence[Sums]) -> Sums:
+        """With the nearest rows of further queries, for which other passes have seen the same rows."""
+        every = (self, *others)
+        for name, top in self.tops.items():
+            parts = [sums.tops[name] for sums in every if name in sums.tops]
+            top.rows = np.concatenate([part.rows for part in parts])
+            top.values = np.concatenate([part.values for part in parts])
+        queries = np.concatenate([sums.plan.roles.queries for sums in every])
+        self.plan = replace(self.plan, roles=replace(self.plan.roles, queries=queries))
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything as small arrays by name."""
+        arrays = {"n": np.array(self.n)}
+        arrays |= {f"sum/{name}": self.device.get(array) for name, array in self._sums.items()}
+        arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}
+        return arrays | {f"values/{name}": top.values for name, top in self.tops.items()}
+
+    @classmethod
+    def from_arrays(cls, plan: Plan, arrays: Mapping[str, np.ndarray]) -> Sums:
+        """Back from `to_arrays`, on the CPU; without the cosines of the rows."""
+        sums = cls(plan)
+        sums.n = int(arrays["n"])
+        sums._sums = {name[4:]: np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
+        for name, top in sums.tops.items():
+            top.rows, top.values = np.array(arrays[f"rows/{name}"]), np.array(arrays[f"values/{name}"])
+        return sums
+
+    def slim(self) -> None:
+        """Forget what only the scores of all rows need: a megabyte is left, beside the rows of the spaces."""
+        self._sums.clear()
+        self.plan = replace(self.plan, searches={}, samples=())
+
+    def narrowed(self, gone: np.ndarray, queries: np.ndarray) -> Sums:
+        """As if these rows, at most `Question.spare`, had been left out, for some of the queries."""
+        sums, plan = copy(self), self.plan
+        places, spare = np.searchsorted(plan.roles.queries, queries), plan.question.spare
+        roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, gone), queries=queries)
+        sums.plan = replace(plan, question=replace(plan.question, spare=0), roles=roles)
+        lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
+        sums.tops = {name: top.without(gone, places, spare) for name, top in lists.items()}
+        return sums
+
+    def nearest(self, form: str, search: Search) -> np.ndarray | None:
+        """The rows, as row numbers (q, k), that a search has found; the query itself among them."""
+        rows = self.tops[f"{form}/{search.name}"].rows
+        return rows[:, : rows.shape[1] - self.plan.question.spare]
+
+    def total(self, name: str) -> np.ndarray:
+        """A sum over the scored rows, float64."""
+        return self.device.get(self._sums[name])
+
+    def cosines(self, form: str) -> np.ndarray:
+        """Of each row of the pair with its partner, (n,) float32; NaN for a row that is not scored."""
+        every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
+        for rows, values in self._cosines[form]:
+            every[rows] = values
+        return every
+
+    def linear_cka(self, form: str) -> CkaSums:
+        """The sums of linear CKA of one representation, about the mean of its rows."""
+        n, (source, target) = self.n, self.plan.forms[form]
+        offsets = [self.total(f"{source.frame}/sum/{side}") / n for side in (0, 1)]
+        cross = self.total(f"{source.frame}/cross") - n * np.outer(*offsets)
+        cross = target.mapped(source.mapped(cross.T).T)
+        return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
+
+    def mean_cosine(self, form: str) -> Score:
+        """Of one representation."""
+        n, between = self.n, self.plan.between(form)
+        means = [self.total(f"{form}/unit sum/{side}") / n for side in (0, 1)]
+        products = [
+            self.total(f"{form}/unit gram/{side}") - n * np.outer(mean, mean)
+            for side, mean in enumerate(means)
+        ]
+        if form in self._crossing:
+            paired = float(np.nansum(self.cosines(form), dtype=np.float64))
+        else:
+            paired = self.total(f"{form}/paired")
+            paired = float(paired if between is None else np.vdot(paired, between))
+        if between is None:
+            between = np.eye(len(means[0]))
+        of_products = np.vdot(products[0] @ between, between @ products[1])
+        return cosine_score(n, paired / n, means[0] @ between @ means[1], of_products)
+
+    def decisive_rows(self, form: str) -> np.ndarray:
+        """As `scores.cka.decisive_rows`, by their row numbers."""
+        rows, n = [], self.n
+        for side in (0, 1):
+            top, longest = self.tops[f"{form}/longest/{side}"], slice(0, most_decisive(n) + 1)
+            squares, fourth = top.values[0, longest].astype(np.float64), self.total(f"{form}/power 2/{side}")
+            rows.append(standing_apart(top.rows[0, longest], squares, float(fourth)))
+        rows = np.unique(np.concatenate(rows))
+        return rows if n - len(rows) >= 4 else rows[:0]
+
+    def _space_sums(self, name: str, side: int) -> SpaceSums:
+        """Sums about the mean, from those about a centre that is close to it.
+
+        With e = mean − centre and ‖x − e‖² = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact; that one
+        takes l and c as unrelated, and is of second order in e.
+        """
+        n, plan, form = self.n, self.plan, self.plan.forms[name][side]
+        total, gram = (self.total(f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))
+        weighted, twice = (
+            form.mapped(self.total(f"{name}/{what}/{side}")) for what in ("weighted", "weighted twice")
+        )
+        first, second, third = (float(self.total(f"{name}/power {power}/{side}")) for power in (1, 2, 3))
+        e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
+        ee = e @ e
+        change = -n * ee  # Σ c
+        squared = 4 * e @ gram @ e - 3 * n * ee**2  # Σ c²
+        powers = (
+            first + change,
+            second + 2 * (ee * first - 2 * e @ weighted) + squared,
+            third + 3 * (ee * second - 2 * e @ twice) + 3 * first / n * squared,
+        )
+        weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
+        gram = gram - n * np.outer(e, e)
+        square, spread = float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
+        if form.of_centred:  # where the centre of the coordinates is in the representation
+            origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
+        else:
+            origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
+        sums = None
+        if square > 0 and n > 1:
+            centred = plan.block(side, plan.samples[side]).centred(form.frame)
+            rows = form.mapped(centred.astype(np.float64)) - e
+            sums = RowSums.from_sums(n, powers, rows, np.vecdot(rows, rows), gram, weighted)
+        return SpaceSums(square, sums, spread, float(np.linalg.norm(origin + e)))
+
+
+class SeveralSums:
+    """The `Sums` of several plans, from the same blocks."""
+
+    def __init__(self, plans: Sequence[Plan], device: Device | None = None) -> None:
+        device = device or NumpyDevice()
+        self.each = [Sums(plan, device) for plan in plans]
+
+    def add(self, *block: np.ndarray | None) -> None:
+        for sums in self.each:
+            sums.add(*block)
+
+    def merge(self, other: SeveralSums) -> SeveralSums:
+        for sums, more in zip(self.each, other.each, strict=True):
+            sums.merge(more)
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        numbered = enumerate(sums.to_arrays() for sums in self.each)
+        return {f"{number}/{name}": array for number, arrays in numbered for name, array in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, plans: Sequence[Plan], arrays: Mapping[str, np.ndarray]) -> SeveralSums:
+        several = cls(())
+        for number, plan in enumerate(plans):
+            start = f"{number}/"
+            own = {
+                name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+            }
+            several.each.append(Sums.from_arrays(plan, own))
+        return several
+
+
+# The passes themselves.
+
+BLOCK_ROWS = 8192
+_GPU_THREADS = 4  # some copy rows and sort neighbours while another computes; each has a block on the device
+_COPIES = 6  # of a row, in its frames and representations
+_QUERIES = 2048  # that one pass looks for; more take several passes
+Done = Callable[[int, int], None]
+
+
+class Passes:
+    """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n,
+    d_target); `labels` (n,) where the classes of neighbours are wanted. Another source of rows overrides
+    `take`, `sums` and `one_pass`.
+    """
+
+    def __init__(
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        device: str = "cpu",
+        done: Done = lambda parts, n_parts: None,
+        labels: np.ndarray | None = None,
+    ) -> None:
+        self.spaces, self.device, self._done = (source, target), device, done
+        self._has_label = None if labels is None else labels != ""
+        self.labelled = "" if labels is None else "all" if self._has_label.all() else "some"
+
+    def take(self, side: int, rows: np.ndarray) -> np.ndarray:
+        """Some rows of one space, float32."""
+        return np.asarray(self.spaces[side][rows], dtype=np.float32)
+
+    @cached_property
+    def sums(self) -> tuple[ColumnSums, ColumnSums]:
+        """The first pass."""
+
+        def summed(X: np.ndarray) -> ColumnSums:
+            return in_threads(
+                _blocks(len(X)), lambda: ColumnSums(X.shape[1]), lambda sums, block: sums.add(X[block])
+            )
+
+        return tuple(map(summed, self.spaces))
+
+    def seen(self, parts: Sequence[tuple[Question, RowRoles]]) -> list[Sums]:
+        """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
+        most, batches = max(len(roles.queries) for _, roles in parts), []
+        for start in range(0, max(most, 1), _QUERIES):
+            plans = []
+            for question, roles in parts:
+                queries = roles.queries[start : start + _QUERIES]
+                asked = replace(question, sums=not start and question.sums)
+                plans.append(self.plan(asked, replace(roles, queries=queries)))
+            batches.append(self.one_pass(plans))
+        return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
+
+    def plan(self, question: Question, roles: RowRoles) -> Plan:
+        """What a pass over the rows must know."""
+        return Plan.of(question, roles, self.sums, self.take)
+
+    def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
+        """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
+        says.
+        """
+        return on_device(self.device, lambda device: self._pass_on(plans, device))
+
+    def _pass_on(self, plans: Sequence[Plan], device: str) -> list[Sums]:
+        (source, target), where = self.spaces, device_of(device)
+        n_threads = None if isinstance(where, NumpyDevice) else _GPU_THREADS
+        widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
+        block_rows = where.rows_at_once(BLOCK_ROWS, 4 * _COPIES * widths, _GPU_THREADS)
+
+        def add(several: SeveralSums, block: slice) -> None:
+            labelled = None if self._has_label is None else self._has_label[block]
+            several.add(source[block], target[block], np.arange(block.start, block.stop), labelled)
+
+        blocks = _blocks(len(source), block_rows)
+        several = in_threads(
+            blocks, lambda: SeveralSums(plans, device_of(device)), add, self._done, n_threads
+        )
+        return several.each
+
+
+def _blocks(n: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
+    """Blocks of equal size, an even number of them where they are few, so that two threads have the same
+    to do.
+    """
+    return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
