@@ -56,7 +56,7 @@ class ExactScores(Task[FoundScores]):
 
     The neighbours are searched in blocks of queries, each of which is saved: a run that is stopped or killed
     resumes after the last one. Neither space is held in its representation, unless
-    `scores.approximate.KEPT_BYTES` allow it, or a metric reads rows. `search` is one of `names.SEARCHES`; the
+    `scores.lists.KEPT_BYTES` allow it, or a metric reads rows. `search` is one of `names.SEARCHES`; the
     settings of an approximate one are chosen for `target_recall`.
     """
 
