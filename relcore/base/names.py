@@ -265,9 +265,7 @@ INDEXES = {
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {
-    "exact": Named(
-        "exact", "relcore.scores.lists:ExactSearch", "each query is compared with every row"
-    ),
+    "exact": Named("exact", "relcore.scores.lists:ExactSearch", "each query is compared with every row"),
     "ivf": Named(
         "IVF",
         "relcore.scores.lists:IvfSearch",
