@@ -16,7 +16,6 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.records import parse
 from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
@@ -36,9 +35,7 @@ from relcore.stores.rows import load_rows
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
-    """The store's key of anything that an encoder makes of a dataset; what is changed in either gives
-    another key.
-    """
+    """The store's key of anything that an encoder makes of a dataset; a change in either gives another."""
     return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
 
 
@@ -53,13 +50,13 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
     """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of
     its making.
     """
-    arrays = {"ids": _bytes(space.ids)}
+    arrays = {"ids": _packed(list(space.ids))}
     if space.labels is not None:
-        arrays["labels"] = _bytes(space.labels)
+        arrays["labels"] = _packed(list(space.labels))
     if space.counts is not None:
         arrays["counts"] = space.counts
     shape, facts = space.vectors.shape, {"name": space.name, "digest": space.digest, **metadata}
-    if 4 * shape[0] * shape[1] < MAP_FROM:
+    if 4 * math.prod(shape) < MAP_FROM:
         store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
     else:
         blocks = (space.vectors[start : start + BLOCK_ROWS] for start in range(0, len(space), BLOCK_ROWS))
@@ -86,42 +83,42 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
     entry = (store.mapped(key) if large else None) or store.get(key)
     if entry is None:
-        raise SpaceError(
-            f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room);"
-            " encode it again"
+        raise _gone(
+            store, f"the encoding {key[:8]}…", "none (removed: damaged, or to make room); encode it again"
         )
     try:
         return space_of(entry)
-    except SpaceError:
-        raise
     except (KeyError, TypeError, ValueError) as error:
-        raise SpaceError(
-            f"expected an encoding under the key {key[:8]}… in {store.root}, got another result; encode it"
-            " again"
+        if isinstance(error, SpaceError):
+            raise
+        raise _gone(
+            store, f"an encoding under the key {key[:8]}…", "another result; encode it again"
         ) from error
+
+
+def _gone(store: Store, expected: str, got: str) -> SpaceError:
+    return SpaceError(f"expected {expected} in {store.root}, got {got}")
 
 
 def space_of(entry: Entry) -> LatentSpace:
     """The space that `put_encoding` put."""
-    labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
-    ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
-    vectors = entry.arrays["vectors"]
+    ids, labels = (_unpacked(entry.arrays.get(name)) for name in ("ids", "labels"))
+    vectors, counts = entry.arrays["vectors"], entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):
-        origin = KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
+        origin = _KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
         vectors = MappedRows([vectors.view(np.ndarray)], origin)
-    return LatentSpace(vectors, ids, name=name, labels=labels, counts=counts)
+    return LatentSpace(vectors, ids, name=entry.metadata["name"], labels=labels, counts=counts)
 
 
-class KnownDigest(Origin):
-    """Rows of an entry of the store, which tells the digest of the whole space with the columns of this
-    digest.
-    """
+@dataclass
+class _KnownDigest(Origin):
+    """Rows of an entry of the store, which tells the digest of the whole space with these columns."""
 
-    def __init__(self, digest: str | None, columns: str) -> None:
-        self._digest, self._columns = digest, columns
+    digest: str | None
+    columns: str
 
     def known_digest(self, columns: str) -> str | None:
-        return self._digest if columns == self._columns else None
+        return self.digest if columns == self.columns else None
 
 
 def held_out_ids(
@@ -141,19 +138,19 @@ def held_out_ids(
             unseen = others if unseen is None else {one: None for one in unseen if one in others}
     if not unseen:
         return ()
-    return tuple(unseen if ids is None else (one for one in ids if one in unseen))
+    return tuple(unseen) if ids is None else tuple(one for one in ids if one in unseen)
 
 
-def _bytes(strings: Sequence[str]) -> np.ndarray:
-    """As an array: a file's metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
-    return np.frombuffer(json.dumps(list(strings)).encode(), dtype=np.uint8)
+def _packed(value: Any) -> np.ndarray:
+    """JSON as an array: metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
-def _strings(array: np.ndarray) -> list[str]:
-    found = json.loads(array.tobytes())
-    if not isinstance(found, list):
-        raise TypeError(f"expected a list of strings, got {type(found).__name__}")
-    return found
+def _unpacked(array: np.ndarray | None) -> list[Any] | None:
+    value = None if array is None else json.loads(array.tobytes())
+    if array is not None and not isinstance(value, list):
+        raise TypeError(f"expected a list, got {type(value).__name__}")
+    return value
 
 
 # Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces
@@ -161,55 +158,37 @@ def _strings(array: np.ndarray) -> list[str]:
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]]) -> str:
-    """Keep pairs of (new id, id of the space that is renamed) in the store: the key that `load_pairing`
-    takes.
-    """
+    """Keep pairs of (new id, id of the space that is renamed) in the store: their key."""
     pairs = [tuple(pair) for pair in pairs]
     key = digest_of("pairing", pairs)
     if not store.has(key):
-        store.put(
-            key, {"pairs": np.frombuffer(json.dumps(pairs).encode(), dtype=np.uint8)}, {"n_pairs": len(pairs)}
-        )
+        store.put(key, {"pairs": _packed(pairs)}, {"n_pairs": len(pairs)})
     return key
 
 
-def load_pairing(store: Store, key: str) -> list[tuple[str, str]]:
-    """The pairs of (new id, id of the space that is renamed).
-
-    Raises
-    ------
-    SpaceError
-        They are not in the store (any more).
-    """
-    entry = store.get(key)
-    if entry is None or "pairs" not in entry.arrays:
-        raise SpaceError(
-            f"expected the pairing {key[:8]}… in {store.root}, got none (removed to make room); bootstrap it"
-            " again"
-        )
-    return [tuple(pair) for pair in json.loads(entry.arrays["pairs"].tobytes())]
-
-
-def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> LatentSpace:
+def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
     """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts
     stay.
 
     Raises
     ------
     SpaceError
-        No pairs, ids that the space lacks, new ids that are not distinct.
+        The pairs are not in the store (any more), or there are none; ids that the space lacks, new ids that
+        are not distinct.
     """
+    entry = store.get(key)
+    if entry is None or "pairs" not in entry.arrays:
+        raise _gone(store, f"the pairing {key[:8]}…", "none (removed to make room); bootstrap it again")
+    pairs = _unpacked(entry.arrays["pairs"])
     if not pairs:
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
-    ids = [new for new, _ in pairs]
-    return kept.with_columns(ids=ids)
+    return kept.with_columns(ids=[new for new, _ in pairs])
 
 
-def number_rows(space: LatentSpace, name: str) -> LatentSpace:
+def _numbered(space: LatentSpace, name: str) -> LatentSpace:
     """The space with its row numbers as ids; the ids before are the payload."""
-    numbers = RowNumbers(len(space))
-    before = space.ids.tolist()
+    numbers, before = RowNumbers(len(space)), space.ids.tolist()
     payload = None if before == list(numbers) else before
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
@@ -221,14 +200,6 @@ def number_rows(space: LatentSpace, name: str) -> LatentSpace:
 def is_address(place: str) -> bool:
     """Whether a folder is at an address that fsspec opens, rather than at a path of this machine."""
     return "://" in place
-
-
-def need_sample_access(place: str) -> None:
-    """Raise a SpaceError unless whoever asks may read the folder that a sample was drawn from."""
-    if is_address(place):
-        access.need_own_machine(place)
-    else:
-        access.allowed(place)
 
 
 def folder_stamp(place: str) -> str:
@@ -243,18 +214,15 @@ def folder_stamp(place: str) -> str:
     if is_address(place):
         return ""
     try:
-        told = [
-            (path.name, (about := path.stat()).st_mtime_ns, about.st_size)
-            for path in files_in(access.allowed(place))
-        ]
+        states = [(path, path.stat()) for path in files_in(access.allowed(place))]
     except OSError as error:
         raise SpaceError(
             f"{place!r:.200}: expected a folder of shards, got {error.strerror}; check the spelling"
         ) from error
-    return digest_of("folder", told)
+    return digest_of("folder", [(path.name, about.st_mtime_ns, about.st_size) for path, about in states])
 
 
-def load_sample(store: Store, place: str, key: str) -> LatentSpace:
+def _sample(store: Store, place: str, key: str) -> LatentSpace:
     """The sample under this key, which was drawn from the folder at this place.
 
     Raises
@@ -263,26 +231,20 @@ def load_sample(store: Store, place: str, key: str) -> LatentSpace:
         It is not in the store (any more), is of another folder, or the folder has changed since.
     """
     again = f"draw it again on the Spaces page, or by relscope app {place}"
-    found = store.summary(key)
-    if found is None:
-        raise SpaceError(
-            f"expected a sample of {place!r:.200} in {store.root}, got none (removed to make room); {again}"
-        )
-    drawn_from = found.metadata.get("sample of")
-    if drawn_from is None or (
-        access.shared() and drawn_from != place
-    ):  # a session file names any key that it likes
-        raise SpaceError(
-            f"expected a sample of {place!r:.200} under the key {key[:8]}…, got another result; {again}"
-        )
-    if folder_stamp(drawn_from) != found.metadata["stamp"]:
+    sample = store.summary(key)
+    if sample is None:
+        raise _gone(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
+    drawn_from = sample.metadata.get("sample of")
+    # a session file names any key that it likes
+    if drawn_from is None or (access.shared() and drawn_from != place):
+        raise _gone(store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}")
+    if folder_stamp(drawn_from) != sample.metadata["stamp"]:
         raise SpaceError(
             f"{drawn_from!r:.200}: expected the shards that its sample was drawn from, got others; {again}"
         )
     return load_encoding(store, key)
 
 
-Source = Literal["bundled", "file", "index", "gensim-data", "encoding", "renamed", "sample"]
 _OPTIONS = {
     "bundled": (),
     "file": FILE_OPTIONS,
@@ -338,23 +300,18 @@ class SpaceSpec:
             raise SpaceError(
                 f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}"
             )
-        known = _OPTIONS[self.source]
-        if unfit := [
-            option for option, value in self.options if option not in known or not isinstance(value, str)
-        ]:
-            expected = f"some of {quote(known)}, each with a string" if known else "none"
-            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
-        need_one_of("ids", self.option("ids"), ("", "rows"))
-        whole = {
-            "encoding": "an encoding",
-            "renamed": "a renamed space",
-            "index": "an index",
-            "sample": "a sample",
-        }.get(self.source)
-        if whole and {option for option, _ in self.options} != set(known):
-            raise SpaceError(
-                f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}"
+        known, given = _OPTIONS[self.source], dict(self.options)
+        whole = known if self.source != "file" else ()
+        if (
+            not given.keys() <= set(known)
+            or set(map(type, given.values())) - {str}
+            or given.keys() < set(whole)
+        ):
+            expected = (
+                f"{'all' if whole else 'some'} of {quote(known)}, each with a string" if known else "none"
             )
+            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(given)}")
+        need_one_of("ids", given.get("ids", ""), ("", "rows"))
         if self.source == "index" and _place(self).address:
             raise SpaceError(
                 f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the"
@@ -405,15 +362,17 @@ class CatalogEntry:
     description: str
 
 
+def _compact(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
 def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
     """The spec of an encoding, with all that it takes to make it again where the store does not have it."""
-    options = {
-        "dataset": json.dumps(dataset.to_json(), sort_keys=True),
-        "encoder": json.dumps(encoder_to_json(encoder.only(output)), sort_keys=True),
-        "key": key,
-        "output": output,
-    }
-    return SpaceSpec("encoding", name, options=tuple(options.items()))
+    made_of = (
+        ("dataset", _compact(dataset.to_json())),
+        ("encoder", _compact(encoder_to_json(encoder.only(output)))),
+    )
+    return SpaceSpec("encoding", name, options=(*made_of, ("key", key), ("output", output)))
 
 
 def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
@@ -429,21 +388,16 @@ def encoding_specs(
     store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]
 ) -> list[SpaceSpec]:
     """The specs of an encoder's outputs, given as output → key, as far as the store still has them."""
-    found = {output: store.summary(key) for output, key in keys.items()}
     return [
-        encoding_spec(dataset, encoder, output, keys[output], summary.metadata["name"])
-        for output, summary in found.items()
-        if summary is not None
+        encoding_spec(dataset, encoder, output, key, summary.metadata["name"])
+        for output, key in keys.items()
+        if (summary := store.summary(key)) is not None
     ]
 
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
-    """The spec of a space whose rows bear the ids that the pairing under `key` gives them
-    (`renamed.put_pairing`).
-    """
-    return SpaceSpec(
-        "renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key))
-    )
+    """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`put_pairing`)."""
+    return SpaceSpec("renamed", name, options=(("base", _compact(base.to_json())), ("key", key)))
 
 
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
@@ -465,39 +419,37 @@ def base_of(spec: SpaceSpec) -> SpaceSpec:
 
 def _json(text: str, expected: str = "encoding: expected a dataset and an encoder") -> Any:
     try:
-        return parse(text, "")
+        return records.parse(text, "")
     except SpaceError as error:
         raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
 
 
 def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
     """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and
-    `load_encoding` (from `store`, else the environment's)."""
+    `load_encoding` (from `store`, else the environment's).
+    """
     need_access(spec, store)
-    if spec.source == "encoding":
-        return load_encoding(store or Store(), spec.option("key"))
-    if spec.source == "renamed":
-        store = store or Store()
-        base, key = load(base_of(spec), store), spec.option("key")
-        return (
-            number_rows(base, spec.name)
-            if key == _BY_ROW
-            else rename(base, load_pairing(store, key), spec.name)
-        )
-    if spec.source == "sample":
-        return load_sample(store or Store(), spec.name, spec.option("key"))
+    options = dict(spec.options)
+    if spec.source == "file":
+        path = access.allowed(spec.name)
+        if "ignore" in options:
+            options["ignore"] = ignored_columns(spec)
+        if "metadata" in options:
+            options["metadata"] = access.allowed(options["metadata"])
+        return load_space(path, limit=spec.limit, store=store, **options)
     if spec.source == "index":
         return load_rows(_place(spec), spec.limit)
-    if spec.source == "file":
-        told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
-        told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
-        return load_space(
-            access.allowed(spec.name), limit=spec.limit, store=store, **dict(spec.options) | told
-        )
-    known = BUNDLED if spec.source == "bundled" else words.MODELS
-    if spec.name not in known:
-        raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
-    return load_words(spec.name, limit=spec.limit)
+    if spec.source in ("bundled", "gensim-data"):
+        known = BUNDLED if spec.source == "bundled" else words.MODELS
+        need_one_of(spec.source, spec.name, known)
+        return load_words(spec.name, limit=spec.limit)
+    store, key = store or Store(), options["key"]
+    if spec.source == "encoding":
+        return load_encoding(store, key)
+    if spec.source == "sample":
+        return _sample(store, spec.name, key)
+    base = load(base_of(spec), store)
+    return _numbered(base, spec.name) if key == _BY_ROW else _renamed(base, store, key, spec.name)
 
 
 def _place(spec: SpaceSpec) -> Place:
@@ -512,10 +464,10 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     """The columns of a table that a spec leaves out."""
-    found = _json(spec.option("ignore") or "[]", "ignore: expected a list of columns")
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    names = _json(spec.option("ignore") or "[]", "ignore: expected a list of columns")
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
-    return tuple(found)
+    return tuple(names)
 
 
 def load_again(spec: SpaceSpec) -> LatentSpace:
@@ -543,18 +495,19 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     session's own making, or come from a dataset, through an encoder, that this session may read: naming a key
     in a session file is not enough.
     """
-    if spec.source == "file":
-        for path in files_of(spec):
-            access.allowed(path)
+    if spec.source == "sample" and is_address(spec.name):
+        access.need_own_machine(spec.name)
+    elif spec.source in ("file", "sample"):
+        access.allowed(spec.name)
+        if "metadata" in dict(spec.options):
+            access.allowed(spec.option("metadata"))
     elif spec.source == "index":
         _place(spec).need_access()
-    elif spec.source == "sample":
-        need_sample_access(spec.name)
     elif spec.source == "renamed":
         need_access(base_of(spec), store)
     elif spec.source == "encoding" and not access.made(spec.option("key")):
-        found = (store or Store()).summary(spec.option("key"))
-        if found is not None and not _may_make(found):
+        summary = (store or Store()).summary(spec.option("key"))
+        if summary is not None and not _may_make(summary):
             raise SpaceError(
                 f"{spec.name!r:.80} is not open to this session: this app is shared, and the encoding was"
                 " made of data that this session may not read; encode your own copy"
@@ -582,56 +535,40 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     vectors is left out.
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
-    return [*_bundled(), *(_files(folder) if folder else ()), *_gensim_models()]
-
-
-def _bundled() -> Iterator[CatalogEntry]:
-    for name, path in BUNDLED.items():
-        if path.is_file():
-            n, d = shape_of(path)
-            yield CatalogEntry(
-                name,
-                "words",
-                SpaceSpec("bundled", name),
-                "here",
-                path.stat().st_size,
-                n,
-                d,
-                _DESCRIPTIONS[name],
-            )
-
-
-def _gensim_models() -> Iterator[CatalogEntry]:
+    entries = [
+        _entry(name, SpaceSpec("bundled", name), path, shape_of(path), _DESCRIPTIONS[name], "words")
+        for name, path in BUNDLED.items()
+        if path.is_file()
+    ]
+    entries += _files(folder) if folder else ()
     for model in words.MODELS.values():
         where = "here" if words.downloaded(model.name) else "needs the network"
-        spec = SpaceSpec("gensim-data", model.name)
-        yield CatalogEntry(
-            model.name, "words", spec, where, model.size_bytes, model.n, model.dimension, model.description
-        )
+        facts = model.size_bytes, model.n, model.dimension, model.description
+        entries.append(CatalogEntry(model.name, "words", SpaceSpec("gensim-data", model.name), where, *facts))
+    return entries
+
+
+def _entry(
+    name: str, spec: SpaceSpec, path: Path, shape: tuple[Any, Any], description: str, kind: str = "file"
+) -> CatalogEntry:
+    size = sum(part.stat().st_size for part in (parts_of(path) if path.is_dir() else [path]))
+    return CatalogEntry(name, kind, spec, "here", size, *shape, description)
 
 
 def _files(folder: Path) -> Iterator[CatalogEntry]:
     paths = list(islice(vector_places(folder), _MOST_FILES))
     descriptions = descriptions_of(paths)
     for path in paths:
-        name, description = str(path.relative_to(folder)), descriptions.get(path, Description())
-        for matrix, shape in (description.matrices if suffix_of(path) == ".h5ad" else {}).items():
-            spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
-            yield CatalogEntry(
-                f"{name}#matrix={matrix}",
-                "file",
-                spec,
-                "here",
-                path.stat().st_size,
-                *shape,
-                f"{suffix_of(path)} file",
-            )
-        shape = shape_of(path) if path.is_dir() else description.shape
-        if shape is None and len(description.matrices) > 1:  # none is read where none is chosen
-            shape = (None, None)
-        shape = None if suffix_of(path) == ".h5ad" else shape
+        name, spec = str(path.relative_to(folder)), SpaceSpec("file", str(path))
+        description, kind = descriptions.get(path, Description()), f"{suffix_of(path)} file"
+        if path.is_dir():
+            shape, kind = shape_of(path), "folder of a dataset"
+        elif suffix_of(path) == ".h5ad":
+            shape = None
+            for matrix, of_matrix in description.matrices.items():
+                chosen = replace(spec, options=(("matrix", matrix),))
+                yield _entry(f"{name}#matrix={matrix}", chosen, path, of_matrix, kind)
+        else:  # of several matrices none is read where none is chosen
+            shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:
-            parts = parts_of(path) if path.is_dir() else [path]
-            kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
-            size = sum(part.stat().st_size for part in parts)
-            yield CatalogEntry(name, "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
+            yield _entry(name, spec, path, shape, kind)

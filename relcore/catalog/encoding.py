@@ -4,7 +4,6 @@ computed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,9 +135,11 @@ def encode_job(
 def _encoded(
     dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int
 ) -> dict[str, str]:
-    """The key of each output, all of them in the store."""
-    spec = dataset if isinstance(dataset, DatasetSpec) else None
-    dataset = dataset if spec is None else load_dataset(spec, store)
+    """The key of each output, all of them in the store: what is missing is computed block by block, and the
+    whole takes the place of its blocks.
+    """
+    metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
+    dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
     keys = stored_encodings(store, dataset.digest, encoder)
     if keys is not None:
         return keys
@@ -148,109 +149,72 @@ def _encoded(
             f" {dataset.name!r}; choose an encoder for {dataset.kind}"
         )
     with extra(OF_KIND[dataset.kind]):
-        return _Run(dataset, spec, encoder, store, report, block_rows).finish()
+        report(0, 1, encoder.title)
+        store.require_writable()
+        trained = None
+        if isinstance(encoder, TrainedEncoder):
+            trained = trained_weights(encoder, dataset, store, report)
+            metadata["training"] = trained.metadata
+        wholes = _blocks(dataset, encoder, trained, store, report, block_rows)
+    metadata |= {"dataset": dataset.name, "dataset_digest": dataset.digest}
+    keys = {}
+    for output, vectors in wholes.items():
+        name = f"{encoder.title} {output}".strip() + f" · {dataset.name}"
+        space = LatentSpace(vectors, dataset.ids, name=name, labels=dataset.labels)
+        made_by = {"encoder": encoder_to_json(encoder.only(output)), "output": output}
+        keys[output] = encoding_key(dataset.digest, encoder, output)
+        put_encoding(store, keys[output], space, metadata | made_by)
+    for key in _block_keys(dataset, encoder, block_rows).values():
+        store.remove(key)
+    return keys
 
 
-class _Run:
-    """One running encoding."""
+def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
+    """The store's key of each block of rows; a graph is one block."""
+    n = len(dataset)
+    size = n if dataset.kind == "graph" else block_rows
+    blocks = [(start, min(start + size, n)) for start in range(0, n, size)]
+    return {block: key_of("block", dataset.digest, encoder, *block) for block in blocks}
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        spec: DatasetSpec | None,
-        encoder: Encoder,
-        store: Store,
-        report: Report,
-        block_rows: int,
-    ) -> None:
-        self.dataset, self.spec, self.encoder, self.store, self.report = dataset, spec, encoder, store, report
-        self.block_rows = len(dataset) if dataset.kind == "graph" else block_rows
-        self._encode_batch: EncodeBatch | None = None
-        self._trained: Trained | None = None
 
-    def finish(self) -> dict[str, str]:
-        """Compute what is missing, put the whole and remove the blocks; the key of each output."""
-        self.report(0, 1, self.encoder.title)
-        self.store.require_writable()
-        if isinstance(self.encoder, TrainedEncoder):
-            self._trained = trained_weights(self.encoder, self.dataset, self.store, self.report)
-        n = len(self.dataset)
-        wholes: dict[str, np.ndarray] = {}
-        for start, stop in self._blocks():
-            for output, rows in self._block(start, stop).items():
-                whole = wholes.setdefault(output, np.empty((n, rows.shape[1]), dtype=np.float32))
-                whole[start:stop] = rows
-            self.report(stop, n, f"{self.encoder.title}: {stop:,} of {n:,} rows")
-        keys = {output: self._put(output, wholes[output]) for output in self.encoder.outputs}
-        for start, stop in self._blocks():
-            self.store.remove(self._block_key(start, stop))
-        return keys
-
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        for start in range(0, len(self.dataset), self.block_rows):
-            yield start, min(start + self.block_rows, len(self.dataset))
-
-    def _block_key(self, start: int, stop: int) -> str:
-        return key_of("block", self.dataset.digest, self.encoder, start, stop)
-
-    def _block(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        key = self._block_key(start, stop)
-        entry = self.store.get(key)
+def _blocks(
+    dataset: Dataset, encoder: Encoder, trained: Trained | None, store: Store, report: Report, block_rows: int
+) -> dict[str, np.ndarray]:
+    """The rows of each output; the encoder is prepared with the first missing block: a model takes seconds to
+    load.
+    """
+    encode_batch: EncodeBatch | None = None
+    wholes: dict[str, np.ndarray] = {}
+    for (start, stop), key in _block_keys(dataset, encoder, block_rows).items():
+        entry = store.get(key)
+        if entry is None and encode_batch is None:
+            restored = trained is not None
+            encode_batch = encoder.restore(trained, dataset) if restored else encoder.prepare(dataset, report)
         if entry is None:
-            rows = self._checked(self._encoder_function()(self.dataset.items(start, stop)), start, stop)
-            self.store.put(key, {str(i): rows[output] for i, output in enumerate(self.encoder.outputs)})
-            return rows
-        return {output: entry.arrays[str(i)] for i, output in enumerate(self.encoder.outputs)}
+            rows = encode_batch(dataset.items(start, stop))
+            _check(encoder, rows, dataset.ids[start:stop])
+            store.put(key, {str(i): rows[output] for i, output in enumerate(encoder.outputs)})
+        else:
+            rows = {output: entry.arrays[str(i)] for i, output in enumerate(encoder.outputs)}
+        for output in encoder.outputs:
+            shape = (len(dataset), rows[output].shape[1])
+            wholes.setdefault(output, np.empty(shape, np.float32))[start:stop] = rows[output]
+        report(stop, len(dataset), f"{encoder.title}: {stop:,} of {len(dataset):,} rows")
+    return wholes
 
-    def _encoder_function(self) -> EncodeBatch:
-        """Prepared with the first missing block: a model takes seconds to load."""
-        if self._encode_batch is None:
-            if self._trained is not None:
-                self._encode_batch = self.encoder.restore(self._trained, self.dataset)
-            else:
-                self._encode_batch = self.encoder.prepare(self.dataset, self.report)
-        return self._encode_batch
 
-    def _checked(self, rows: dict[str, np.ndarray], start: int, stop: int) -> dict[str, np.ndarray]:
-        if set(rows) != set(self.encoder.outputs):
+def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> None:
+    if set(rows) != set(encoder.outputs):
+        raise SpaceError(f"{encoder.title}: expected outputs {quote(encoder.outputs)}, got {quote(rows)}")
+    for output, matrix in rows.items():
+        if matrix.ndim != 2 or len(matrix) != len(ids):
+            raise SpaceError(f"{encoder.title} {output}: expected {len(ids)} rows, got shape {matrix.shape}")
+        bad = ids[~np.isfinite(matrix).all(axis=1)]
+        if len(bad):
             raise SpaceError(
-                f"{self.encoder.title}: expected outputs {quote(self.encoder.outputs)}, got {quote(rows)}"
+                f"{encoder.title}: NaN or infinite values for {len(bad)} items, first"
+                f" {quote(bad[:3])}; choose another encoder or layer, or leave these items out"
             )
-        for output, matrix in rows.items():
-            if matrix.ndim != 2 or len(matrix) != stop - start:
-                raise SpaceError(
-                    f"{self.encoder.title} {output}: expected {stop - start} rows, got shape {matrix.shape}"
-                )
-            if not np.isfinite(matrix).all():
-                bad = self.dataset.ids[start + np.flatnonzero(~np.isfinite(matrix).all(axis=1))]
-                raise SpaceError(
-                    f"{self.encoder.title}: NaN or infinite values for {len(bad)} items, first"
-                    f" {quote(bad[:3])}; choose another encoder or layer, or leave these items out"
-                )
-        return rows
-
-    def _put(self, output: str, vectors: np.ndarray) -> str:
-        dataset, encoder = self.dataset, self.encoder
-        space = LatentSpace(
-            vectors, dataset.ids, name=_name(encoder, output, dataset.name), labels=dataset.labels
-        )
-        metadata = {
-            "dataset": dataset.name,
-            "dataset_digest": dataset.digest,
-            "encoder": encoder_to_json(encoder.only(output)),
-            "output": output,
-        }
-        if self.spec is not None:
-            metadata["dataset_spec"] = self.spec.to_json()
-        if self._trained is not None:
-            metadata["training"] = self._trained.metadata
-        key = encoding_key(dataset.digest, encoder, output)
-        put_encoding(self.store, key, space, metadata)
-        return key
-
-
-def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
-    return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
 
 
 # Examples: labelled tasks whose encodings come with Relscope: there is something to stitch before anything is

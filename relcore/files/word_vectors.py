@@ -7,22 +7,22 @@ from __future__ import annotations
 import gzip
 import io
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.base.text import visible
 from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
 _FREE = 32 << 20  # however well so much was packed, reading it takes seconds
 _MOST_TIMES = 50  # vectors as text pack to a half or a third; gzip's best, on one byte repeated, is 1,030
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
-_DIGITS = b"0123456789+-.eE"
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20
@@ -33,6 +33,8 @@ _MOST_BLANK = 100_000  # in a row
 _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
 _COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
+
+Line = tuple[int, bytes]  # its number, its bytes
 
 
 class _Unpacked(io.RawIOBase):
@@ -61,7 +63,7 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[io.BufferedReader]:
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """The file's bytes, unpacked where it is gzipped."""
     packed = path.suffix.lower() == ".gz"
     with io.BufferedReader(_Unpacked(path), 1 << 17) if packed else path.open("rb") as stream:
@@ -72,7 +74,7 @@ class _WordVectors(Format):
     libraries = ARROW
 
     def describe(self, path: Path) -> Description:
-        with opened(path) as stream:
+        with _opened(path) as stream:
             first = stream.readline(_BLOCK).removeprefix(_BYTE_ORDER_MARK)
         if header := _HEADER.fullmatch(first):
             return Description({"": (int(header[1]), int(header[2]))}, "")
@@ -87,18 +89,17 @@ class Word2VecBinary(_WordVectors):
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        with opened(path) as stream:
+        with _opened(path) as stream:
             if stream.peek(4)[:4] == _FASTTEXT_MODEL:
                 raise SpaceError(
                     f"{path.name}: expected word2vec vectors, got a whole fastText model; load its .vec"
                     " file, or save the words' vectors in word2vec form"
                 )
             n, d = _header(stream.readline(64), path)
-            wanted = request.rows(path, n, d)
+            wanted, width = request.rows(path, n, d), 4 * d
             ids: list[str] = []
-            buffer, at, width = b"", 0, 4 * d
-            ends = False
-            held = np.empty((min(wanted, max(1, _BLOCK // width)), d), np.float32)
+            buffer, at, ends = b"", 0, False
+            block = np.empty((min(wanted, max(1, _BLOCK // width)), d), np.float32)
             for row in range(wanted):
                 while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
                     if space < 0 and len(buffer) - at > _LONGEST_WORD:
@@ -112,18 +113,17 @@ class Word2VecBinary(_WordVectors):
                 if row and buffer.startswith(b"\n", at) != ends:
                     raise _no_word(path, row, n, d, buffer[at:space])
                 ids.append(_word(buffer[at:space], path, row, n, d))
-                place = row % len(held)
-                held[place] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
+                place = row % len(block)
+                block[place] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
                 at = space + 1 + width
-                if place == len(held) - 1 or row == wanted - 1:
-                    yield held[: place + 1]
+                if place == len(block) - 1 or row == wanted - 1:
+                    yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _goes_on(path, n)
             # After a limit, a header with another d shows only in the words that follow.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
-                space = ahead.find(b" ", at)
-                if space < 0:
+                if (space := ahead.find(b" ", at)) < 0:
                     break
                 _word(ahead[at:space], path, row, n, d)
                 at = space + 1 + width
@@ -140,19 +140,22 @@ class Word2VecText(_WordVectors):
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        with opened(path) as stream:
-            lines: Iterator[tuple[int, bytes]] = _numbered(stream, path)
+        with _opened(path) as stream:
+            lines = _lines(stream, path)
             number, first = next(lines, (1, b""))
-            header = _HEADER.fullmatch(first) if number == 1 else None
-            n, d = _header(first, path) if header else (None, _dimension(number, first, path))
-            wanted = request.limit if n is None else request.rows(path, n, d)
-            if n is None:
+            if number == 1 and _HEADER.fullmatch(first):
+                n, d = _header(first, path)
+                wanted = request.rows(path, n, d)
+            else:
+                n, wanted, d = None, request.limit, len(first.split()) - 1
+                if d < 1 or not all(map(_NUMBER.fullmatch, first.split()[1:])):
+                    raise _no_row(
+                        (number, first), path, "'n d' or a word and its numbers", "is it word2vec text?"
+                    )
                 lines = chain([(number, first)], lines)
             ids: list[str] = []
-            while batch := _batch(
-                lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))
-            ):
-                words, block = _parse(batch, d, path)
+            while batch := _batch(lines, _LINES_AT_ONCE if wanted is None else wanted - len(ids)):
+                words, block = _parsed(batch, d, path)
                 ids += words
                 yield block
             if n is not None and len(ids) < wanted:
@@ -168,7 +171,7 @@ class Word2Vec(_WordVectors):
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        with opened(path) as stream:
+        with _opened(path) as stream:
             stream.readline(_LONGEST_LINE)
             sample = stream.read(4096)
         # Numbers as text are printable; among a thousand binary floats some byte is a control character.
@@ -179,60 +182,36 @@ class Word2Vec(_WordVectors):
 def _header(line: bytes, path: Path) -> tuple[int, int]:
     header = _HEADER.fullmatch(line)
     if not header or int(header[2]) == 0:
-        raise SpaceError(
-            f"{path.name}: expected a first line 'n d' (rows and dimensions), got {_shown(line)}; "
-            "a binary file ends in .bin, a text file in .vec or .txt"
-        )
+        remedy = "a binary file ends in .bin, a text file in .vec or .txt"
+        raise _no_row((1, line), path, "a first line 'n d' (rows and dimensions)", remedy)
     return int(header[1]), int(header[2])
 
 
-def _numbered(stream: BinaryIO, path: Path) -> Generator[tuple[int, bytes], None, None]:
-    """Line numbers and lines, blank ones left out; never a line longer than memory allows."""
+def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
+    """Lines without blank ones; never a line longer than memory allows."""
     n_blank = 0
     for number in count(1):
         line = stream.readline(_LONGEST_LINE + 1)
-        if len(line) > _LONGEST_LINE:
-            raise SpaceError(
-                f"{path.name}, line {number}: expected at most {_LONGEST_LINE:,} bytes per line, got more; is"
-                " it word2vec text?"
-            )
         if not line:
             return
         line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         n_blank = 0 if line.strip() else n_blank + 1
-        if n_blank > _MOST_BLANK:
-            raise SpaceError(
-                f"{path.name}, line {number}: expected a word and its numbers, got {_MOST_BLANK:,} blank"
-                " lines; remove them"
-            )
+        if len(line) > _LONGEST_LINE or n_blank > _MOST_BLANK:
+            expected = f"at most {_LONGEST_LINE:,} bytes per line and {_MOST_BLANK:,} blank lines"
+            raise _no_row((number, line), path, expected, "is it word2vec text?")
         if not n_blank:
             yield number, line
 
 
-def _dimension(number: int, first: bytes, path: Path) -> int:
-    """How many numbers follow the word of the first row, which may be of digits, but holds no spaces here."""
-    fields = first.split()
-    d = len(fields) - 1
-    if d < 1 or not all(map(_NUMBER.fullmatch, fields[1:])):
-        _check_text(number, first, path)
-        raise SpaceError(
-            f"{path.name}, line {number}: expected 'n d' or a word and its numbers, got {_shown(first)}; is"
-            " it word2vec text?"
-        )
-    return d
-
-
-def _batch(lines: Iterator[tuple[int, bytes]], most: int) -> list[tuple[int, bytes]]:
+def _batch(lines: Iterator[Line], most: int) -> list[Line]:
     batch, size = [], 0
-    for line in islice(lines, most):
+    while len(batch) < min(most, _LINES_AT_ONCE) and size <= _BYTES_AT_ONCE and (line := next(lines, None)):
         batch.append(line)
         size += len(line[1])
-        if size > _BYTES_AT_ONCE:
-            break
     return batch
 
 
-def _parse(batch: list[tuple[int, bytes]], d: int, path: Path) -> tuple[list[str], np.ndarray]:
+def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
     """Words and vectors (m, d) of m lines: all at once where words hold no spaces, else line by line,
     which finds the fault.
     """
@@ -241,20 +220,13 @@ def _parse(batch: list[tuple[int, bytes]], d: int, path: Path) -> tuple[list[str
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
     block = _numbers_at_once(b"\n".join(numbers), len(batch), d) if plain else None
     if block is None:
-        words, rows = zip(*(_parse_line(number, line, d, path) for number, line in batch), strict=True)
-        block = np.stack(rows)
-        joined = b"\n".join(words)
+        words, rows = zip(*(_parsed_line(line, d, path) for line in batch), strict=True)
+        block, joined = np.stack(rows), b"\n".join(words)
     try:
         return joined.decode().split("\n"), block
-    except UnicodeDecodeError:
-        for (number, line), word in zip(batch, words, strict=True):
-            with suppress(UnicodeDecodeError):
-                word.decode()
-                continue
-            raise SpaceError(
-                f"{path.name}, line {number}: expected UTF-8 text, got {_shown(line)}; save it as UTF-8"
-            ) from None
-        raise
+    except UnicodeDecodeError as error:
+        line = batch[joined.count(b"\n", 0, error.start)]
+        raise _no_row(line, path, "UTF-8 text", "save it as UTF-8") from None
 
 
 def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
@@ -267,42 +239,31 @@ def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
     try:
         table = csv.read_csv(
             io.BytesIO(numbers),
-            read_options=csv.ReadOptions(column_names=names, use_threads=False, block_size=len(numbers) + 1),
-            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
-            convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.float32()), null_values=[]
-            ),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(numbers) + 1),
+            csv.ParseOptions(delimiter=" ", quote_char=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[]),
         )
     except pa.ArrowInvalid:
         return None
     return np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows == m else None
 
 
-def _parse_line(number: int, line: bytes, d: int, path: Path) -> tuple[bytes, np.ndarray]:
-    line = line.rstrip(b" \t\r\n")
-    _check_text(number, line, path)
-    word, *numbers = line.rsplit(None, d)
-    if (
-        len(numbers) == d
-        and not line[:1].isspace()
-        and not any(map(_NUMBER.fullmatch, word.split()[1:]))
-        and (not b"".join(numbers).translate(None, _DIGITS) or all(map(_NUMBER.fullmatch, numbers)))
-    ):
+def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
+    text = line[1].rstrip(b" \t\r\n")
+    if b"\r" in text or b"\0" in text:
+        raise _no_row(line, path, "UTF-8 text with line feeds", "save it as UTF-8 with line feeds")
+    word, *numbers = text.rsplit(None, d)
+    spaced = text[:1].isspace() or any(map(_NUMBER.fullmatch, word.split()[1:]))
+    if len(numbers) == d and not spaced and all(map(_NUMBER.fullmatch, numbers)):
         with suppress(ValueError), np.errstate(over="ignore"):
             return word, np.array(numbers, dtype=np.float32)
-    raise SpaceError(
-        f"{path.name}, line {number}: expected a word and {d:,} number{'s' * (d > 1)}, got {_shown(line)};"
-        " mend or remove the line, or mend line 1, which says how many numbers there are"
-    )
+    remedy = "mend or remove the line, or mend line 1, which says how many numbers there are"
+    raise _no_row(line, path, f"a word and {d:,} number{'s' * (d > 1)}", remedy)
 
 
-def _check_text(number: int, line: bytes, path: Path) -> None:
-    for byte, fault in ((b"\r", "a carriage return"), (b"\0", "a zero byte")):
-        if byte in line.rstrip(b"\r\n"):
-            raise SpaceError(
-                f"{path.name}, line {number}: expected UTF-8 text with line feeds, got {fault} in"
-                f" {_shown(line)}; save it as UTF-8 with line feeds"
-            )
+def _no_row(line: Line, path: Path, expected: str, remedy: str) -> SpaceError:
+    got = visible(line[1].decode("utf-8", "replace").strip(), 60)
+    return SpaceError(f"{path.name}, line {line[0]}: expected {expected}, got {got!r}; {remedy}")
 
 
 def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
@@ -334,8 +295,3 @@ def _goes_on(path: Path, n: int) -> SpaceError:
         f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take"
         " those"
     )
-
-
-def _shown(line: bytes) -> str:
-    text = line.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:59] + "…")

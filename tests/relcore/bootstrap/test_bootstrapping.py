@@ -13,7 +13,6 @@ from relcore.bootstrap.spec import BootstrapSpec, held_out_split, relative_score
 from relcore.catalog.catalog import (
     SpaceSpec,
     load,
-    load_pairing,
     put_pairing,
     put_space,
     renamed_spec,
@@ -176,7 +175,6 @@ def test_real_use_has_no_truth(spaces, files):
 
 def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     key = put_pairing(store, [("x", "r5"), ("y", "r3")])
-    assert load_pairing(store, key) == [("x", "r5"), ("y", "r3")]
     spec = renamed_spec(files[1], key, "second · paired")
     assert SpaceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
     renamed = load(spec)
