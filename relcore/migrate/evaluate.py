@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -31,63 +32,28 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,4}(?:\.[0-9]{1,4})?")
 _LISTED = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Relevance:
-    """Which rows of a corpus are relevant to each query, and by how much.
-
-    Attributes
-    ----------
-    query, row : arrays (j,) int64
-        Ascending by query, then by row; no pair twice.
-    grade : array (j,)
-        Above 0; 1 everywhere where judgements are binary.
-    n_queries, n_rows : int
+def relevance_matrix(
+    query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
+) -> csr_array:
+    """Which rows of a corpus are relevant to each query, and by how much: grades (n_queries, n_rows), those
+    above 0 stored, no pair twice.
     """
-
-    query: np.ndarray
-    row: np.ndarray
-    grade: np.ndarray
-    n_queries: int
-    n_rows: int
-
-    @classmethod
-    def of(
-        cls, query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
-    ) -> Relevance:
-        """In any order; grades of 0 and below are not relevant and are left out."""
-        query, row, grade = (np.asarray(one)[np.asarray(grade) > 0] for one in (query, row, grade))
-        order = np.lexsort((row, query))
-        return cls(
-            query[order].astype(np.int64), row[order].astype(np.int64), grade[order], n_queries, n_rows
-        )
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Number of relevant rows of each query, (n_queries,)."""
-        return np.bincount(self.query, minlength=self.n_queries)
-
-    def grades(self, lists: np.ndarray) -> np.ndarray:
-        """The grade of each row of the lists (n_queries, k), 0 where it is not relevant; −1 stands for no
-        row.
-        """
-        if not len(self.row):
-            return np.zeros(lists.shape)
-        known = self.query * self.n_rows + self.row
-        wanted = np.arange(self.n_queries)[:, None] * self.n_rows + lists
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where((known[at] == wanted) & (lists >= 0), self.grade[at], 0.0)
-
-    def take(self, queries: np.ndarray) -> Relevance:
-        """Of these queries, in this order."""
-        place = np.full(self.n_queries, -1)
-        place[queries] = np.arange(len(queries))
-        kept = place[self.query] >= 0
-        return Relevance.of(
-            place[self.query[kept]], self.row[kept], self.grade[kept], len(queries), self.n_rows
-        )
+    kept = np.asarray(grade) > 0
+    return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
 
-def ndcg(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+def counts_of(relevance: csr_array) -> np.ndarray:
+    """Number of relevant rows of each query, (n_queries,)."""
+    return np.diff(relevance.indptr)
+
+
+def _grades(lists: np.ndarray, relevance: csr_array) -> np.ndarray:
+    """The grade of each row of the lists (n_queries, k), 0 where it is not relevant; −1 stands for no row."""
+    queries = np.broadcast_to(np.arange(len(lists))[:, None], lists.shape)
+    return np.where(lists >= 0, relevance[queries, np.maximum(lists, 0)].toarray(), 0.0)
+
+
+def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a
     relevant row.
 
@@ -99,25 +65,26 @@ def ndcg(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
     Parameters
     ----------
     lists : rows (n_queries, ≥ k) in the order of the search, −1 for none
+    relevance : as from `relevance_matrix`
     """
-    discount = 1 / np.log2(np.arange(2, k + 2))
-    gains = relevance.grades(lists[:, :k])
+    discount, counts = 1 / np.log2(np.arange(2, k + 2)), counts_of(relevance)
+    gains = _grades(lists[:, :k], relevance)
     reached = gains @ discount[: gains.shape[1]]
-    order = np.lexsort((-relevance.grade, relevance.query))
-    query, grade = relevance.query[order], relevance.grade[order]
-    place = np.arange(len(query)) - np.searchsorted(query, np.arange(relevance.n_queries))[query]
+    query = np.repeat(np.arange(len(counts)), counts)
+    grade = relevance.data[np.lexsort((-relevance.data, query))]
+    place = np.arange(len(query)) - relevance.indptr[query]
     within = place < k
     weights = grade[within] * discount[place[within]]
-    best = np.bincount(query[within], weights=weights, minlength=relevance.n_queries)
+    best = np.bincount(query[within], weights=weights, minlength=len(counts))
     return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
 
 
-def recall(lists: np.ndarray, relevance: Relevance, k: int = K) -> np.ndarray:
+def recall(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant
     row.
     """
-    hits = np.count_nonzero(relevance.grades(lists[:, :k]), axis=1)
-    return np.divide(hits, relevance.counts, out=np.full(len(hits), np.nan), where=relevance.counts > 0)
+    hits, counts = np.count_nonzero(_grades(lists[:, :k], relevance), axis=1), counts_of(relevance)
+    return np.divide(hits, counts, out=np.full(len(hits), np.nan), where=counts > 0)
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
@@ -162,18 +129,15 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
         fields = line.split()
         if not fields:
             continue
+        where = f"{name}, line {number}: expected"
         if len(fields) != 4 or not _GRADE.fullmatch(fields[3]):
-            raise SpaceError(
-                f"{name}, line {number}: expected a query, an iteration, a document and a grade, as in"
-                f" '1 0 184 1', got {line!r:.80}"
-            )
+            example = "a query, an iteration, a document and a grade, as in '1 0 184 1'"
+            raise SpaceError(f"{where} {example}, got {line!r:.80}")
         query, _, row, grade = fields
         if grades.setdefault((query, row), float(grade)) != float(grade):
-            expected = f"one grade of {row!r:.40} for {query!r:.40}"
-            raise SpaceError(f"{name}, line {number}: expected {expected}, got two")
+            raise SpaceError(f"{where} one grade of {row!r:.40} for {query!r:.40}, got two")
         if len(grades) > MOST_JUDGEMENTS:
-            got = "more; sample the queries"
-            raise SpaceError(f"{name}: expected at most {MOST_JUDGEMENTS:,} judgements, got {got}")
+            raise SpaceError(f"{where} {MOST_JUDGEMENTS:,} judgements at most, got more; sample the queries")
     if not grades:
         raise SpaceError(f"{name}: expected TREC judgements, got none; is it this file?")
     return tuple(JudgedQuery(query, row, grade) for (query, row), grade in grades.items())
@@ -181,8 +145,9 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
-) -> tuple[Relevance, Mapping[str, int]]:
-    """Judgements by ids as `Relevance`, and how many name an unknown query or an unknown row of the corpus.
+) -> tuple[csr_array, Mapping[str, int]]:
+    """Judgements by ids as `relevance_matrix`, and how many name an unknown query or an unknown row of the
+    corpus.
 
     Raises
     ------
@@ -193,12 +158,11 @@ def relevance_of(
     row = pd.Index(rows).get_indexer([one.row for one in judgements])
     grade = np.array([one.grade for one in judgements])
     known = (query >= 0) & (row >= 0)
-    relevance = Relevance.of(query[known], row[known], grade[known], len(queries), len(rows))
-    if not len(relevance.row):
-        named = [
-            one.row if query[at] >= 0 else one.query for at, one in enumerate(judgements) if not known[at]
-        ]
-        got = f"unknown ids, first {quote(named[:_LISTED])}" if named else "no grade above 0"
+    relevance = relevance_matrix(query[known], row[known], grade[known], len(queries), len(rows))
+    if not relevance.nnz:
+        unknown = [judgements[at] for at in np.flatnonzero(~known)]
+        named = [one.row if one.query in set(queries) else one.query for one in unknown[:_LISTED]]
+        got = f"unknown ids, first {quote(named)}" if named else "no grade above 0"
         raise SpaceError(
             f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
         )
@@ -206,24 +170,21 @@ def relevance_of(
     return relevance, {name: int(np.count_nonzero(flags)) for name, flags in unknown.items()}
 
 
-def same_label(labels: np.ndarray, queries: np.ndarray) -> Relevance:
+def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
     """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row
     numbers of the corpus.
     """
     labels = np.asarray(labels, dtype=object)
-    codes = np.where(labels == "", -1, pd.factorize(labels)[0])
-    members = {code: np.flatnonzero(codes == code) for code in np.unique(codes[queries]) if code >= 0}
-    none = np.empty(0, dtype=np.int64)
-    lists = [np.setdiff1d(members.get(codes[row], none), row) for row in queries]
-    query = np.repeat(np.arange(len(queries)), [len(rows) for rows in lists])
-    rows = np.concatenate([none, *lists])
-    return Relevance.of(query, rows, np.ones(len(rows)), len(queries), len(labels))
+    lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
+    lists = [rows[rows != row] for rows, row in zip(lists, queries, strict=True)]
+    query, rows = np.repeat(np.arange(len(queries)), list(map(len, lists))), np.concatenate(lists)
+    return relevance_matrix(query, rows, np.ones(len(rows)), len(queries), len(labels))
 
 
-def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> Relevance:
+def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
     """The rows of a search's lists (m, k) are the relevant ones; −1 for none."""
     query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
-    return Relevance.of(query, row, (row >= 0).astype(float), len(lists), n_rows)
+    return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
 # Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a
@@ -240,22 +201,10 @@ _UNIT = 1e-2
 
 @dataclass(frozen=True)
 class Pairing:
-    """How well pairs pair.
-
-    Attributes
-    ----------
-    score : float
-        Mean reciprocal rank of held-out rows' partners among the held-out rows.
-    chance, error : float
-        Its mean and standard error where rows are unrelated.
-    behind : float
-        Mean share of the rows that are less similar than the partner; .5 by chance.
-    n : int
-        Rows that were tried.
-    shift : int
-        How many rows further down the partners are found best; 0 where they are found where they should be.
-    shifted : float
-        The score at that shift.
+    """How well pairs pair: the mean reciprocal rank of held-out rows' partners among the held-out rows, its
+    mean and standard error where rows are unrelated, the mean share of the rows `behind` the partner (.5 by
+    chance), and the number of rows tried. `shift`: how many rows further down the partners are found best,
+    and the score there.
     """
 
     score: float
@@ -285,20 +234,19 @@ class Pairing:
         SpaceError
             The pairs do not pair, with the shift where one is found.
         """
+        score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
             raise SpaceError(
-                "pairs: expected each new row to belong to the old row of the same id, got partners that are"
-                f" found {place} (mean reciprocal rank {short(self.shifted)}, {short(self.score)} at the"
-                f" given rows): the rows are shifted by {self.shift:+d}; look for a header or a missing row"
-                " in one of the files"
+                f"pairs: expected each new row to belong to the old row of the same id ({score}), got"
+                f" partners that are found {place} ({short(self.shifted)}): the rows are shifted by {self.shift:+d};"
+                " look for a header or a missing row in one of the files"
             )
         if not self.is_clear:
             raise SpaceError(
                 "pairs: expected new rows that belong to the old rows of the same ids, got partners that"
-                f" {self.n:,} held-out rows find no better than by chance (mean reciprocal rank"
-                f" {short(self.score)}, chance {short(self.chance)}); the rows are in another order, or the"
-                " two models have nothing in common"
+                f" {self.n:,} held-out rows find no better than by chance ({score}, chance"
+                f" {short(self.chance)}); the rows are in another order, or the models have nothing in common"
             )
 
 
@@ -332,14 +280,14 @@ def check_pairs(
     n = len(rows)
     odd = np.arange(n) % 2 == 1
     sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which each row is searched
-    terms = {int(size): 1 / np.arange(1, size + 1) for size in np.unique(sizes)}
-    chance = sum(float(terms[size].mean()) for size in sizes.tolist()) / n
-    error = np.sqrt(sum(float(terms[size].var()) for size in sizes.tolist())) / n
+    terms = [1 / np.arange(1, size + 1) for size in sizes]
+    chance = float(np.mean([one.mean() for one in terms]))
+    error = float(np.sqrt(sum(one.var() for one in terms)) / n)
     ranks, tried = {}, {}
     for shift in shifts:
         ranks[shift] = reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
         behind = float(((sizes - 1 / reciprocal) / (sizes - 1)).mean())
-        tried[shift] = Pairing(float(reciprocal.mean()), float(chance), float(error), behind, n)
+        tried[shift] = Pairing(float(reciprocal.mean()), chance, error, behind, n)
     best = max(tried, key=lambda shift: tried[shift].score)
     gain = ranks[best] - ranks[0]
     if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
@@ -362,16 +310,13 @@ def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
     """A caution where the share of rows that equal an earlier one to the last bit is much larger in one model
     than in the other, from the pairs' rows.
     """
-    shares = {
-        name: 1 - len(np.unique(np.ascontiguousarray(rows, dtype=np.float32), axis=0)) / len(rows)
-        for name, rows in (("new", new), ("old", old))
-    }
+    shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
+    sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
-        f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and"
-        f" {short(shares[other], 2)} of the {other} ones do: the {name} model's texts may have been cut,"
-        " or prepared in another way."
-        for name, other in (("new", "old"), ("old", "new"))
-        if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]
+        f"{short(share, 2)} of the {name} rows repeat another {name} row, and {short(less, 2)} of the {other}"
+        f" ones do: the {name} model's texts may have been cut, or prepared in another way."
+        for name, other, share, less in sides
+        if share > _REPEATED and less < _REPEATED_LESS * share
     ]
 
 
@@ -390,8 +335,7 @@ def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[
 MOST_FITTED = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class PairSplit:
+class PairSplit(NamedTuple):
     """Row numbers of the pairs.
 
     Attributes
@@ -429,16 +373,11 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
         Too few pairs for both parts.
     """
     n, least = len(paired), 0 if judged else FEWEST
-    if n_pairs and n_pairs < FEWEST:
+    if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
+        wanted = f"{FEWEST} or more to fit on" + (f" and {least} held out" if least else "")
         raise SpaceError(
-            f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models"
-            " relate"
-        )
-    if n < FEWEST + least or n_pairs > n - least:
-        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
-        raise SpaceError(
-            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed"
-            " more"
+            f"pairs: expected {wanted}, got {n_pairs or 'all'} of {n:,} rows that both models have embedded;"
+            " choose another number, or embed more"
         )
     order = np.argsort(row_keys(paired.ids, "pairs", random_state), kind="stable")
     n_held = max(least, int(n * TEST_FRACTION))
@@ -523,18 +462,15 @@ def reciprocal_ranks(
     The second list counts `weight` times as much; equal sums in the order of the first list, then of the
     second.
     """
-    m, depth = lists[0].shape
     rows = np.concatenate(lists, axis=1)
-    scores = np.concatenate([np.ones(depth), np.full(lists[1].shape[1], weight)]) / np.concatenate(
-        [offset + 1 + np.arange(ranked.shape[1]) for ranked in lists]
-    )
-    fused = np.full((m, k), -1, dtype=np.int64)
-    for number in range(m):
-        kept = rows[number] >= 0
-        distinct, first, place = np.unique(rows[number][kept], return_index=True, return_inverse=True)
-        sums = np.bincount(place, weights=scores[kept])
-        order = np.lexsort((first, -sums))[:k]
-        fused[number, : len(order)] = distinct[order]
+    weights = zip((1.0, weight), lists, strict=True)
+    scores = np.concatenate([one / (offset + 1 + np.arange(ranked.shape[1])) for one, ranked in weights])
+    fused = np.full((len(rows), k), -1, dtype=np.int64)
+    for row, ranked in zip(fused, rows, strict=True):
+        kept = ranked >= 0
+        distinct, first, place = np.unique(ranked[kept], return_index=True, return_inverse=True)
+        order = np.lexsort((first, -np.bincount(place, weights=scores[kept])))[:k]
+        row[: len(order)] = distinct[order]
     return fused
 
 
@@ -558,12 +494,7 @@ def search_by_both(
     return reciprocal_ranks(lists, k, weight)
 
 
-OPTIONS = (
-    "keep",
-    "bridge",
-    "twice",
-    "re-embed",
-)  # from the cheapest to the dearest; "twice": query both models
+OPTIONS = ("keep", "bridge", "twice", "re-embed")  # the dearest last; "twice": query both models
 
 
 @dataclass(frozen=True, eq=False)
@@ -577,7 +508,7 @@ class Trial:
     old_corpus : array (n, d_old)
     new_corpus : array (n, d_new) or None
         The same rows; None where not all of them have new vectors, and re-embedding cannot be measured.
-    relevance : Relevance
+    relevance : as from `relevance_matrix`
     own : array (q,) or None
         The corpus row that each query is itself, where queries are rows of the corpus.
     rows : array (n,)
@@ -588,7 +519,7 @@ class Trial:
     new_queries: np.ndarray
     old_corpus: np.ndarray
     new_corpus: np.ndarray | None
-    relevance: Relevance
+    relevance: csr_array
     own: np.ndarray | None
     rows: np.ndarray
 
@@ -601,37 +532,34 @@ class Trial:
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
         """What each option finds: corpus rows (q, k), the best first, −1 for none."""
-        lists = {}
-        if "keep" in options:
-            lists["keep"] = search(self.old_queries, self.old_corpus, k, self.own)
-        queries = adapter.transform(self.new_queries)
+        queries, own = adapter.transform(self.new_queries), self.own
         corpus = self.old_corpus if len(adapter.corpus_steps_) == 1 else adapter.corpus(self.old_corpus)
-        if "bridge" in options:
-            lists["bridge"] = search(queries, corpus, k, self.own)
-        if "twice" in options:
-            corpora = self.old_corpus, corpus
-            settings = {"fusion": fusion, "weight": weight, "own": self.own}
-            lists["twice"] = search_by_both(self.old_queries, queries, corpora, k, **settings)
-        if self.new_corpus is not None and "re-embed" in options:
-            lists["re-embed"] = search(self.new_queries, self.new_corpus, k, self.own)
-        return lists
+        sides, corpora = (self.old_queries, queries), (self.old_corpus, corpus)
+        searches = {
+            "keep": lambda: search(self.old_queries, self.old_corpus, k, own),
+            "bridge": lambda: search(queries, corpus, k, own),
+            "twice": lambda: search_by_both(*sides, corpora, k, fusion=fusion, weight=weight, own=own),
+        }
+        if self.new_corpus is not None:
+            searches["re-embed"] = lambda: search(self.new_queries, self.new_corpus, k, own)
+        return {name: run() for name, run in searches.items() if name in options}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
         """The relevant rows, the queries' own ones, and others drawn at random, `most` together or a
         little more.
         """
-        n, own, relevance = len(self.rows), self.own, self.relevance
-        if n <= most:
+        if len(self.rows) <= most:
             return self
-        needed = np.unique(np.concatenate([relevance.row, own if own is not None else []])).astype(np.int64)
-        others = smallest_keys(n, most - len(needed), "corpus", random_state, needed)
+        own = [] if self.own is None else self.own
+        needed = np.unique(np.concatenate([self.relevance.indices, own])).astype(np.int64)
+        others = smallest_keys(len(self.rows), most - len(needed), "corpus", random_state, needed)
         kept = np.sort(np.concatenate([needed, others]))
         return replace(
             self,
             old_corpus=self.old_corpus[kept],
             new_corpus=None if self.new_corpus is None else self.new_corpus[kept],
-            relevance=replace(relevance, row=np.searchsorted(kept, relevance.row), n_rows=len(kept)),
-            own=None if own is None else np.searchsorted(kept, own),
+            relevance=self.relevance[:, kept],
+            own=None if self.own is None else np.searchsorted(kept, own),
             rows=self.rows[kept],
         )
 
@@ -644,7 +572,7 @@ class Trial:
             self,
             old_queries=self.old_queries[kept],
             new_queries=self.new_queries[kept],
-            relevance=self.relevance.take(kept),
+            relevance=self.relevance[kept],
             own=None if self.own is None else self.own[kept],
         )
 
@@ -670,11 +598,8 @@ class Bootstrap:
     """
 
     def __init__(self, n_queries: int, draws: int = 2000, random_state: int = 0) -> None:
-        rng = np.random.default_rng(random_state)
-        shares = np.full(n_queries, 1 / n_queries)
-        self._weights = rng.multinomial(n_queries, shares, size=draws).astype(np.float32) / np.float32(
-            n_queries
-        )
+        n, rng = n_queries, np.random.default_rng(random_state)
+        self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
 
     def mean(self, values: np.ndarray) -> Interval:
         """Of one number per query, (q,)."""
@@ -756,7 +681,7 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
     return ("old" if ratio.high < 1 / CLEAR else "both"), ratio
 
 
-def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> Relevance:
+def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> csr_array:
     """The k nearest rows of each query, a row of the corpus itself, by the new model, the old one, or both.
 
     Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more than
@@ -801,14 +726,14 @@ def judged_trial(
     old, new, old_queries, new_queries = spaces
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
-    answered = _sampled(paired.ids, np.flatnonzero(relevance.counts), random_state, MOST_QUERIES)
+    answered = _sampled(paired.ids, np.flatnonzero(counts_of(relevance)), random_state, MOST_QUERIES)
     place = new.index.get_indexer(old.index)
     trial = Trial(
         old_queries=unit_rows(paired.source.vectors[answered]),
         new_queries=unit_rows(paired.target.vectors[answered]),
         old_corpus=unit_rows(old.vectors),
         new_corpus=unit_rows(new.vectors[place]) if (place >= 0).all() else None,
-        relevance=relevance.take(answered),
+        relevance=relevance[answered],
         own=None,
         rows=np.arange(len(old)),
     )
@@ -852,12 +777,12 @@ def held_out_trial(
                 "labels: expected a label per row of the old or of the new vectors, got none; leave this out"
             )
         relevant = same_label(labels[held], queries)
-        kept = np.flatnonzero(relevant.counts)
+        kept = np.flatnonzero(counts_of(relevant))
         if len(kept) < FEWEST:
             raise SpaceError(
                 f"labels: expected {FEWEST} held-out rows or more that share a label, got {len(kept)}"
             )
-        queries, relevant = queries[kept], relevant.take(kept)
+        queries, relevant = queries[kept], relevant[kept]
     else:
         relevant = neighbours_of(truth, old, new, queries, min(k, len(held) - 1))
     return Trial(old[queries], new[queries], old, new, relevant, queries, held)
@@ -962,7 +887,7 @@ def choose(
             adapter = known.fit(name)
             queries, old = adapter.transform(pairs.new[held]), adapter.corpus(pairs.old)
             partners[held] = 1 / (1 + _ranks(queries, old[held], adapter.corpus(others)))
-            neighbours[held] = ndcg(search(queries, old, K, held), truth.take(held))
+            neighbours[held] = ndcg(search(queries, old, K, held), truth[held])
         partner, neighbour = float(partners.mean()), float(neighbours.mean())
         candidates.append(Candidate(name, float(np.sqrt(partner * neighbour)), partner, neighbour))
     return tuple(sorted(candidates, key=lambda one: -one.score))

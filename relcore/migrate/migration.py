@@ -392,7 +392,7 @@ class Migration(Task[MigrationResult]):
             truth=_TRUTHS[ground.truth],
             worth=WORTH if ground.truth == ground.richer else 0.0,
         )
-        options = []
+        options, (query, row) = [], trial.relevance.nonzero()
         for option, values in scores.items():
             gains = [
                 bootstrap.difference(values, scores[other]) if other in scores and other != option else None
@@ -415,8 +415,8 @@ class Migration(Task[MigrationResult]):
             queries=ground.queries,
             scores={option: values.astype(np.float32) for option, values in scores.items()},
             found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in searched.items()},
-            relevant_query=trial.relevance.query,
-            relevant_row=ground.places[trial.relevance.row],
+            relevant_query=np.asarray(query, dtype=np.int64),
+            relevant_row=ground.places[row],
             pairs=ground.rows,
         )
 

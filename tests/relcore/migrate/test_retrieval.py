@@ -9,10 +9,10 @@ from sklearn.metrics import ndcg_score
 from relcore.base.errors import SpaceError
 from relcore.migrate.evaluate import (
     JudgedQuery,
-    Relevance,
     ndcg,
     read_qrels,
     recall,
+    relevance_matrix,
     relevance_of,
     search,
 )
@@ -26,7 +26,7 @@ def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
     true = rng.integers(0, 4 if graded else 2, size=(40, 25)) * (rng.random((40, 25)) < 0.3)
     true[0] = 0
     query, row = np.nonzero(true)
-    relevance = Relevance.of(query, row, true[query, row].astype(float), 40, 25)
+    relevance = relevance_matrix(query, row, true[query, row].astype(float), 40, 25)
     found = np.argsort(-scores, axis=1)
     mine = ndcg(found, relevance, k)
     assert np.isnan(mine[0])
@@ -38,7 +38,7 @@ def test_a_table_made_by_hand():
     """Query 0: relevant 1 and 4, found at places 1 and 3; query 1: relevant 2, not found; query 2: nothing
     is relevant.
     """
-    relevance = Relevance.of(np.array([0, 0, 1]), np.array([4, 1, 2]), np.ones(3), 3, 5)
+    relevance = relevance_matrix(np.array([0, 0, 1]), np.array([4, 1, 2]), np.ones(3), 3, 5)
     found = np.array([[1, 0, 4], [0, 1, 3], [0, 1, 2]])
     best = 1 + 1 / np.log2(3)
     assert ndcg(found, relevance, 3)[:2] == pytest.approx([(1 + 1 / 2) / best, 0])
@@ -50,7 +50,7 @@ def test_a_table_made_by_hand():
 def test_unrelated_lists_score_what_chance_scores(rng):
     """Of 100 rows 10 are relevant: 10 random rows have a gain of .1 each, and so an nDCG of .1 on average."""
     n, queries = 100, 2000
-    relevance = Relevance.of(
+    relevance = relevance_matrix(
         np.repeat(np.arange(queries), 10), np.tile(np.arange(10), queries), np.ones(10 * queries), queries, n
     )
     found = np.argsort(rng.random((queries, n)), axis=1)[:, :10]
@@ -78,7 +78,7 @@ def test_judgements_by_ids_count_what_is_unknown(tmp_path):
     assert len(judgements) == 5
     relevance, unknown = relevance_of(judgements, ["q1", "q2"], ["d1", "d2", "d3"])
     assert unknown == {"queries": 1, "rows": 1}
-    assert list(zip(relevance.query, relevance.row, relevance.grade, strict=True)) == [(0, 0, 1.0)]
+    assert relevance.toarray().tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     with pytest.raises(SpaceError, match="unknown ids, first 'd1', 'd2', 'd9'"):
         relevance_of(judgements, ["q1", "q2"], ["other"])
     with pytest.raises(SpaceError, match="no grade above 0"):
