@@ -40,9 +40,6 @@ from relcore.studies.study import Option, RunResult, Study
 
 class Doubling(Study):
     kind = "doubling"
-    title = "Twice a number"
-    question = "Is twice a number on a line?"
-    paper = "none"
     options = (Option("n_runs", "Runs", (4, 8), 4),)
 
     def runs(self, options):
@@ -135,7 +132,13 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
 
 
 def test_a_study(package, files, monkeypatch, capsys):
-    monkeypatch.setitem(names.STUDIES, "doubling", names.Named("", f"{package(STUDY)}:Doubling"))
+    monkeypatch.setitem(
+        names.STUDIES,
+        "doubling",
+        names.StudyName(
+            "Twice a number", f"{package(STUDY)}:Doubling", "Is twice a number on a line?", "none"
+        ),
+    )
     assert "doubling" in command(capsys, "study")
     monkeypatch.setattr("relcore.studies.runs.StudyRuns.start", run_here)
     found = json.loads(command(capsys, "study", "doubling", "--json", "--recipe", "r.json"))

@@ -34,21 +34,18 @@ _GIVEN = "relscope.given-"
 
 def choose_study() -> Study:
     """The study that is open; a study file opens its own."""
-    studies = {kind: study_of(kind) for kind in STUDIES}
     finished = engine().store.finished
-    opening = next(
-        (kind for kind in studies if finished and kind in finished.groups), None
-    )  # it has something to show
+    opening = next((kind for kind in STUDIES if finished and kind in finished.groups), None)  # has a picture
     kind = kept(
         st.radio,
         "Study",
-        list(studies),
-        index=list(studies).index(opening) if opening else 0,
-        format_func=lambda kind: studies[kind].title,
-        captions=[study.paper for study in studies.values()],
+        list(STUDIES),
+        index=list(STUDIES).index(opening) if opening else 0,
+        format_func=lambda kind: STUDIES[kind].title,
+        captions=[name.paper for name in STUDIES.values()],
         key="studies.kind",
     )
-    return studies[kind]
+    return study_of(kind)
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
@@ -94,8 +91,9 @@ def _described(spec: SpaceSpec) -> str:
 
 def introduce(study: Study) -> None:
     """The question, and what is done to answer it; the paper stands under the study's name already."""
-    st.subheader(study.question, anchor=False)
-    st.caption(" ".join((study.__doc__ or study.paper).split()))
+    name = STUDIES[study.kind]
+    st.subheader(name.help, anchor=False)
+    st.caption(" ".join((study.__doc__ or name.paper).split()))
 
 
 def control(runs: StudyRuns) -> None:

@@ -358,30 +358,160 @@ FORMER_FIGURES = {
     "zero-shot": "zero-shot",
 }
 
+
+FORMER_STUDIES = {"inversion-sensitivity": "pruning"}
+
+
+@dataclass(frozen=True)
+class StudyName(Named):
+    """A study; `help` is its question, `paper` who asked it."""
+
+    paper: str = ""
+
+
 STUDIES = {
-    "similarity-performance": Named("", "relcore.studies.trained:SimilarityPerformance"),
-    "anchor-count": Named("", "relcore.studies.anchors:AnchorCount"),
-    "trained-count": Named("", "relcore.studies.trained:TrainedCount"),
-    "anchor-choice": Named("", "relcore.studies.anchors:AnchorChoice"),
-    "anchor-curve": Named("", "relcore.studies.anchors:AnchorCurve"),
-    "anchor-influence": Named("", "relcore.studies.anchors:AnchorInfluence"),
-    "training": Named("", "relcore.studies.trained:TrainingRelative"),
-    "quasi-isometry": Named("", "relcore.studies.quantisation:QuasiIsometry"),
-    "inversion-sensitivity": Named("", "relcore.studies.inversion:InversionSensitivity"),
-    "robustness": Named("", "relcore.studies.anchors:Robustness"),
-    "quantisation": Named("", "relcore.studies.quantisation:Quantisation"),
-    "isometry": Named("", "relcore.studies.isometry:Isometry"),
-    "anchor-dimension": Named("", "relcore.studies.isometry:AnchorDimension"),
-    "seed-count": Named("", "relcore.studies.seed_count:SeedCount"),
-    "common-mean": Named("", "relcore.studies.inversion:CommonMean"),
-    "layers": Named("", "relcore.studies.layers:Layers"),
-    "across-languages": Named("", "relcore.studies.across:HeadAcross"),
-    "zero-shot": Named("", "relcore.studies.across:PicturesAndWords"),
-    "migration": Named("", "relcore.studies.migration:MigrationQuality"),
-    "rescaled-rows": Named("", "relcore.studies.lengths:RescaledRows"),
-    "rescaled-layers": Named("", "relcore.studies.lengths:RescaledLayers"),
-    "pruning": Named("", "relcore.studies.inversion:Pruning"),
-    "row-lengths": Named("", "relcore.studies.lengths:RowLengths"),
-    "reconstruction": Named("", "relcore.studies.isometry:Reconstruction"),
-    "across-domains": Named("", "relcore.studies.across:AcrossDomains"),
+    "similarity-performance": StudyName(
+        "Similarity to a reference",
+        "relcore.studies.trained:SimilarityPerformance",
+        "Do networks that resemble a good one perform well?",
+        "Moschella et al. 2023, Figs. 3 and 8",
+    ),
+    "anchor-count": StudyName(
+        "Number of anchors",
+        "relcore.studies.anchors:AnchorCount",
+        "How many anchors does it take?",
+        "Moschella et al. 2023, Fig. 6",
+    ),
+    "trained-count": StudyName(
+        "Number of anchors, trained",
+        "relcore.studies.trained:TrainedCount",
+        "How many anchors does a network trained on relative rows need?",
+        "Moschella et al. 2023, Fig. 6, left",
+    ),
+    "anchor-choice": StudyName(
+        "Which anchors",
+        "relcore.studies.anchors:AnchorChoice",
+        "Which anchors work best?",
+        "Moschella et al. 2023, left open in section 6",
+    ),
+    "anchor-curve": StudyName(
+        "Strategies by number of anchors",
+        "relcore.studies.anchors:AnchorCurve",
+        "Which strategy needs the fewest anchors?",
+        "Moschella et al. 2023, left open in section 6",
+    ),
+    "anchor-influence": StudyName(
+        "Influence of each anchor",
+        "relcore.studies.anchors:AnchorInfluence",
+        "What does each anchor add, and does it help to drop those that harm?",
+        "ours; Moschella et al. 2023 choose anchors at random",
+    ),
+    "training": StudyName(
+        "Training on relative rows",
+        "relcore.studies.trained:TrainingRelative",
+        "Does training on relative representations cost accuracy?",
+        "Moschella et al. 2023, Table 2",
+    ),
+    "quasi-isometry": StudyName(
+        "Quasi-isometry",
+        "relcore.studies.quantisation:QuasiIsometry",
+        "Does quantisation make two spaces more similar?",
+        "Moschella et al. 2023, Fig. 7",
+    ),
+    "robustness": StudyName(
+        "Robustness",
+        "relcore.studies.anchors:Robustness",
+        "How robust are relative spaces?",
+        "Not in the papers",
+    ),
+    "quantisation": StudyName(
+        "Quantisation: bound and cost",
+        "relcore.studies.quantisation:Quantisation",
+        "At which thresholds does quantisation bring two spaces closer, and what does it cost?",
+        "Moschella et al. 2023, left open in A.3",
+    ),
+    "isometry": StudyName(
+        "Isometry of training runs",
+        "relcore.studies.isometry:Isometry",
+        "How often do two training runs differ only by an isometry, and what does the rest cost?",
+        "Moschella et al. 2023, Fig. 1 and section 3",
+    ),
+    "anchor-dimension": StudyName(
+        "Anchors and dimension",
+        "relcore.studies.isometry:AnchorDimension",
+        "How many anchors does a space need for its intrinsic dimension and its condition number?",
+        "Moschella et al. 2023, left open in section 6",
+    ),
+    "seed-count": StudyName(
+        "Number of seeds",
+        "relcore.studies.seed_count:SeedCount",
+        "How many seeds does bootstrapping need?",
+        "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”",
+    ),
+    "common-mean": StudyName(
+        "The common mean",
+        "relcore.studies.inversion:CommonMean",
+        "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?",
+        "Maiorca et al. 2024, Table 1 and § 4.1",
+    ),
+    "layers": StudyName(
+        "Layer by layer",
+        "relcore.studies.layers:Layers",
+        "Which layers of a model are alike, and which heads read them?",
+        "ours; heads as in Moschella et al. 2023, Table 5",
+    ),
+    "across-languages": StudyName(
+        "Heads through everyday sentences",
+        "relcore.studies.across:HeadAcross",
+        "How many pairs of sentences that do not concern the task does a head need to change encoders?",
+        "Moschella et al. 2023, Table 14",
+    ),
+    "zero-shot": StudyName(
+        "Pictures and words",
+        "relcore.studies.across:PicturesAndWords",
+        "How many pictures with captions does it take to classify pictures by sentences?",
+        "Norelli et al. 2023 (ASIF)",
+    ),
+    "migration": StudyName(
+        "Migration: pairs and methods",
+        "relcore.studies.migration:MigrationQuality",
+        "How many pairs does an adapter between two models need, and which method is best?",
+        "ours; Vejendla 2025 (Drift-Adapter) reports recall after 20,000 pairs",
+    ),
+    "rescaled-rows": StudyName(
+        "Rows at other lengths",
+        "relcore.studies.lengths:RescaledRows",
+        "Does a network still answer correctly if all rows have another length?",
+        "Maiorca et al. 2024, Fig. 4",
+    ),
+    "rescaled-layers": StudyName(
+        "Layers at other lengths",
+        "relcore.studies.lengths:RescaledLayers",
+        "Does a network still answer correctly if the vectors inside it have another length?",
+        "Maiorca et al. 2024, Fig. 2",
+    ),
+    "pruning": StudyName(
+        "δ × ω of the pruned inverse",
+        "relcore.studies.inversion:Pruning",
+        "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
+        "Maiorca et al. 2024, Figs. 3 and 6",
+    ),
+    "row-lengths": StudyName(
+        "Lengths of rows",
+        "relcore.studies.lengths:RowLengths",
+        "How much do the rows of a space differ in length, which inversion cannot recover?",
+        "Maiorca et al. 2024, Fig. 5",
+    ),
+    "reconstruction": StudyName(
+        "Reconstruction stitching",
+        "relcore.studies.isometry:Reconstruction",
+        "Can a decoder draw what the encoder of another training run has seen?",
+        "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3",
+    ),
+    "across-domains": StudyName(
+        "Across domains",
+        "relcore.studies.across:AcrossDomains",
+        "Can a head read the rows of an encoder that was trained on another domain?",
+        "Maiorca et al. 2024, Fig. 7",
+    ),
 }

@@ -127,11 +127,10 @@ def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
 
 def list_studies(options: argparse.Namespace) -> None:
     """Every study with its question, its paper and its options."""
-    studies = [study_of(kind) for kind in STUDIES]
-    rows = [{"study": study.kind, "question": study.question, "paper": study.paper} for study in studies]
+    rows = [{"study": kind, "question": name.help, "paper": name.paper} for kind, name in STUDIES.items()]
     lines: Lines = []
-    for study in studies:
-        lines += [f"{study.kind}: {study.question}", f"  {study.paper}", *map(_described, study.options), ""]
+    for kind, name in STUDIES.items():
+        lines += [f"{kind}: {name.help}", f"  {name.paper}", *map(_described, study_of(kind).options), ""]
     show(options, pd.DataFrame(rows), lines[:-1])
 
 

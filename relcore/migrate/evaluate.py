@@ -239,8 +239,8 @@ class Pairing:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
             raise SpaceError(
                 f"pairs: expected each new row to belong to the old row of the same id ({score}), got"
-                f" partners that are found {place} ({short(self.shifted)}): the rows are shifted by {self.shift:+d};"
-                " look for a header or a missing row in one of the files"
+                f" partners that are found {place} ({short(self.shifted)}): the rows are shifted by"
+                f" {self.shift:+d}; look for a header or a missing row in one of the files"
             )
         if not self.is_clear:
             raise SpaceError(

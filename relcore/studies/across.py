@@ -62,9 +62,6 @@ class AcrossDomains(Study):
     """
 
     kind = "across-domains"
-    title = "Across domains"
-    question = "Can a head read the rows of an encoder that was trained on another domain?"
-    paper = "Maiorca et al. 2024, Fig. 7"
     options = (
         Option(
             "looks",
@@ -303,9 +300,7 @@ class HeadAcross(Study):
     """
 
     kind = "across-languages"
-    title = "Heads through everyday sentences"
-    question = "How many pairs of sentences that do not concern the task does a head need to change encoders?"
-    paper = "Moschella et al. 2023, Table 14"
+    cost = 15.0
     options = (
         Option("head", "Head", ("logistic", "mlp"), "logistic"),
         states("the sentences and the test rows", choices=(3, 5)),
@@ -333,9 +328,6 @@ class HeadAcross(Study):
         values["chance"] = np.mean([part.chance for part in parts])
         numbers = {name: float(value) for name, value in values.items()}
         return RunResult(numbers | {"pairs": len(chosen), "test rows": len(test)})
-
-    def seconds(self, settings: Settings) -> float:
-        return 15.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         levels = {"head of its own": "ceiling", "relative head at home": "same space", "chance": "chance"}
@@ -403,9 +395,7 @@ class PicturesAndWords(Study):
     """
 
     kind = "zero-shot"
-    title = "Pictures and words"
-    question = "How many pictures with captions does it take to classify pictures by sentences?"
-    paper = "Norelli et al. 2023 (ASIF)"
+    cost = 2.0
     options = (
         Option("encoder", "Sentences by", tuple(_SENTENCES), "tfidf", names=tuple(_SENTENCES.values())),
         Option(
@@ -429,9 +419,6 @@ class PicturesAndWords(Study):
         test = images.rows(test_ids_of("digits", images))
         names = ("n_pairs", "keep", "exponent", "random_state")
         return RunResult(zero_shot(images, by_class, test, **{name: settings[name] for name in names}))
-
-    def seconds(self, settings: Settings) -> float:
-        return 2.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         lines = lines_over(table, "n_pairs", {"accuracy": _SENTENCES[options["encoder"]]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -88,9 +88,7 @@ class AnchorChoice(OnWords, OnLabelled):
 
     kind = "anchor-choice"
     version = 2
-    title = "Which anchors"
-    question = "Which anchors work best?"
-    paper = "Moschella et al. 2023, left open in section 6"
+    cost: ClassVar = {"words": 4.0, "digits": 3.5, "sentences": 6.0}
     options = (
         Option(
             "data",
@@ -150,9 +148,6 @@ class AnchorChoice(OnWords, OnLabelled):
     def anchors(self, settings: Settings, pair: Match) -> list[str]:
         chosen = settings["n_anchors"], settings["choice"], settings["random_state"]
         return settings.get("anchors") or chosen_anchors(pair.source, *chosen)
-
-    def seconds(self, settings: Settings) -> float:
-        return {"words": 4.0, "digits": 3.5, "sentences": 6.0}[settings["data"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         anchors = f"{table.n_anchors.iloc[0]} anchors"
@@ -241,9 +236,6 @@ class AnchorCount(OnLabelled):
 
     kind = "anchor-count"
     version = 2
-    title = "Number of anchors"
-    question = "How many anchors does it take?"
-    paper = "Moschella et al. 2023, Fig. 6"
     options = (
         DATA,
         Option(
@@ -310,9 +302,6 @@ class AnchorCurve(OnWords):
     """
 
     kind = "anchor-curve"
-    title = "Strategies by number of anchors"
-    question = "Which strategy needs the fewest anchors?"
-    paper = "Moschella et al. 2023, left open in section 6"
     options = (
         Option(
             "strategies",
@@ -395,9 +384,6 @@ class AnchorInfluence(OnWords):
     """
 
     kind = "anchor-influence"
-    title = "Influence of each anchor"
-    question = "What does each anchor add, and does it help to drop those that harm?"
-    paper = "ours; Moschella et al. 2023 choose anchors at random"
     options = (
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
         _STATES,
@@ -609,10 +595,8 @@ class Robustness(OnWords):
     """
 
     kind = "robustness"
-    title = "Robustness"
-    question = "How robust are relative spaces?"
-    paper = "Not in the papers"
     version = 2  # held-out rows alone are scored
+    cost = 5.0
     options = (
         Option("harm", "Harm", tuple(HARMS), "wrong", names=("noise", "missing anchors", "wrong pairs")),
         Option("n_anchors", "Anchors", (100, 300), 300),
@@ -642,9 +626,6 @@ class Robustness(OnWords):
             values |= {f"{form} {name}": float(scores[name]) for name in ("mrr", "jaccard")}
             values["chance"] = scores["mrr"].null.mean
         return RunResult(values)
-
-    def seconds(self, settings: Settings) -> float:
-        return 5.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         held_out = count_of(table, "held-out rows as queries", "rows")

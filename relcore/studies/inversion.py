@@ -16,7 +16,7 @@ from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head
-from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, pruned_decoders
+from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import Procrustes
 from relcore.runs.progress import Report, silent
@@ -27,8 +27,8 @@ from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import share_rows
 from relcore.studies.material import (
     DATA,
+    LABELLED,
     SPACES,
-    OnWords,
     data_option,
     labelled_spaces,
     ordered_pairs,
@@ -40,14 +40,11 @@ from relcore.studies.material import (
 from relcore.studies.statistics import (
     Estimate,
     average,
-    chart,
     count_of,
     finding,
     findings_table,
-    lines_over,
     listed,
     mean,
-    mean_at,
     points_chart,
 )
 from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
@@ -68,11 +65,10 @@ class Pruning(Study):
     """
 
     kind = "pruning"
-    title = "δ × ω of the pruned inverse"
-    question = "Which δ and ω recover rows of another encoder, and do they serve its head, too?"
-    paper = "Maiorca et al. 2024, Figs. 3 and 6"
     options = (
-        DATA,
+        Option(
+            "data", "Spaces", (*LABELLED, "words"), "digits", help=f"{DATA.help} Words: the two word spaces."
+        ),
         Option("route", "Recovered", tuple(ROUTES), "forward", names=tuple(r.title for r in ROUTES.values())),
         Option("n_anchors", "Anchors", (100, 300, 768), 300),
         states("anchors, prunings and rows"),
@@ -181,7 +177,7 @@ def _explained(cell: pd.Series) -> str:
 
 def _pair_of(settings: Settings, store: Store, report: Report) -> tuple[Match, tuple[str, ...]]:
     """The pair, and the test rows of its head: () where they are to be drawn."""
-    if settings["spaces"]:
+    if settings["spaces"] or settings["data"] == "words":
         return word_pair(settings["spaces"], store), ()
     spaces = labelled_spaces(settings["data"], store, report)
     source, target = _ENDS[settings["data"]]
@@ -352,89 +348,6 @@ class _Judge:
         return float((self.head.probabilities(rows).argmax(axis=1) == self.targets).mean())
 
 
-# How much does inversion depend on δ and ω? Pruned inversion over a grid, within a space and between
-# spaces.
-
-OMEGA_GRID = (1, 2, 4, 8, 16)
-_DELTAS = (0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-_ROWS = 4000
-_COLUMNS = {f"cosine, ω = {omega}": f"ω = {omega}" for omega in OMEGA_GRID}
-
-
-class InversionSensitivity(OnWords):
-    """Figs. 3 and 6: mean cosine of recovered rows to the true ones; with δ the pruning keeps fewer, more
-    different anchors.
-    """
-
-    kind = "inversion-sensitivity"
-    version = 2
-    title = "δ and ω of the inverse"
-    question = "How much does inversion depend on δ and ω?"
-    paper = "Maiorca et al. 2024, Figs. 3 and 6"
-    options = (
-        Option(
-            "direction",
-            "Recovered",
-            ("between", "within"),
-            "between",
-            names=("in the target", "in the source itself"),
-        ),
-        Option("n_anchors", "Anchors", (100, 300, 768), 300),
-        states(f"the anchors and the {_ROWS:,} held-out rows"),
-        SPACES,
-    )
-    by, measures = "delta", _COLUMNS
-
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "direction n_anchors spaces", delta=_DELTAS)
-
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        target = pair.target if settings["direction"] == "between" else pair.source
-        split = Split.held_out(pair.ids, pair.source.rows(self.anchors(settings, pair)), state)
-        sides = pair.source.vectors, target.vectors
-        cells = inversion_grid(*sides, split, [settings["delta"]], OMEGA_GRID, state, n_rows=_ROWS)
-        values = {
-            f"cosine, ω = {row.omega}": None if np.isnan(row.cosine) else row.cosine
-            for row in cells.itertuples()
-        }
-        last = cells.iloc[-1]
-        values["anchors kept"] = float(last.kept)
-        values["condition number"] = float(last.condition) if np.isfinite(last.condition) else None
-        return RunResult(values | {"rows": len(split.queries(_ROWS))})
-
-    def seconds(self, settings: Settings) -> float:
-        return 3.0
-
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        rows = f"{count_of(table, 'held-out rows', 'rows')}, {table.n_anchors.iloc[0]} anchors"
-        kept = {"anchors kept": "anchors kept", "condition number": "condition number"}
-        titles = {
-            "cosine": (_COLUMNS, "mean cosine to the true rows"),
-            "anchors kept": (kept, "mean over 16 prunings"),
-        }
-        return {
-            name: chart(table, lines_over(table, "delta", measures), ("δ", title), rows)
-            for name, (measures, title) in titles.items()
-        }
-
-    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        cells = {
-            (delta, omega): mean_at(table, "delta", delta, f"cosine, ω = {omega}")
-            for delta in sorted(set(table.delta))
-            for omega in OMEGA_GRID
-        }
-        cells = {place: estimate for place, estimate in cells.items() if estimate.has_interval}
-        if len(cells) < 2:
-            return ""
-        delta, omega = best = max(cells, key=lambda cell: cells[cell].value)
-        plain = f"; without pruning it is {cells[0.0, 1]}" if (0.0, 1) in cells else ""
-        return (
-            f"The best of {len(cells)} cells is δ = {delta:g} and ω = {omega}, with a cosine of"
-            f" {cells[best]}{plain}."
-        )
-
-
 # Is the raw cosine of translated rows mostly the common mean?
 
 COSINES = {
@@ -462,9 +375,6 @@ class CommonMean(Study):
     """
 
     kind = "common-mean"
-    title = "The common mean"
-    question = "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?"
-    paper = "Maiorca et al. 2024, Table 1 and § 4.1"
     options = (
         data_option(*_STUDIED),
         Option("n_anchors", "Anchors", (100, 300), 300),

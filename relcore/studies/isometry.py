@@ -72,12 +72,6 @@ class Isometry(Study):
     """
 
     kind = "isometry"
-    title = "Isometry of training runs"
-    question = (
-        "How often do two training runs differ only by an isometry, and what does the remaining difference"
-        " cost?"
-    )
-    paper = "Moschella et al. 2023, Fig. 1 and section 3"
     options = (
         Option(
             "networks",
@@ -253,9 +247,6 @@ class AnchorDimension(Study):
     """
 
     kind = "anchor-dimension"
-    title = "Anchors and dimension"
-    question = "How many anchors does a space need for its intrinsic dimension and its condition number?"
-    paper = "Moschella et al. 2023, left open in section 6"
     options = (
         data_option("words", "reduced", "pooled", "digits", "sentences", "trainings"),
         states("the anchors and the held-out rows"),
@@ -449,9 +440,6 @@ class Reconstruction(Study):
     """
 
     kind = "reconstruction"
-    title = "Reconstruction stitching"
-    question = "Can a decoder draw what the encoder of another training run has seen?"
-    paper = "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3"
     options = (
         Option("models", "Autoencoders, and the codes that the decoder reads", MODELS, MODELS, many=True),
         Option(

@@ -36,9 +36,7 @@ class Layers(Study):
     """
 
     kind = "layers"
-    title = "Layer by layer"
-    question = "Which layers of a model are alike, and which heads read them?"
-    paper = "ours; heads as in Moschella et al. 2023, Table 5"
+    cost = 40.0
     options = (
         Option(
             "metric", "Similarity", _METRICS, "cka", names=tuple(METRICS[name].title for name in _METRICS)
@@ -57,9 +55,6 @@ class Layers(Study):
         if settings["random_state"] == 0:  # the absolute spaces are the same in all random states
             values |= similarity_values(spaces, settings["metric"])
         return RunResult(values)
-
-    def seconds(self, settings: Settings) -> float:
-        return 40.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         if table.random_state.min() > 0:

@@ -77,9 +77,7 @@ class RescaledRows(Study):
     """
 
     kind = "rescaled-rows"
-    title = "Rows at other lengths"
-    question = "Does a network still answer correctly if all rows have another length?"
-    paper = "Maiorca et al. 2024, Fig. 4"
+    cost = 4.0
     options = (
         DATA,
         Option(
@@ -106,9 +104,6 @@ class RescaledRows(Study):
             space = labelled_spaces(settings["data"], store, report)[_SPACE[settings["data"]]]
             test_ids = test_ids_of(settings["data"], space)
         return RunResult(rescaled_rows(space, settings["network"], settings["random_state"], test_ids))
-
-    def seconds(self, settings: Settings) -> float:
-        return 4.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         lines = []
@@ -147,9 +142,6 @@ class RescaledLayers(Study):
     """
 
     kind = "rescaled-layers"
-    title = "Layers at other lengths"
-    question = "Does a network still answer correctly if the vectors inside it have another length?"
-    paper = "Maiorca et al. 2024, Fig. 2"
     options = (
         Option(
             "network",
@@ -503,9 +495,7 @@ class RowLengths(Study):
     """
 
     kind = "row-lengths"
-    title = "Lengths of rows"
-    question = "How much do the rows of a space differ in length, which inversion cannot recover?"
-    paper = "Maiorca et al. 2024, Fig. 5"
+    cost = 1.0
     options = (data_option("digits", "sentences", "words", default=("digits", "words")), SPACES)
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -523,9 +513,6 @@ class RowLengths(Study):
         else:
             spaces = studied_spaces(settings["data"], store, report)
         return RunResult(length_values(spaces[settings["space"]]))
-
-    def seconds(self, settings: Settings) -> float:
-        return 1.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         middles = (_EDGES[:-1] + _EDGES[1:]) / 2

@@ -127,9 +127,6 @@ class MigrationQuality(Study):
     """
 
     kind = "migration"
-    title = "Migration: pairs and methods"
-    question = "How many pairs does an adapter between two models need, and which method is best?"
-    paper = "ours; Vejendla 2025 (Drift-Adapter) reports recall after 20,000 pairs"
     options = (
         Option(
             "data",

@@ -33,9 +33,6 @@ class SeedCount(Study):
     """
 
     kind = "seed-count"
-    title = "Number of seeds"
-    question = "How many seeds does bootstrapping need?"
-    paper = "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”"
     options = (
         Option(
             "spaces",

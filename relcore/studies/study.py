@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import STUDIES
+from relcore.base.names import FORMER_STUDIES, STUDIES
 from relcore.base.records import need_plain
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec
@@ -108,17 +108,21 @@ class Study(ABC):
     by, measures, names
         Of the usual findings: the column that is varied, the measured columns with their names, and the
         names of the values of `by`, where they are no numbers.
+    cost : seconds, or by data
+        Of a run on one core, where `seconds` does not compute them.
     """
 
     kind: ClassVar[str]
-    title: ClassVar[str]
-    question: ClassVar[str]
-    paper: ClassVar[str]
     version: ClassVar[int] = 1
     options: ClassVar[tuple[Option, ...]]
     by: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
+    cost: ClassVar[float | Mapping[str, float]] = 5.0
+
+    @property
+    def title(self) -> str:
+        return STUDIES[self.kind].title
 
     @abstractmethod
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -128,9 +132,9 @@ class Study(ABC):
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         """One run; equal settings give an equal result."""
 
-    @abstractmethod
     def seconds(self, settings: Settings) -> float:
         """Roughly how long a run takes on one core."""
+        return self.cost[settings["data"]] if isinstance(self.cost, Mapping) else self.cost
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
@@ -231,5 +235,8 @@ def study_of(kind: str) -> Study:
     SpaceError
         There is none.
     """
+    if kind in FORMER_STUDIES:
+        now = FORMER_STUDIES[kind]
+        raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
     need_one_of("study", kind, STUDIES)
     return STUDIES[kind].load()()

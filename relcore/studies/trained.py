@@ -54,9 +54,6 @@ class TrainingRelative(OnLabelled):
 
     kind = "training"
     version = 2
-    title = "Training on relative rows"
-    question = "Does training on relative representations cost accuracy?"
-    paper = "Moschella et al. 2023, Table 2"
     options = (
         DATA,
         Option(
@@ -131,9 +128,6 @@ class TrainedCount(Study):
 
     kind = "trained-count"
     version = 2
-    title = "Number of anchors, trained"
-    question = "How many anchors does a network trained on relative rows need?"
-    paper = "Moschella et al. 2023, Fig. 6, left"
     options = (
         Option("architecture", "Network", ("mlp", "cnn"), "mlp"),
         Option("epochs", "Epochs", (5, 12, 20), 12),
@@ -282,9 +276,6 @@ class SimilarityPerformance(Study):
     """
 
     kind = "similarity-performance"
-    title = "Similarity to a reference"
-    question = "Do networks that resemble a good one perform well?"
-    paper = "Moschella et al. 2023, Figs. 3 and 8"
     options = (
         Option(
             "data",

@@ -155,16 +155,6 @@ def test_no_strategy_and_no_change_of_anchors_finds_rows_of_an_unrelated_space(s
     assert high > -4 * np.sqrt(2 * Q / m / m / 3)
 
 
-def test_no_cell_of_the_inverse_recovers_unrelated_rows(spaces):
-    study, settings, table = measured(
-        "inversion-sensitivity", lambda one: one["delta"] in (0, 0.7, 0.9), n_anchors=100
-    )
-    cosines = table[[name for name in table if name.startswith("cosine, ω")]].to_numpy(dtype=float)
-    error = 1 / np.sqrt(table["rows"].min() * D)
-    assert np.nanmax(np.abs(cosines)) < 4.5 * error, "the largest of 45 that are much alike"
-    assert "The best of" in study.conclusion(settings, table)
-
-
 def test_random_labels_are_not_learned_by_heads(spaces):
     _, _, counted = measured("anchor-count", lambda one: one["n_anchors"] in (10, 100), 3)
     _, _, choices = measured(

@@ -10,14 +10,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from relcore.base.names import STUDIES, Named
+from relcore.base.names import STUDIES, StudyName
 from relcore.cli import INTERRUPTED
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
-TOY = Named("Toy", "tests.relcore.studies.toy_study:Toy")
+TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
     script = (
         # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"import sys\nfrom relcore.base.names import STUDIES, Named\nSTUDIES['toy'] = {TOY!r}\n"
+        f"import sys\nfrom relcore.base.names import STUDIES, StudyName\nSTUDIES['toy'] = {TOY!r}\n"
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
     arguments = [sys.executable, "-c", script, *command]

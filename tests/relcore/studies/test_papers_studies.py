@@ -140,18 +140,6 @@ def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
     answers(study, settings, table.reset_index())
 
 
-def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
-    study = study_of("inversion-sensitivity")
-    for direction in ("between", "within"):
-        settings = options_of("inversion-sensitivity", direction=direction, n_anchors=100)
-        table = table_of(
-            study, settings, store, lambda one: one["random_state"] < 2 and one["delta"] in (0, 0.5, 0.9)
-        )
-        assert table.iloc[0]["cosine, ω = 1"] == pytest.approx(1, abs=1e-4)
-        assert table["anchors kept"][table.random_state == 0].is_monotonic_decreasing
-        answers(study, settings, table)
-
-
 @pytest.mark.parametrize("harm", ["noise", "missing", "wrong"])
 def test_robustness_of_a_rotated_copy_begins_perfect_and_falls_but_for_fewer_anchors(harm, words, store):
     study, settings = study_of("robustness"), options_of("robustness", harm=harm, n_anchors=100)

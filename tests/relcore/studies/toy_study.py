@@ -14,8 +14,6 @@ from relcore.studies.study import Option, RunResult, Study
 class Toy(Study):
     kind = "toy"
     title = "Toy"
-    question = "Is twice a number on a line?"
-    paper = "none"
     version = 3
     options = (
         Option("n_runs", "Runs", (3, 6, 8, 12), 6),
