@@ -16,34 +16,31 @@ import threading
 
 # With these every module of the first page is there.
 MODULES = (
-    *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
+    *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive"),
     *("app.saving", "app.sidebar", "app.spaces.shards"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
 )
-_all_have_theirs = threading.Event()
-_all_have_theirs.set()
+_thread: threading.Thread | None = None
 _known_modules = 0
 
 
 def begin() -> threading.Thread:
     """Start the thread."""
-    _all_have_theirs.clear()
-    thread = threading.Thread(target=_import, name="first-imports", daemon=True)
-    thread.start()
-    return thread
+    global _thread
+    _thread = threading.Thread(target=_import, name="first-imports", daemon=True)
+    _thread.start()
+    return _thread
 
 
 def wait() -> None:
     """Until all that every page needs is imported; at once where no thread was begun."""
-    _all_have_theirs.wait()
+    if _thread:
+        _thread.join()
 
 
 def spare_collector() -> None:
     """Leave what is loaded out of garbage collections, after imports: Streamlit runs a full one at the end of
-    each run.
-
-    It looks at half a million objects of modules, for a tenth of a second and more, before the page is at
-    rest.
+    each run, which looks at half a million objects of modules for a tenth of a second and more.
     """
     global _known_modules
     if len(sys.modules) != _known_modules:
@@ -52,14 +49,11 @@ def spare_collector() -> None:
 
 
 def _import() -> None:
-    try:
-        for name in MODULES:
-            importlib.import_module(name)
-        _load_first_spaces()
-        # Streamlit looks for a console before its first element: now its look-up of all modules is cached
-        inspect.stack()
-    finally:
-        _all_have_theirs.set()
+    for name in MODULES:
+        importlib.import_module(name)
+    _load_first_spaces()
+    # Streamlit looks for a console before its first element: now its look-up of all modules is cached
+    inspect.stack()
 
 
 def _load_first_spaces() -> None:

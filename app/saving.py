@@ -397,4 +397,3 @@ def _digest(spec: SpaceSpec) -> str:
 def _sweep_once() -> None:
     with suppress(StoreError):
         sharing.sweep()
-        sharing.sweep_saved()

@@ -1,5 +1,5 @@
 """Sharing: each session with its uploads and what it made, so that a shared app shows everybody their own
-work only.
+work only; and what the server adds to requests and answers.
 """
 
 from __future__ import annotations
@@ -46,22 +46,13 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
     return path
 
 
-def new_folder() -> Path:
-    """A new folder for one session's uploads, open to this account only.
+def make_folder(folder: Path) -> Path:
+    """This folder for uploads, open to this account only; made where it is not there.
 
     Raises
     ------
     SpaceError
         Another account made the folder that holds them all.
-    """
-    folder = all_uploads() / own_name()
-    make_folder(folder)
-    return folder
-
-
-def make_folder(folder: Path) -> None:
-    """This folder for uploads, open to this account only; nothing where it is there. Errors as in
-    `new_folder`.
     """
     root = all_uploads()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,21 +64,7 @@ def make_folder(folder: Path) -> None:
         )
     root.chmod(0o700)
     folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a session's folder with all that is in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def sweep() -> None:
-    """Remove the folders of killed servers: those whose process has ended on this machine."""
-    root = all_uploads()
-    for folder in root.iterdir() if root.is_dir() else ():
-        with suppress(ValueError):
-            pid, _, host = folder.name.split("~", 2)
-            if host == socket.gethostname() and not alive(int(pid)):
-                remove_folder(folder)
+    return folder
 
 
 # A browser's key: a random secret in a cookie, by which the server finds the sessions that this browser left.
@@ -96,107 +73,104 @@ def sweep() -> None:
 # answer that the page's own script fetches before it connects, so the first run of a session knows it.
 
 COOKIE = "relscope_browser"
-KEPT_DAYS = (
-    7  # for which a browser keeps its key, and the server what was saved under it, after they were last used
-)
+KEPT_DAYS = 7  # for which key, saved sessions and uploads are kept after they were last used
 _FETCHED_FIRST = "/_stcore/host-config"
 _KEY = re.compile(r"[0-9a-f]{64}")
+# A second wall behind `app.plain_text`: if a text of a user became a picture or a script, the browser would
+# not fetch it. Streamlit and Plotly need scripts within the page, and compile some.
+POLICY = (
+    b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
+    b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
+    b" worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self';"
+    b" frame-ancestors 'self'"
+)
 
 
-class Recognised:
-    """Gives each browser that has no key a new one of 256 random bits, and prolongs the key of the others."""
+class Guarded:
+    """Adds the Content-Security-Policy to every answer, and to the first one of a visit the browser's key:
+    a new one of 256 random bits, or the one it has, prolonged.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].endswith(_FETCHED_FIRST):
-            await self._app(scope, receive, send)
-            return
-        own = key_in(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1")) or secrets.token_hex(32)
-        secure = "; Secure" * (scope.get("scheme") == "https")
-        cookie = f"{COOKIE}={own}; Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict{secure}"
-
-        async def with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], (b"set-cookie", cookie.encode())]}
-            await send(message)
-
-        await self._app(scope, receive, with_cookie)
-
-
-class UncompressedHere:
-    """Takes the wish for compression out of requests for files that come from this machine, before Streamlit
-    reads it.
-
-    Coordinates hardly shrink, and to compress those of a million rows takes longer than to send them over the
-    loopback.
+    Files for this machine are not compressed: coordinates hardly shrink, and to compress those of a million
+    rows takes longer than to send them over the loopback.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        added = [(b"content-security-policy", POLICY)]
+        if scope["type"] == "http" and scope["path"].endswith(_FETCHED_FIRST):
+            sent = dict(scope["headers"]).get(b"cookie", b"").decode("latin-1")
+            secure = "; Secure" * (scope.get("scheme") == "https")
+            kept = f"Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict{secure}"
+            added.append(
+                (b"set-cookie", f"{COOKIE}={key_in(sent) or secrets.token_hex(32)}; {kept}".encode())
+            )
         client = scope.get("client") or ("",)
         if scope["type"] == "http" and "/media/" in scope["path"] and client[0] in ("127.0.0.1", "::1"):
-            kept = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
-            scope = {**scope, "headers": kept}
-        await self._app(scope, receive, send)
+            headers = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
+            scope = {**scope, "headers": headers}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
 
 
 def key_in(cookies: str) -> str:
     """The key in a Cookie header; "" where there is none, or another text than a key."""
     try:
-        found = SimpleCookie(cookies).get(COOKIE)
+        morsel = SimpleCookie(cookies).get(COOKIE)
     except CookieError:
         return ""
-    return found.value if found and _KEY.fullmatch(found.value) else ""
+    return morsel.value if morsel and _KEY.fullmatch(morsel.value) else ""
 
 
 def browser_key() -> str:
     """The key of the browser of this session; "" where it keeps no cookies."""
-    found = st.context.cookies.get(COOKIE, "")
-    return (
-        found if isinstance(found, str) and _KEY.fullmatch(found) else ""
-    )  # AppTest has a stand-in for cookies
+    key = st.context.cookies.get(COOKIE, "")
+    return key if isinstance(key, str) and _KEY.fullmatch(key) else ""  # AppTest has a stand-in for cookies
 
 
-# What is kept of a browser, in folders that are named by a hash of its key: saved sessions and uploads.
+# What is kept of a browser, in folders that are named by a hash of its key, from which nobody finds the key,
+# nor the name of the other folder: saved sessions and uploads.
 
 MOST_SAVED = 10**9  # bytes of all saved sessions
 MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
 
 
-def named(key: str, what: str) -> str:
-    """A name from a browser's key, from which nobody finds the key, nor the name of something else."""
-    return hashlib.blake2b(key.encode(), digest_size=16, person=what.encode()).hexdigest()
+def _named(key: str, what: bytes) -> str:
+    return hashlib.blake2b(key.encode(), digest_size=16, person=what).hexdigest()
 
 
 def session_folder(key: str) -> Path:
     """The folder for the saved sessions of the browser with this key."""
-    return _root() / named(key, "session")
+    return Store().root / "sessions" / _named(key, b"session")
 
 
 def uploads_of(key: str) -> Path:
     """The folder for the uploads of the browser with this key; it is made where it is first used."""
-    return all_uploads() / f"kept~{named(key, 'uploads')}"
+    return all_uploads() / f"kept~{_named(key, b'uploads')}"
 
 
-def sweep_saved() -> None:
-    """Remove saved sessions and kept uploads that are too old, and the oldest above the limits."""
-    _sweep(_root(), "*", MOST_SAVED)
-    _sweep(all_uploads(), "kept~*", MOST_UPLOADED)
-
-
-def _sweep(root: Path, names: str, most_bytes: int) -> None:
-    """What is used is touched, so the oldest folder is the one that was not used for longest."""
-    total = 0
-    for folder in sorted(root.glob(names), key=age):
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        with suppress(OSError):
-            total += sum(path.stat().st_size for path in files)
-        if total > most_bytes or age(folder) > KEPT_DAYS * 86_400:
+def sweep() -> None:
+    """Remove uploads of servers that were killed on this machine, and saved sessions and kept uploads that
+    are too old; of more than the limits the oldest. What is used is touched.
+    """
+    for folder in all_uploads().glob("*~*~*"):
+        pid, _, host = folder.name.split("~", 2)
+        if host == socket.gethostname() and pid.isdecimal() and not alive(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
+    kept = (Store().root / "sessions", "*", MOST_SAVED), (all_uploads(), "kept~*", MOST_UPLOADED)
+    for root, names, most_bytes in kept:
+        total = 0
+        for folder in sorted(root.glob(names), key=age):
+            with suppress(OSError):
+                total += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            if total > most_bytes or age(folder) > KEPT_DAYS * 86_400:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def age(path: Path) -> float:
@@ -207,27 +181,20 @@ def age(path: Path) -> float:
         return float("inf")
 
 
-def _root() -> Path:
-    return Store().root / "sessions"
-
-
 def confine_if_reachable() -> None:
     """Count the app as shared where the server listens on more than this machine's own address, however it
     was started.
     """
-    server = (
-        st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
-    )  # AppTest puts a stand-in there
+    # AppTest puts a stand-in there
+    server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not _own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
 
 
 def _own_address(address: str | None) -> bool:
     """Whether only this machine reaches a server there; no address means all."""
-    if not address or address == "localhost":
-        return bool(address)
     try:
-        return ip_address(address).is_loopback
+        return address == "localhost" or ip_address(address or "0.0.0.0").is_loopback
     except ValueError:  # a name, or a socket's file: who reaches it is not known here
         return False
 
@@ -254,8 +221,8 @@ class Member:
         self.made: set[str] = set()
         self.found: set[str] = set()
         self.stopped: set[str] = set()
-        self._session = context.session_id if (context := get_script_run_ctx()) else ""
         self.owner = secrets.token_hex(8)
+        self._session = context.session_id if (context := get_script_run_ctx()) else ""
         self._key = browser_key()
         self._folder: Path | None = uploads_of(self._key) if self._key else None
         _members.add(self)
@@ -265,15 +232,20 @@ class Member:
         """What this session may open."""
         return Asker(self._folder, self.made | self.found)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the session is connected to this server."""
+        return st.runtime.get_instance().is_active_session(self._session)
+
     def uploads_folder(self) -> Path:
         """The folder of this session's uploads: its browser's, which stays, or one that is removed when
         the session ends.
         """
         if self._key:
-            make_folder(self._folder)
-        elif self._folder is None:
-            self._folder = new_folder()
-            finalize(self, remove_folder, self._folder)
+            return make_folder(self._folder)
+        if self._folder is None:
+            self._folder = make_folder(all_uploads() / own_name())
+            finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 
     def keep_uploads(self) -> None:
@@ -283,30 +255,21 @@ class Member:
 
     def wanted_by_others(self, key: str) -> bool:
         """Whether another session, which is still there, submitted this job or made this encoding, too."""
-        return any(
-            key in one.made
-            and key not in one.stopped
-            and st.runtime.get_instance().is_active_session(one._session)
-            for one in list(_members)
-            if one is not self
-        )
+        others = [member for member in list(_members) if member is not self]
+        return any(key in member.made - member.stopped and member.is_active for member in others)
 
 
 def is_open(owner: str) -> bool:
     """Whether the session of this owner is connected to this server."""
-    return any(
-        one.owner == owner and st.runtime.get_instance().is_active_session(one._session)
-        for one in list(_members)
-    )
+    return any(member.owner == owner and member.is_active for member in list(_members))
 
 
 def open_folder() -> str | None:
     """The data folder that this session chose on the Spaces page, where it may read that."""
     folder = st.session_state.get("spaces.folder")
-    try:
+    with suppress(SpaceError):
         return folder if folder and allowed(folder) else None
-    except SpaceError:
-        return None
+    return None
 
 
 def paths() -> str:

@@ -208,10 +208,10 @@ def test_what_is_old_or_too_much_is_swept(monkeypatch):
         folder = write(session_folder(f"{number}" * 64)).parent
         at = os.stat(root).st_mtime - days * 86_400
         os.utime(folder, (at, at))
-    sharing.sweep_saved()
+    sharing.sweep()
     assert len(saved_files()) == 3
     monkeypatch.setattr(sharing, "MOST_SAVED", 250)
-    sharing.sweep_saved()
+    sharing.sweep()
     assert {path.parent for path in saved_files()} == {session_folder(n * 64) for n in "01"}
 
 

@@ -197,12 +197,12 @@ def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch
     (tmp_path / "trap").mkdir()
     access.all_uploads().symlink_to(tmp_path / "trap")
     with pytest.raises(SpaceError, match="one of somebody else"):
-        sharing.new_folder()
+        Member().uploads_folder()
     access.all_uploads().unlink()
     access.all_uploads().mkdir(mode=0o777)
     monkeypatch.setattr(sharing.os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(SpaceError, match="one of somebody else"):
-        sharing.new_folder()
+        Member().uploads_folder()
 
 
 # The store and the jobs

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.sharing import UncompressedHere
+from app.sharing import Guarded
 
 
 def answer(_):
@@ -25,7 +25,7 @@ def answer(_):
     ],
 )
 def test_only_files_for_this_machine_are_sent_as_they_are(host, path, compressed):
-    inner = [Middleware(UncompressedHere), Middleware(GZipMiddleware, minimum_size=1000)]
+    inner = [Middleware(Guarded), Middleware(GZipMiddleware, minimum_size=1000)]
     app = Starlette(routes=[Route(path, answer)], middleware=inner)
     found = TestClient(app, client=(host, 50_000)).get(path, headers={"accept-encoding": "gzip"})
     assert found.content == b"a" * 5000
