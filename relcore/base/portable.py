@@ -1,9 +1,7 @@
-"""Recipes and session files for other machines: files by their names, whose content the digests beside them
-verify.
+"""Recipes and session files for other machines: files by their names, whose content the digests verify.
 
-A path tells others who made a file and where it lies, and leads nowhere on their machine. So exports hold the
-last part of every absolute path, and a reader looks for a file of that name. Relative paths are as the user
-typed them and stay.
+Exports hold the last part of every absolute path, and a reader looks for a file of that name. Relative paths
+stay as the user typed them.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -45,28 +44,22 @@ def with_paths(described: Any, find: Find) -> Any:
     `without_paths`.
     """
 
-    def found(spec: Mapping[str, Any], key: str) -> str:
+    def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
             return find({"source": "file", "name": spec[key]})
         return find(spec) if key == "name" and "encoder" not in spec else spec[key]
 
-    return _rewritten(described, found)
+    return _rewritten(described, located)
 
 
 def _distinct_ends(paths: list[str]) -> dict[str, str]:
     """For each path its last part, or as many more of the last ones as no other of the paths ends in."""
-    parts = {
-        path: [part for part in re.split(r"[\\/]" if _WINDOWS.match(path) else "/", path) if part]
-        for path in paths
-    }
+    parts = {path: re.findall(r"[^\\/]+" if _WINDOWS.match(path) else "[^/]+", path) for path in paths}
     ends = {}
     for path, steps in parts.items():
-        n = 1
-        while n < len(steps) and any(
-            other[-n:] == steps[-n:] for name, other in parts.items() if name != path
-        ):
-            n += 1
-        ends[path] = "/".join(steps[-n:]) or path
+        others = [other for name, other in parts.items() if name != path]
+        lengths = (n for n in range(1, len(steps)) if all(other[-n:] != steps[-n:] for other in others))
+        ends[path] = "/".join(steps[-next(lengths, len(steps)) :]) or path
     return ends
 
 
@@ -76,22 +69,17 @@ def is_absolute(text: str) -> bool:
 
 
 def last_part(path: str) -> str:
-    """The name of a file or a folder, without those around it."""
-    return _distinct_ends([path])[path]
+    """The name of a file or a folder, without those around it; a relative path as it is."""
+    return _distinct_ends([path])[path] if is_absolute(path) else path
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
     """The files, or folders, that the spec may mean: of its name in `folders`, and in `deep` ones up to
     two folders below.
     """
-    name = last_part(spec["name"]) if is_absolute(spec["name"]) else spec["name"]
-    below = (
-        inner
-        for folder in deep
-        for inner in (folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/")))
-    )
-    places = (folder / name for folder in chain(folders, below))
-    for path in dict.fromkeys(places):
+    inner = ((folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))) for folder in deep)
+    for folder in dict.fromkeys(chain(folders, *inner)):
+        path = folder / last_part(spec["name"])
         if _is_there(path, spec):
             yield path
 
@@ -110,7 +98,7 @@ def finder(
     folders, deep, given = list(folders), list(deep), given or {}
 
     def find(spec: Mapping[str, Any]) -> str:
-        name, short = spec["name"], last_part(spec["name"]) if is_absolute(spec["name"]) else spec["name"]
+        name, short = spec["name"], last_part(spec["name"])
         if short in given:
             return str(given[short].resolve())
         if _is_there(expanded(name), spec):
@@ -141,26 +129,22 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
     if isinstance(value, Mapping):
         places = _places(value)
         return {
-            key: change(value, key) if key in places else _rewritten(one, change)
-            for key, one in value.items()
+            key: change(value, key) if key in places else _rewritten(inner, change)
+            for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_rewritten(one, change) for one in value]
+        return [_rewritten(inner, change) for inner in value]
     if isinstance(value, str) and value.startswith("{"):
-        try:
+        with suppress(SpaceError):
             inner = parse(value, "spec")
-        except SpaceError:
-            return value
-        changed = _rewritten(inner, change)
-        return value if changed == inner else json.dumps(changed, sort_keys=True)
+            changed = _rewritten(inner, change)
+            return value if changed == inner else json.dumps(changed, sort_keys=True)
     return value
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
     """The keys of a spec, or of its options, whose texts may be paths: of an encoder every text."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
-    if isinstance(spec.get("encoder"), str) and not spec["encoder"].startswith("{"):
+    if "encoder" in texts:
         return texts - {"encoder"}
-    if spec.get("source") in _OF_FILES:
-        return texts & {"name"}
-    return texts & {"folder", "metadata"}
+    return texts & ({"name"} if spec.get("source") in _OF_FILES else {"folder", "metadata"})

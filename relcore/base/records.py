@@ -1,9 +1,7 @@
-"""JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through
-here.
+"""JSON and the store's arrays of dataclasses: settings, recipes and results come and go through here.
 
-msgspec reads: it takes plain dataclasses as they are, is strict about types, needs nothing else, and names
-the place of what is wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves
-open is done here: unknown settings are refused, tuples are lists, and arrays go beside the JSON.
+msgspec reads: it takes plain dataclasses, is strict about types, and names the place of what is wrong. What
+it leaves open is done here: unknown settings are refused, tuples are lists, and arrays go beside the JSON.
 
 A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless
 it is a dataclass.
@@ -25,12 +23,9 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# Plain JSON from files, boxes and links: parsed strictly, and held to what a setting can be before anything
-# reads it.
-#
-# Python's own parser takes NaN, numbers of any length, the same name twice and half a surrogate pair; each of
-# them fails later, far from the file. msgspec's keeps the last of two equal names and lets long whole numbers
-# pass, so the rules are written here.
+# Plain JSON, held to what a setting can be before anything reads it: Python's parser takes NaN, numbers of any
+# length, the same name twice and half a surrogate pair, which fail later, far from the file. msgspec's keeps
+# the last of two equal names and lets long whole numbers pass.
 
 MOST_BYTES = 32 << 20  # unpacked, a file of nothing but brackets takes twenty times as much
 _MOST_LEVELS = 40
@@ -76,56 +71,38 @@ def read_file(path: Path, what: str) -> Any:
     return parse(path.read_bytes(), str(path), what)
 
 
-def need_plain(value: Any, what: str) -> None:
+def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
     """Raise a SpaceError unless settings can be what is in these objects and lists; errors as in `parse`."""
-    level = [(what, value)]
-    for _ in range(_MOST_LEVELS):
-        inner: list[tuple[str, Any]] = []
-        for place, one in level:
-            if isinstance(one, str):
-                _need_text(one, place)
-            elif isinstance(one, float):
-                if not math.isfinite(one):
-                    raise SpaceError(
-                        f"{place}: expected a number that is finite, got {one}; write such a number"
-                    )
-            elif isinstance(one, int):
-                if not -_MOST_WHOLE <= one < _MOST_WHOLE:
-                    raise SpaceError(
-                        f"{place}: expected whole numbers of up to 64 bits, got one of {one.bit_length():,}"
-                        " bits"
-                    )
-            elif isinstance(one, Mapping):
-                for name, held in one.items():
-                    _need_text(str(name), place)
-                    inner.append((f"{place:.200}: {visible(name, 40)}", held))
-            elif isinstance(one, list | tuple):
-                inner.extend((place, item) for item in one)
-        if not inner:
-            return
-        level = inner
-    raise SpaceError(
-        f"{what}: expected at most {_MOST_LEVELS} levels of lists and objects, got more; write it again"
-    )
-
-
-def _need_text(text: str, what: str) -> None:
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        got = f"half a surrogate pair, {text[error.start]!a}"
-        raise SpaceError(f"{what}: expected text that UTF-8 can hold, got {got}; remove it") from None
+    if isinstance(value, Mapping | list | tuple):
+        if not levels:
+            expected = f"at most {_MOST_LEVELS} levels of lists and objects"
+            raise SpaceError(f"{what}: expected {expected}, got more; write it again")
+        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            place = what
+            if isinstance(value, Mapping):
+                need_plain(str(name), what)
+                place = f"{what:.200}: {visible(name, 40)}"
+            need_plain(inner, place, levels - 1)
+    elif isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            got = f"half a surrogate pair, {value[error.start]!a}"
+            raise SpaceError(f"{what}: expected text that UTF-8 can hold, got {got}; remove it") from None
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise SpaceError(f"{what}: expected a number that is finite, got {value}; write such a number")
+    elif isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
+        bits = value.bit_length()
+        raise SpaceError(f"{what}: expected whole numbers of up to 64 bits, got one of {bits:,} bits")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r:.60} twice in one object")
-    return found
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"the name {name!r:.60} twice in one object")
+        members[name] = value
+    return members
 
 
 def _refuse(constant: str) -> None:
@@ -163,11 +140,11 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {
-            name: to_json(one, arrays, f"{place}.{name}" if place else str(name))
-            for name, one in value.items()
+            name: to_json(inner, arrays, f"{place}.{name}" if place else str(name))
+            for name, inner in value.items()
         }
     if isinstance(value, tuple | list):
-        return [to_json(one, arrays, f"{place}.{number}") for number, one in enumerate(value)]
+        return [to_json(inner, arrays, f"{place}.{number}") for number, inner in enumerate(value)]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -189,18 +166,20 @@ def from_json(
 
     def read(inner: type, value: Any) -> Any:
         if issubclass(inner, np.ndarray):
-            return arrays[value["array"]] if isinstance(value, Mapping) else _array(value)
+            if isinstance(value, Mapping):
+                return arrays[value["array"]]
+            return np.array(value, dtype=object if value and isinstance(value[0], str) else None)
         return inner.from_record(value)
 
     try:
-        made = msgspec.convert(record, kind, dec_hook=read)
+        value = msgspec.convert(record, kind, dec_hook=read)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SpaceError):
             raise error.__cause__ from None
-        raise SpaceError(f"{what}: {_told(str(error), kind, record)}") from None
+        raise SpaceError(f"{what}: {_explained(str(error), kind, record)}") from None
     if arrays is None:
-        _refuse_unknown(record, to_json(made), what)
-    return made
+        _refuse_unknown(record, to_json(value), what)
+    return value
 
 
 def pack(value: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -212,10 +191,6 @@ def pack(value: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
     """Back from `pack`."""
     return from_json(kind, record, kind.__name__, arrays)
-
-
-def _array(values: list) -> np.ndarray:
-    return np.array(values, dtype=object if values and isinstance(values[0], str) else None)
 
 
 def _refuse_unknown(given: Any, known: Any, place: str) -> None:
@@ -230,11 +205,11 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
         for name, value in given.items():
             _refuse_unknown(value, known[name], f"{place}: {name}")
     elif isinstance(given, list | tuple) and isinstance(known, list):
-        for one, other in zip(given, known, strict=False):
-            _refuse_unknown(one, other, place)
+        for inner, other in zip(given, known, strict=False):
+            _refuse_unknown(inner, other, place)
 
 
-def _told(message: str, kind: Any, given: Any) -> str:
+def _explained(message: str, kind: Any, given: Any) -> str:
     """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null,
     got 'three'``.
     """
@@ -243,7 +218,11 @@ def _told(message: str, kind: Any, given: Any) -> str:
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):
         if not isinstance(given, Mapping | list) or step == "...":
             return f"{place}: {text[:1].lower()}{text[1:]}"
-        kind = _inner(kind, step)
+        if is_dataclass(kind):
+            kind = get_type_hints(kind).get(step)
+        else:  # what a list or a mapping holds, None where it is unknown
+            inner = [arg for arg in get_args(kind) if arg not in (Ellipsis, type(None))]
+            kind = inner[-1] if inner else None
         given = given[int(step)] if isinstance(given, list) else given[step]
     head = f"{place}: " * bool(place)
     if missing := re.fullmatch("Object missing required field `(.*)`", text):
@@ -251,14 +230,5 @@ def _told(message: str, kind: Any, given: Any) -> str:
     if text.startswith("Invalid enum value"):
         return f"{head}expected one of {quote(get_args(kind))}, got {given!r:.80}"
     types, _, more = text.partition(", got ")[0].partition("`")[2].partition("`")
-    expected = " or ".join(_TYPES.get(one, one) for one in types.split(" | ")) + more
+    expected = " or ".join(_TYPES.get(name, name) for name in types.split(" | ")) + more
     return f"{head}expected {expected or text}, got {given!r:.80}"
-
-
-def _inner(kind: Any, step: str) -> Any:
-    """The type of a field, or of what a list or a mapping holds; None where it is unknown."""
-    if is_dataclass(kind):
-        return get_type_hints(kind).get(step)
-    return next(
-        (one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None
-    )

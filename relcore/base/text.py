@@ -7,14 +7,10 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 LONGEST = 2000  # characters of a text that is shown
 # Controls, halves of characters, marks that override the order of the letters beside them, and characters
@@ -62,39 +58,27 @@ def encodable(data: Any) -> Any:
     if isinstance(data, str):
         return _HALVES.sub("\N{REPLACEMENT CHARACTER}", data)
     if isinstance(data, list | tuple):
-        found = [encodable(one) for one in data]
-        return (
-            getattr(data, "_make", type(data))(found)
-            if any(new is not one for new, one in zip(found, data, strict=True))
-            else data
-        )
+        items = [encodable(item) for item in data]
+        if all(new is item for new, item in zip(items, data, strict=True)):
+            return data
+        return getattr(data, "_make", type(data))(items)
     if isinstance(data, dict):
-        return {encodable(name): encodable(one) for name, one in data.items()}
+        return {encodable(name): encodable(value) for name, value in data.items()}
     import numpy as np  # not above: every command loads this module to show its help
 
     if isinstance(data, np.ndarray) and data.dtype == object:
-        return _encodable_array(data)
-    if is_dataclass(data) and not isinstance(data, type):
+        try:
+            "".join(item for item in data.flat if isinstance(item, str)).encode()
+        except UnicodeEncodeError:
+            items = np.empty_like(data)
+            items.flat = [encodable(item) for item in data.flat]
+            return items
+    elif is_dataclass(data) and not isinstance(data, type):
         values = {field.name: getattr(data, field.name) for field in fields(data) if field.init}
-        changed = {name: new for name, one in values.items() if (new := encodable(one)) is not one}
+        changed = {name: new for name, value in values.items() if (new := encodable(value)) is not value}
         return replace(data, **changed) if changed else data
     return data
 
-
-def _encodable_array(array: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    try:
-        "".join(one for one in array.flat if isinstance(one, str)).encode()
-    except UnicodeEncodeError:
-        found = np.empty_like(array)
-        found.flat = [encodable(one) for one in array.flat]
-        return found
-    return array
-
-
-# Plain text from files: UTF-8, of a size that fits a list that people make, and cut into lines at line ends
-# only.
 
 _MOST_BYTES = 64 << 20
 _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, which is a word of GloVe's

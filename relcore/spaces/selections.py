@@ -71,9 +71,9 @@ class Selection:
         SpaceError
             The rows were selected in spaces of another content, or the space lacks some of the ids.
         """
-        digests = [one.digest for one in self.spaces if one.digest]
+        digests = [known.digest for known in self.spaces if known.digest]
         if digests and space.digest not in digests:
-            of = " and ".join(f"{one.name!r} ({one.digest[:8]}…)" for one in self.spaces)
+            of = " and ".join(f"{known.name!r} ({known.digest[:8]}…)" for known in self.spaces)
             raise SpaceError(
                 f"selection: expected one of the spaces {of}, got {space.name!r} ({space.digest[:8]}…); load"
                 " the file that was open in the app"
@@ -94,14 +94,8 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Space:
-    name: str
-    digest: str = ""
-
-
-@dataclass(frozen=True)
 class _Session:
-    spaces: tuple[_Space, ...]
+    spaces: tuple[SelectedRows, ...]
     source: int
     target: int
 
@@ -117,20 +111,13 @@ class _SessionFile:
     panes: _Panes = _Panes(())
 
 
-@dataclass(frozen=True)
-class _Either:
-    """Tells a session file from a line."""
-
-    session: Any = None
-
-
 def to_line(selection: Selection, file: Path | None = None) -> str:
     """One line of JSON, in ASCII and without its line break; with `file`, its path instead of the ids and
     rows.
     """
     spaces = [
-        {"name": one.name, "digest": one.digest} | ({} if file else {"rows": one.rows})
-        for one in selection.spaces
+        {"name": space.name, "digest": space.digest} | ({} if file else {"rows": space.rows})
+        for space in selection.spaces
     ]
     where = {"file": str(file)} if file else {"ids": selection.ids}
     head = {"session": selection.session, "time": selection.time, "n": len(selection.ids)}
@@ -173,21 +160,21 @@ def read_selection(path: str | Path) -> Selection:
             f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB"
         )
     content = path.read_bytes()
-    if not isinstance(_decoded(_Either, content, where).session, dict):
+    plain = _decoded(Any, content, where)
+    if not (isinstance(plain, dict) and isinstance(plain.get("session"), dict)):
         return _held(_decoded(_Line, content, where), where)
-    read = _decoded(_SessionFile, content, where)
-    if read.panes.selection is None:
+    saved = _decoded(_SessionFile, content, where)
+    if saved.panes.selection is None:
         raise SpaceError(
             f"{where}: expected a session file with its selection, got one whose selection was too large for"
             " it; run `relscope app --print-selection`, and select the rows again"
         )
-    saved = read.session
-    if not all(0 <= end < len(saved.spaces) for end in (saved.source, saved.target)):
+    spaces, ends = saved.session.spaces, (saved.session.source, saved.session.target)
+    if not all(0 <= end < len(spaces) for end in ends):
         raise SpaceError(
             f"{where}: {_EXPECTED}, got one whose source or target is none of its spaces; save it again"
         )
-    ends = (saved.spaces[saved.source], saved.spaces[saved.target])
-    return Selection(read.panes.selection, tuple(SelectedRows(one.name, one.digest) for one in ends))
+    return Selection(saved.panes.selection, tuple(spaces[end] for end in ends))
 
 
 def read_selections(lines: Iterable[str]) -> Iterator[Selection]:
@@ -220,8 +207,8 @@ def read_selections(lines: Iterable[str]) -> Iterator[Selection]:
 def _held(line: _Line, where: str) -> Selection:
     if line.ids is None:
         raise SpaceError(f"{where}: {_EXPECTED}, got one without ids")
-    uneven = [one for one in line.spaces if len(one.rows) not in (0, len(line.ids))]
-    if line.n != len(line.ids) or uneven:
+    n = len(line.ids)
+    if line.n != n or any(len(space.rows) not in (0, n) for space in line.spaces):
         raise SpaceError(
             f"{where}: {_EXPECTED}, got one with different numbers of ids and rows; was it cut off?"
         )
@@ -233,9 +220,5 @@ def _decoded(kind: type, content: bytes, where: str) -> Any:
 
     try:
         return msgspec.json.decode(content, type=kind)
-    except (
-        msgspec.DecodeError,
-        UnicodeDecodeError,
-        RecursionError,
-    ) as error:  # a ValidationError is a DecodeError
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpaceError(f"{where}: {_EXPECTED}, got something else ({error!s:.200})") from None
