@@ -183,6 +183,7 @@ def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
 # Diagnostics of a set of anchors: rank, condition, coverage and near-duplicates.
 
 _SAMPLED_ROWS = 1000
+_DUPLICATE = 0.9  # cosine of near-duplicates
 _SAME, _MANY = 1 - 1e-4, 0.05  # cosine of anchors that coincide; share of the anchors
 
 
@@ -221,7 +222,7 @@ class AnchorDiagnostics:
 
 
 def diagnose_anchors(
-    space: LatentSpace, anchor_ids: Sequence[str], *, duplicate_above: float = 0.9, random_state: int = 0
+    space: LatentSpace, anchor_ids: Sequence[str], *, random_state: int = 0
 ) -> AnchorDiagnostics:
     """Diagnostics of the anchors in this space, all after centring and scaling to length 1.
 
@@ -246,7 +247,7 @@ def diagnose_anchors(
         for chosen in (anchors, at_random)
     )
     cosines = np.triu(anchors @ anchors.T, 1)
-    pairs = np.argwhere(cosines > duplicate_above)
+    pairs = np.argwhere(cosines > _DUPLICATE)
     near = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
     return AnchorDiagnostics(
         n_anchors=len(ids),

@@ -26,7 +26,6 @@ from relcore.represent.similarity import (
     project_directions,
     unit_rows,
 )
-from relcore.spaces.split import Split
 
 # Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
 
@@ -275,35 +274,6 @@ def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataF
     factors = inverse_norms(B)
     cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * factors
     return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * factors})
-
-
-def inversion_grid(
-    source: np.ndarray,
-    target: np.ndarray,
-    split: Split,
-    deltas: Sequence[float],
-    omegas: Sequence[int],
-    random_state: int = 0,
-    n_rows: int | None = None,
-) -> pd.DataFrame:
-    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): test rows of the source space against the
-    true ones.
-
-    Source (n, d_source) and target (n, d_target) are row-aligned; of the split's test rows all are scored, or
-    `n_rows` at random. Columns: delta, omega, cosine (mean over the scored rows, NaN where a pruning keeps
-    one anchor), condition and kept (means over the prunings).
-    """
-    rows, (mean_x, mean_y) = split.queries(n_rows), map(mean_row, (source, target))
-    A = _directions(np.asarray(source[split.anchors], dtype=np.float32), mean_x, "source")
-    B = _directions(np.asarray(target[split.anchors], dtype=np.float32), mean_y, "target")
-    relative, true = project_directions(source[rows], A.T, mean_x), unit_rows(target[rows], mean_y)
-    cells = []
-    for delta, omega, decoder, kept, conditions in pruned_decoders(B, deltas, omegas, random_state):
-        decoded, sizes = relative @ decoder.astype(np.float32), list(map(len, kept))
-        cosine = np.einsum("ij,ij->i", decoded, true) * inverse_norms(decoded)
-        mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
-        cells.append((delta, omega, mean, float(np.mean(conditions)), float(np.mean(sizes))))
-    return pd.DataFrame(cells, columns=["delta", "omega", "cosine", "condition", "kept"])
 
 
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:

@@ -271,8 +271,8 @@ class Similarity:
         As `between` takes them: less the mean, where there is one.
     """
 
-    whitens = False  # whether it is an inner product, which whitening needs
-    linear = False  # whether `relative` is the directions of the rows times `basis_` (d, k)
+    # Whether `relative` is the directions of the rows times `basis_` (d, k); whitening needs it.
+    linear = False
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
@@ -291,7 +291,7 @@ class Similarity:
 class Cosine(Similarity):
     """−1 … 1; 0 where the row or the anchor is a zero vector."""
 
-    whitens = linear = True
+    linear = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
@@ -307,7 +307,7 @@ class Cosine(Similarity):
 class Angular(Cosine):
     """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere."""
 
-    whitens = linear = False
+    linear = False
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
         cosines = super().relative(X, mean)
@@ -488,7 +488,7 @@ class RelativeProjection(Estimator):
         """
         need_one_of("similarity", self.similarity, SIMILARITIES)
         similarity = SIMILARITIES[self.similarity].load()()
-        if self.whiten and not similarity.whitens:
+        if self.whiten and not similarity.linear:
             raise SpaceError(
                 f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner"
                 " products"
