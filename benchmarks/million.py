@@ -23,10 +23,9 @@ import numpy as np
 
 from benchmarks.__main__ import _processor
 from relcore.base.names import ADAPTERS
-from relcore.files.places import Place
 from relcore.migrate.adapter_file import adapt
 from relcore.migrate.adapters import Adapter
-from relcore.stores.index import BLOCK
+from relcore.stores.index import BLOCK, Place
 
 RESULTS = Path(__file__).parent / "million.md"
 N, D, PAIRS = 1_000_000, 384, 1_000

@@ -22,14 +22,13 @@ from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.on_disk import MAP_FROM
-from relcore.files.places import Place
 from relcore.files.reading import FILE_OPTIONS, descriptions_of, load_space, shape_of
 from relcore.files.series import files_in, parts_of, vector_places
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, Summary
 from relcore.runs.store import Store
 from relcore.spaces.space import BLOCK_ROWS, LatentSpace, MappedRows, Origin, RowNumbers, digest_of_columns
-from relcore.stores.rows import load_rows
+from relcore.stores.index import Place, load_rows
 
 # Encodings in the store: under which key a space that an encoder gave is kept, and how it is read again.
 

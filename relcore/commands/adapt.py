@@ -15,7 +15,7 @@ from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.commands.arguments import SHARDS_HELP, Shards, add, by_shard
 from relcore.commands.output import Bar
-from relcore.files.places import Place, parse_place
+from relcore.stores.index import Place, parse_place
 
 if TYPE_CHECKING:
     from relcore.migrate.adapter_file import Card

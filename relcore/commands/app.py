@@ -20,10 +20,10 @@ from relcore.catalog.catalog import SpaceSpec, is_address, load_again
 from relcore.catalog.row_tables import joined
 from relcore.commands.arguments import SPACE_HELP, add, space_specs
 from relcore.commands.output import Bar
-from relcore.files.places import parse_place
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.selections import LINES
+from relcore.stores.index import parse_place
 
 
 @dataclass

@@ -24,13 +24,13 @@ from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.records import from_json, parse, to_json
-from relcore.files.places import Place
 from relcore.migrate.adapters import Adapter, AffineStep, Residual, Step, Steps, Unit
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.stores.index import (
     BLOCK,
+    Place,
     StagedRows,
     StoredRows,
     Target,

@@ -20,12 +20,11 @@ from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, readable
-from relcore.files.places import Place
 from relcore.files.tables import ParquetTable
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     BLOCK,
-    Hits,
+    Place,
     StoredRows,
     Target,
     VectorIndex,
@@ -238,13 +237,6 @@ class FaissRows:
         numbers = np.arange(start, stop) if self._ids is None else self._ids[start:stop]
         return [numbers, faiss_rows(self._index, numbers, slice(start, stop))]
 
-    def search(self, queries: np.ndarray, k: int) -> list[np.ndarray]:
-        """Scores and numbers (m, k) by the index's own metric; distances come back negative."""
-        import faiss
-
-        scores, rows = self._index.search(np.ascontiguousarray(queries), k)
-        return [scores if self._index.metric_type == faiss.METRIC_INNER_PRODUCT else -scores, rows]
-
 
 class FaissFile(VectorIndex):
     """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the
@@ -272,15 +264,6 @@ class FaissFile(VectorIndex):
                 numbers, vectors = self._rows.call("read", start=first, stop=first + m)
                 ids = [str(one) for one in numbers.tolist()] if self._own_ids else beside.of(lines, first, m)
                 yield StoredRows(ids, vectors)
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """By the index itself, approximate where it is, by its own metric; distances come back negative."""
-        scores, rows = self._rows.call("search", queries=self._checked(queries), k=k)
-        ids = rows.astype(str).astype(object)
-        if not self._own_ids and ids_path(self.path).is_file():
-            ids = np.array(self.ids(), object)[rows]
-        ids[rows < 0], scores[rows < 0] = "", -np.inf
-        return Hits(ids, scores)
 
     @classmethod
     def write(

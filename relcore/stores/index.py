@@ -1,4 +1,6 @@
-"""VectorIndex: what every store of vectors can do here, streamed block by block."""
+"""VectorIndex: what every store of vectors can do here, streamed block by block; and the place of a store, as
+``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,110 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.records import parse
-from relcore.files.places import Place
+from relcore.files.formats import check_size, usable_bytes
 from relcore.files.rows import checked_ids
 from relcore.files.tables import is_vectors, vectors_of
-from relcore.represent.similarity import matrix, need_finite, unit_rows
 from relcore.runs.progress import Report, silent
+from relcore.spaces.space import LatentSpace
 
 BLOCK = 4096
-Payload = tuple[dict[str, Any], ...]
+SUFFIXES = {".npy": "npy", ".parquet": "parquet", ".faiss": "faiss", ".index": "faiss"}
+_ADDRESSES = ("http://", "https://")
+_WITH_TABLE = ("qdrant", "lancedb")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store of vectors.
+
+    Attributes
+    ----------
+    kind : str
+        A name of `relcore.base.names.INDEXES`.
+    where : str
+        The path of a file or a folder, or the address of a server.
+    table : str
+        The collection or table in it; of a parquet file the column of vectors, "" for the only one.
+    """
+
+    kind: str
+    where: str
+    table: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in INDEXES:
+            raise SpaceError(f"index: expected one of {quote(INDEXES)}, got {self.kind!r:.80}")
+        if not isinstance(self.where, str) or not isinstance(self.table, str) or not self.where:
+            raise SpaceError(f"{self.kind}: expected a path or an address, got {self.where!r:.80}")
+        if self.kind in _WITH_TABLE and not self.table:
+            raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
+        if "://" in self.where and not (self.kind == "qdrant" and self.address):
+            raise SpaceError(
+                f"{self.text}: expected a path, or for qdrant an address that begins with http:// or"
+                " https://, got another address; export its vectors to a file"
+            )
+
+    @property
+    def text(self) -> str:
+        """As it is written on a command line."""
+        return f"{self.kind}:{self.where}{f'#{self.table}' * bool(self.table)}"
+
+    @property
+    def address(self) -> str:
+        """The address of a server, "" for a path."""
+        return self.where if self.where.startswith(_ADDRESSES) else ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is one file, which is written whole and takes no more rows."""
+        return self.kind not in _WITH_TABLE
+
+    @property
+    def path(self) -> Path:
+        """The path, once it is known that whoever asks may use it; errors as in `access.allowed`."""
+        return access.allowed(self.where)
+
+    def need_access(self) -> None:
+        """Raise a SpaceError where the app is shared: then no address and no folder of a database is
+        opened.
+        """
+        if self.is_file:
+            access.allowed(self.where)
+        else:
+            access.need_own_machine(self.text)
+
+
+def parse_place(text: str) -> Place | None:
+    """The place that a user names, by its kind before a colon or by the suffix of its file; None for anything
+    else.
+
+    Examples
+    --------
+    >>> parse_place("qdrant:/data/q#news")
+    Place(kind='qdrant', where='/data/q', table='news')
+    >>> parse_place("old.parquet#embedding")
+    Place(kind='parquet', where='old.parquet', table='embedding')
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in INDEXES:
+        rest, (file, _, column) = text, text.partition("#")
+        kind = SUFFIXES.get(Path(file).suffix.lower(), "")
+        if not kind or "=" in column or access.expanded(text).exists():
+            kind = SUFFIXES.get(Path(text).suffix.lower(), "")
+            return Place(kind, text) if kind else None
+    where, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")
+    return Place(kind, where, table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +128,7 @@ class StoredRows:
 
     ids: list[str]
     vectors: np.ndarray
-    payload: Payload = field(default=())
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """The nearest rows of each query, nearest first: ids (m, k) object, scores (m, k) where larger is nearer.
-
-    A query with fewer than k rows has "" and −∞ in the rest.
-    """
-
-    ids: np.ndarray
-    scores: np.ndarray
+    payload: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,33 +205,6 @@ class VectorIndex(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ids(self) -> list[str]:
-        """The ids of all rows, in their order."""
-        return [one for block in self.blocks() for one in block.ids]
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """The k rows with the largest cosine to each query (m, d), by going through all blocks once."""
-        queries = unit_rows(self._checked(queries))
-        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
-        ids = np.full((len(queries), k), "", dtype=object)
-        for block in self.blocks():
-            found = np.concatenate([scores, queries @ unit_rows(block.vectors).T], axis=1)
-            best = np.argsort(-found, axis=1, kind="stable")[:, :k]
-            names = np.concatenate(
-                [ids, np.broadcast_to(np.array(block.ids, object), (len(queries), len(block.ids)))], axis=1
-            )
-            scores, ids = np.take_along_axis(found, best, 1), np.take_along_axis(names, best, 1)
-        return Hits(ids, scores)
-
-    def _checked(self, queries: np.ndarray) -> np.ndarray:
-        queries = matrix(queries, "queries")
-        if queries.shape[1] != self.width:
-            raise SpaceError(
-                f"{self.name}: expected queries of width {self.width}, as its rows, got {queries.shape[1]}"
-            )
-        need_finite(queries.sum(axis=0), "queries")
-        return queries
-
 
 def need_width(name: str, got: int, target: Target) -> None:
     """Raise a SpaceError where rows are added to others of another width."""
@@ -171,10 +222,48 @@ def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> N
         raise SpaceError(f"{name}: expected a new place, got one that is there already; {remedy}")
 
 
+def open_index(place: Place) -> VectorIndex:
+    """The index at a place; errors as in `VectorIndex.open` and `Place.need_access`."""
+    place.need_access()
+    return INDEXES[place.kind].load().open(place)
+
+
+def need_target(place: Place, target: Target) -> None:
+    """Raise the errors of `write_index` that are known before the first row."""
+    place.need_access()
+    INDEXES[place.kind].load().need_target(place, target)
+
+
+def write_index(place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
+    """Write rows to a place; errors as in `VectorIndex.write` and `Place.need_access`."""
+    place.need_access()
+    INDEXES[place.kind].load().write(place, blocks, target, report)
+
+
+def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = None) -> LatentSpace:
+    """The first rows of an index as a space, with their ids; what else it keeps with them is the payload.
+
+    Raises
+    ------
+    SpaceError
+        More rows than fit into memory; and as `open_index`.
+    """
+    with open_index(place) as index:
+        n = index.n if limit is None else min(index.n, limit)
+        check_size(Path(index.name), n, index.width, usable_bytes() if max_bytes is None else max_bytes)
+        vectors, ids, payload = np.empty((n, index.width), np.float32), [], []
+        for block in islice(index.blocks(), -(-n // BLOCK)):
+            some = slice(None, n - len(ids))
+            vectors[len(ids) : len(ids) + BLOCK] = block.vectors[some]
+            ids += block.ids[some]
+            payload += block.payload[some]
+        vectors.flags.writeable = False
+        return LatentSpace(vectors, ids, name=index.name, payload=payload or None)
+
+
 # Rows of Arrow batches as blocks, and blocks as Arrow tables: what Parquet and LanceDB have in common.
 
 ID, VECTOR = "id", "vector"
-_ID_NAMES = (ID, "ids", "_id", "key")
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
@@ -185,15 +274,14 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
     SpaceError
         There is none, or there are several.
     """
-    found = [one.name for one in schema if is_vectors(one.type)]
-    if chosen in found:
+    names = [one.name for one in schema if is_vectors(one.type)]
+    if chosen in names:
         return chosen
-    if chosen or len(found) != 1:
-        expected = (
-            f"a column {chosen!r:.80} with a vector per row" if chosen else "one column with a vector per row"
-        )
-        raise SpaceError(f"{name}: expected {expected}, got {quote(found) or 'none'}; choose one after #")
-    return found[0]
+    if chosen or len(names) != 1:
+        expected = f"a column {chosen!r:.80}" if chosen else "one column"
+        got = f"{quote(names) or 'none'}; choose one after #"
+        raise SpaceError(f"{name}: expected {expected} with a vector per row, got {got}")
+    return names[0]
 
 
 def id_column(schema: Any) -> str:
@@ -202,27 +290,20 @@ def id_column(schema: Any) -> str:
 
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
     fit = {one.name for one in schema if any(kind(one.type) for kind in kinds)}
-    return next((name for name in _ID_NAMES if name in fit), "")
+    return next((name for name in (ID, "ids", "_id", "key") if name in fit), "")
 
 
 def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: int) -> StoredRows:
     """A record batch as a block; rows without a column of ids are numbered from `first` on."""
-    found = matrix_of(name, batch.column(vectors), first, width)
-    names = [str(row) for row in range(first, first + len(found))]
-    if ids:
-        names = checked_ids(batch.column(ids).to_pylist(), name)
+    rows = vectors_of([batch.column(vectors)], name, first, width)
+    numbers = map(str, range(first, first + len(rows)))
+    names = checked_ids(batch.column(ids).to_pylist(), name) if ids else list(numbers)
     others = [column for column in batch.schema.names if column not in (vectors, ids)]
-    payload = tuple(batch.select(others).to_pylist()) if others else ()
-    return StoredRows(names, found, payload)
+    return StoredRows(names, rows, tuple(batch.select(others).to_pylist()) if others else ())
 
 
-def matrix_of(name: str, column: Any, first: int, width: int) -> np.ndarray:
-    """A column of vectors as (m, width) float32; `first` is the number of its first row, for the error."""
-    return vectors_of([column], name, first, width)
-
-
-def table_of(name: str, block: StoredRows, schema: Any = None) -> Any:
-    """A block as an Arrow table: id, payload, vector; `schema` is that of the first block.
+def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
+    """An Arrow table of id, payload and vector per block, all of the schema of the first, or of this one.
 
     Raises
     ------
@@ -231,67 +312,39 @@ def table_of(name: str, block: StoredRows, schema: Any = None) -> Any:
     """
     import pyarrow as pa
 
-    payload = _payload_table(name, block.payload, schema)
-    columns = {ID: pa.array(block.ids, pa.string())}
-    columns |= {key: payload.column(key) for key in payload.schema.names}
-    width = block.vectors.shape[1]
-    values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
-    columns[VECTOR] = pa.FixedSizeListArray.from_arrays(values, width)
-    return pa.table(columns)
-
-
-def _payload_table(name: str, payload: Payload, schema: Any) -> Any:
-    import pyarrow as pa
-
-    keys = sorted({key for one in payload for key in one})
-    if taken := {ID, VECTOR} & set(keys):
-        raise SpaceError(
-            f"{name}: expected a payload without columns {quote(sorted(taken))}, got them; rename them first"
-        )
-    if schema is None:
-        found = (
-            pa.Table.from_pylist([{key: one.get(key) for key in keys} for one in payload])
-            if keys
-            else pa.table({})
-        )
-        absent = [
-            field.name for field in found.schema if pa.types.is_null(field.type)
-        ]  # the first block tells no type
-        return found.cast(
-            pa.schema([pa.field(f.name, pa.string() if f.name in absent else f.type) for f in found.schema])
-        )
-    fields = [field for field in schema if field.name not in (ID, VECTOR)]
-    try:
-        if unknown := set(keys) - {field.name for field in fields}:
-            raise pa.ArrowInvalid(f"{quote(sorted(unknown))} not in the rows before")
-        return pa.Table.from_pylist(list(payload), schema=pa.schema(fields)) if fields else pa.table({})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SpaceError(
-            f"{name}: expected the payload of all rows in the columns of the first ones, got {error!s:.200};"
-            " write to a store that takes any payload, as qdrant"
-        ) from error
-
-
-def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
-    """A table per block, all of one schema."""
     for block in blocks:
-        table = table_of(name, block, schema)
+        keys = {key for one in block.payload for key in one}
+        if taken := {ID, VECTOR} & keys:
+            raise SpaceError(
+                f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
+                " rename them first"
+            )
+        if schema is None:  # a column of nothing tells no type: then it is text
+            whole = pa.Table.from_pylist(
+                [{key: one.get(key) for key in sorted(keys)} for one in block.payload]
+            )
+            untyped = [pa.types.is_null(field.type) for field in whole.schema]
+            fields = [
+                pa.field(field.name, pa.string() if no_type else field.type)
+                for field, no_type in zip(whole.schema, untyped, strict=True)
+            ]
+        else:
+            fields = [field for field in schema if field.name not in (ID, VECTOR)]
+        try:
+            if unknown := keys - {field.name for field in fields}:
+                raise pa.ArrowInvalid(f"{quote(sorted(unknown))} not in the rows before")
+            payload = pa.Table.from_pylist(list(block.payload), schema=pa.schema(fields))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise SpaceError(
+                f"{name}: expected the payload of all rows in the columns of the first ones, got"
+                f" {error!s:.200}; write to a store that takes any payload, as qdrant"
+            ) from error
+        values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
+        vectors = pa.FixedSizeListArray.from_arrays(values, block.vectors.shape[1])
+        columns = {field.name: payload.column(field.name) for field in fields}
+        table = pa.table({ID: pa.array(block.ids, pa.string()), **columns, VECTOR: vectors})
         schema = table.schema
         yield table
-
-
-def regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
-    """The same rows in tables of at least `size`, but for the last."""
-    import pyarrow as pa
-
-    held: list[Any] = []
-    for table in tables:
-        held.append(table)
-        if sum(one.num_rows for one in held) >= size:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
 
 
 # Rows on their way to a target, on disk: appended block by block, and there again after a kill.
@@ -326,22 +379,19 @@ class StagedRows:
         self._recall()
         for name, size in zip((_VECTORS, _ROWS), self._sizes, strict=True):
             if (folder / name).exists():
-                with (folder / name).open("ab") as stream:
-                    stream.truncate(size)
+                os.truncate(folder / name, size)
 
     def append(self, block: StoredRows) -> None:
         """Add a block; once this returns, a kill does not lose it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.width = block.vectors.shape[1]
-        told = (
-            json.dumps({"ids": block.ids, "payload": block.payload}, default=str, ensure_ascii=False).encode()
-            + b"\n"
-        )
-        content = np.ascontiguousarray(block.vectors, "<f4").data
-        for name, one in ((_VECTORS, content), (_ROWS, told)):
+        line = {"ids": block.ids, "payload": block.payload}
+        vectors = np.ascontiguousarray(block.vectors, "<f4").tobytes()
+        rows = json.dumps(line, default=str, ensure_ascii=False).encode() + b"\n"
+        for place, (name, content) in enumerate(((_VECTORS, vectors), (_ROWS, rows))):
             with (self.folder / name).open("ab") as stream:
-                stream.write(one)
-        self._sizes = [self._sizes[0] + content.nbytes, self._sizes[1] + len(told)]
+                stream.write(content)
+            self._sizes[place] += len(content)
+        self.width = block.vectors.shape[1]
         self.done += len(block.ids)
         self._keep()
 
@@ -352,11 +402,11 @@ class StagedRows:
 
     def blocks(self) -> Iterator[StoredRows]:
         """The blocks as they were appended."""
-        with (self.folder / _VECTORS).open("rb") as vectors, (self.folder / _ROWS).open("rb") as rows:
-            for line in rows:
-                told = json.loads(line)
-                found = np.fromfile(vectors, "<f4", len(told["ids"]) * self.width).reshape(-1, self.width)
-                yield StoredRows(told["ids"], found, tuple(told["payload"]))
+        with (self.folder / _VECTORS).open("rb") as vectors, (self.folder / _ROWS).open("rb") as lines:
+            for line in lines:
+                rows = json.loads(line)
+                values = np.fromfile(vectors, "<f4", len(rows["ids"]) * self.width)
+                yield StoredRows(rows["ids"], values.reshape(-1, self.width), tuple(rows["payload"]))
 
     def remove(self) -> None:
         """Remove the folder, as far as it is ours."""
@@ -366,48 +416,18 @@ class StagedRows:
 
     def _keep(self) -> None:
         partial = self.folder / f"{_STATE}.partial"
-        state = {
-            "key": self._key,
-            "done": self.done,
-            "width": self.width,
-            "writing": self.writing,
-            "sizes": self._sizes,
-        }
-        partial.write_text(json.dumps(state), encoding="utf-8")
+        state = {"done": self.done, "width": self.width, "writing": self.writing, "sizes": self._sizes}
+        partial.write_text(json.dumps({"key": self._key, **state}), encoding="utf-8")
         os.replace(partial, self.folder / _STATE)
 
     def _recall(self) -> None:
         path = self.folder / _STATE
-        if not path.is_file():
-            return
         try:
             state = parse(path.read_bytes(), str(path))
             held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
-            if state["key"] == self._key and all(
-                size <= there for size, there in zip(state["sizes"], held, strict=True)
-            ):
+            whole = all(size <= there for size, there in zip(state["sizes"], held, strict=True))
+            if state["key"] == self._key and whole:
                 self.done, self.width, self.writing = state["done"], state["width"], state["writing"]
                 self._sizes = state["sizes"]
         except (SpaceError, OSError, KeyError, TypeError):
-            return  # damaged: the work begins again
-
-
-# Open and write what a place names.
-
-
-def open_index(place: Place) -> VectorIndex:
-    """The index at a place; errors as in `VectorIndex.open` and `Place.need_access`."""
-    place.need_access()
-    return INDEXES[place.kind].load().open(place)
-
-
-def need_target(place: Place, target: Target) -> None:
-    """Raise the errors of `write_index` that are known before the first row."""
-    place.need_access()
-    INDEXES[place.kind].load().need_target(place, target)
-
-
-def write_index(place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
-    """Write rows to a place; errors as in `VectorIndex.write` and `Place.need_access`."""
-    place.need_access()
-    INDEXES[place.kind].load().write(place, blocks, target, report)
+            return  # none yet, or damaged: the work begins again

@@ -6,16 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
-from relcore.files.places import Place
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     BLOCK,
-    Hits,
+    Place,
     StoredRows,
     Target,
     VectorIndex,
@@ -23,12 +20,10 @@ from relcore.stores.index import (
     id_column,
     need_new,
     need_width,
-    regrouped,
     tables_of,
     vector_column,
 )
 
-_ROW = "_rowid"
 _AT_ONCE = 1 << 16  # rows per version of the table: each one costs a file and a commit
 
 
@@ -76,23 +71,6 @@ class LanceIndex(VectorIndex):
                 (batch,) = found.combine_chunks().to_batches()
             yield block_of(self.place.text, batch, first, self._vectors, self._ids, self.width)
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """By the table itself, with its index where it has one, by cosine."""
-        queries = self._checked(queries)
-        ids, scores = np.full((len(queries), k), "", object), np.full((len(queries), k), -np.inf, np.float32)
-        for row, query in enumerate(queries):
-            with _told(self.place):
-                asked = (
-                    self._table.search(query, vector_column_name=self._vectors)
-                    .distance_type("cosine")
-                    .limit(k)
-                )
-                found = (asked.select([self._ids]) if self._ids else asked.with_row_id(True)).to_arrow()
-            names = found.column(self._ids or _ROW).to_pylist()
-            ids[row, : len(names)] = list(map(str, names))
-            scores[row, : len(names)] = 1 - found.column("_distance").to_numpy()
-        return Hits(ids, scores)
-
     @classmethod
     def need_target(cls, place: Place, target: Target) -> None:
         with extra("lancedb"):
@@ -113,7 +91,7 @@ class LanceIndex(VectorIndex):
             table = _table(base, place, target)
             done = table.count_rows() if table is not None and target.resumed and not target.add else 0
             schema = None if table is None else table.schema
-            for one in regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
+            for one in _regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
                 if table is None:
                     table = base.create_table(place.table, one)
                 else:
@@ -141,6 +119,20 @@ def _after(blocks: Iterable[StoredRows], done: int) -> Iterator[StoredRows]:
         done -= skip
         if skip < len(block.ids):
             yield StoredRows(block.ids[skip:], block.vectors[skip:], block.payload[skip:])
+
+
+def _regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
+    """The same rows in tables of at least `size`, but for the last."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for table in tables:
+        held.append(table)
+        if sum(one.num_rows for one in held) >= size:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _connected(place: Place) -> Any:

@@ -19,10 +19,9 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
 from relcore.files import confined
-from relcore.files.places import Place
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
-from relcore.stores.index import BLOCK, Hits, StoredRows, Target, VectorIndex, need_new, need_width
+from relcore.stores.index import BLOCK, Place, StoredRows, Target, VectorIndex, need_new, need_width
 from relcore.stores.qdrant_folder import ID, collections_of, read_points
 
 KEY = "QDRANT_API_KEY"
@@ -97,7 +96,6 @@ class QdrantFolder(QdrantIndex):
         self.width = parameters.get("size") if isinstance(parameters, dict) else None
         if type(self.width) is not int or self.width < 1:
             raise SpaceError(f"{place.text}: expected the width of its vectors, got none; restore the folder")
-        self._distance = parameters.get("distance")
         points = confined.run(
             read_points,
             access.regular_file(folder / "collection" / self.name / "storage.sqlite"),
@@ -105,7 +103,7 @@ class QdrantFolder(QdrantIndex):
             width=self.width,
         )
         self._ids, self._vectors, self._payload = points["ids"], points["vectors"], points["payload"]
-        if self._distance == "Cosine":
+        if parameters.get("distance") == "Cosine":
             self._vectors = unit_rows(self._vectors)
         self.n = len(self._ids)
         if not self.n:
@@ -117,17 +115,6 @@ class QdrantFolder(QdrantIndex):
             rows = slice(first, min(first + size, self.n))
             payload = tuple(self._payload[rows]) if has_payload else ()
             yield StoredRows(self._ids[rows], self._vectors[rows], payload)
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Exactly, by the collection's own distance."""
-        scores = _scores(self._checked(queries), self._vectors, self._distance)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        beyond = ((0, 0), (0, k - best.shape[1]))
-        ids = np.array(self._ids, object)[best]
-        return Hits(
-            np.pad(ids, beyond, constant_values=""),
-            np.pad(np.take_along_axis(scores, best, 1), beyond, constant_values=-np.inf),
-        )
 
 
 class QdrantServer(QdrantIndex):
@@ -191,56 +178,16 @@ class QdrantServer(QdrantIndex):
             )
 
     def _block(self, points: list[Any]) -> StoredRows:
-        found = [one.vector[self._vector] if self._vector and one.vector else one.vector for one in points]
-        odd = next(
-            (one for one, vector in zip(points, found, strict=True) if np.shape(vector) != (self.width,)),
-            None,
-        )
-        if odd is not None:
-            raise SpaceError(
-                f"{self.place.text}: expected a vector of {self.width} numbers at point {odd.id}, got none"
-            )
+        vectors = [one.vector[self._vector] if self._vector and one.vector else one.vector for one in points]
+        for one, vector in zip(points, vectors, strict=True):
+            if np.shape(vector) != (self.width,):
+                raise SpaceError(
+                    f"{self.place.text}: expected a vector of {self.width} numbers at point {one.id},"
+                    " got none"
+                )
         payload = [dict(one.payload or {}) for one in points]
         ids = [str(kept.pop(ID, one.id)) for one, kept in zip(points, payload, strict=True)]
-        return StoredRows(ids, np.array(found, np.float32), tuple(payload) if any(payload) else ())
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """By the collection itself: approximate on a server, exact in the embedded mode; by its own
-        distance.
-        """
-        from qdrant_client import models
-
-        queries = self._checked(queries)
-        ids, scores = np.full((len(queries), k), "", object), np.full((len(queries), k), -np.inf, np.float32)
-        requests = [
-            models.QueryRequest(query=one.tolist(), limit=k, with_payload=True, using=self._vector or None)
-            for one in queries
-        ]
-        distance = _vector(self.place, self._parameters(), self._vector)[1].distance
-        sign = 1 if distance in (models.Distance.COSINE, models.Distance.DOT) else -1
-        with _told(self.place):
-            answers = self._client.query_batch_points(self._collection, requests, timeout=TIMEOUT_SECONDS)
-        for row, answer in enumerate(answers):
-            for place, one in enumerate(answer.points):
-                ids[row, place], scores[row, place] = (
-                    str((one.payload or {}).get(ID, one.id)),
-                    sign * one.score,
-                )
-        return Hits(ids, scores)
-
-    def _parameters(self) -> Any:
-        with _told(self.place):
-            return self._client.get_collection(self._collection).config.params.vectors
-
-
-def _scores(queries: np.ndarray, vectors: np.ndarray, distance: str) -> np.ndarray:
-    """Scores (m, n), larger is nearer, by a distance of Qdrant."""
-    if distance == "Cosine":
-        return unit_rows(queries) @ unit_rows(vectors).T
-    if distance == "Dot":
-        return queries @ vectors.T
-    power = 1 if distance == "Manhattan" else 2
-    return -np.stack([np.linalg.norm(vectors - query, power, axis=1) for query in queries])
+        return StoredRows(ids, np.array(vectors, np.float32), tuple(payload) if any(payload) else ())
 
 
 def _named_vector(client: Any, place: Place, target: Target) -> str | None:

@@ -12,9 +12,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
-from relcore.files.places import Place
 from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
-from relcore.stores.index import StoredRows, Target, open_index, write_index
+from relcore.stores.index import Place, StoredRows, Target, open_index, write_index
 from tests.relcore.files import calls
 from tests.relcore.sources.test_files import write_every_format
 from tests.relcore.sources.test_on_disk import is_map

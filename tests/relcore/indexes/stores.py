@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from relcore.files.places import Place
-from relcore.stores.index import StoredRows, Target, write_index
+from relcore.stores.index import Place, StoredRows, Target, write_index
 
 KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
 WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")
@@ -36,6 +35,10 @@ def written(kind, folder, rows):
     place = place_of(kind, folder)
     write_index(place, in_blocks(rows), Target(len(rows.ids), rows.vectors.shape[1]))
     return place
+
+
+def ids_of(index):
+    return [one for block in index.blocks() for one in block.ids]
 
 
 def whole(index, size=16, start=0):

@@ -1,4 +1,4 @@
-"""Every kind of store gives back what was written to it: vectors, ids, payload, neighbours. All are real,
+"""Every kind of store gives back what was written to it: vectors, ids, payload. All are real,
 none is mocked.
 """
 
@@ -9,12 +9,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.places import Place
 from relcore.files.reading import load_space
-from relcore.stores.index import StoredRows, Target, open_index, write_index
-from relcore.stores.rows import load_rows
+from relcore.stores.index import Place, StoredRows, Target, load_rows, open_index, write_index
 from tests.lazily import Lazily
-from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, made, place_of, whole, written
+from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
 
 lancedb = Lazily("lancedb")
 qdrant_client = Lazily("qdrant_client")
@@ -34,7 +32,7 @@ def test_rows_come_back_as_they_were_written(kind, tmp_path):
     rows = made(payload=kind in WITH_PAYLOAD)
     with open_index(written(kind, tmp_path, rows)) as index:
         assert (index.n, index.width) == (N, WIDTH)
-        assert sorted(index.ids()) == sorted(rows.ids)
+        assert sorted(ids_of(index)) == sorted(rows.ids)
         found, truth = whole(index), in_order(rows)
     assert found.ids == truth.ids
     np.testing.assert_allclose(found.vectors, truth.vectors, atol=1e-6)
@@ -45,22 +43,8 @@ def test_rows_come_back_as_they_were_written(kind, tmp_path):
 @pytest.mark.parametrize("start", [1, 33])
 def test_reading_continues_from_any_row(kind, start, tmp_path):
     with open_index(written(kind, tmp_path, made())) as index:
-        every = index.ids()
+        every = ids_of(index)
         assert sorted(whole(index, start=start).ids) == sorted(every[start:])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_neighbours_are_those_of_a_plain_product(kind, tmp_path):
-    rows, queries = made(), made(5).vectors[::-1].copy()
-    with open_index(written(kind, tmp_path, rows)) as index:
-        found = index.search(queries, 4)
-        none_left = index.search(queries[:1], N + 2)
-    cosines = queries @ rows.vectors.T
-    best = np.argsort(-cosines, axis=1)[:, :4]
-    assert found.ids.tolist() == [[rows.ids[row] for row in one] for one in best]
-    np.testing.assert_allclose(found.scores, np.take_along_axis(cosines, best, 1), atol=1e-5)
-    assert none_left.ids[0, N:].tolist() == ["", ""]
-    assert np.isneginf(none_left.scores[0, N:]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +58,7 @@ def test_rows_are_added_only_to_databases(kind, tmp_path):
     write_index(place, [more], Target(3, WIDTH, add=True))
     with open_index(place) as index:
         assert index.n == N + 3
-        assert {"a", "b", "c", "doc-0"} <= set(index.ids())
+        assert {"a", "b", "c", "doc-0"} <= set(ids_of(index))
     with pytest.raises(SpaceError, match=f"rows of width {WIDTH}, as those that are there, got 4"):
         write_index(place, [made(3, 4)], Target(3, 4, add=True))
 
@@ -122,8 +106,7 @@ def test_an_index_of_faiss_gives_its_vectors_and_ids(built, ids, tmp_path):
     with open_index(Place("faiss", str(path))) as opened:
         blocks = list(opened.blocks(10))
         assert np.array_equal(np.concatenate([one.vectors for one in blocks]), rows.vectors)
-        assert opened.ids() == [str(one) for one in (range(N) if ids is None else ids)]
-        assert opened.search(rows.vectors[:3], 1).ids.shape == (3, 1)
+        assert ids_of(opened) == [str(one) for one in (range(N) if ids is None else ids)]
     assert path.read_bytes() == before
 
 
