@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stdout
+from functools import partial
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -107,10 +108,7 @@ class _Harmless:
 
 
 class _Help(argparse.HelpFormatter):
-    """More room for the names of options; the example at the end keeps its lines."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=min(100, shutil.get_terminal_size().columns))
+    """The example at the end keeps its lines."""
 
     def _format_action(self, action: argparse.Action) -> str:
         """List the commands without a heading of their own."""
@@ -133,11 +131,13 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands with one line each, and the arguments of the one that is called."""
+    width = min(100, shutil.get_terminal_size().columns)
+    style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(
         prog="relscope",
         description="Relscope on the command line: the same spaces, settings and numbers as in the app.",
         epilog="Help for one command: relscope compare --help",
-        formatter_class=_Help,
+        **style,
     )
     version = ""
     if "--version" in arguments:
@@ -148,12 +148,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."
-        command = commands.add_parser(name, help=about, description=sentence, formatter_class=_Help)
+        command = commands.add_parser(name, help=about, description=sentence, **style)
         if arguments[:1] == [name]:
             module = import_module(f"relcore.commands.{name}")
             module.add_arguments(command)
-            if hasattr(module, "add_settings"):  # options that depend on what else is given
-                module.add_settings(command, arguments)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--quiet", action="store_true", help="do not show progress")

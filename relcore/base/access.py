@@ -3,8 +3,8 @@
 Usually every file that the account may read: app and command line serve the person who started them. With
 ``RELSCOPE_SHARE`` the app serves others too, and then a path must lead, with its symbolic links followed,
 into ``RELSCOPE_DATA``, into the uploads of the session that asks, or to a file that `relscope app` was given.
-Shared or not, a session opens no upload of another one. `relcore.sources` asks here whenever a path comes
-from a spec, a box or a table.
+Shared or not, a session opens no upload of another one. Whatever takes a path from a spec, a box or a table
+asks here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
+from contextlib import suppress
 from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
@@ -36,15 +36,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Asker:
-    """One session of the app, as far as access goes.
-
-    Attributes
-    ----------
-    uploads : Path or None
-        The folder of its uploads; None while it has none.
-    made : container of str
-        The keys of what it put into the store.
-    """
+    """One session of the app: the folder of its uploads, and the keys of what it put into the store."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -72,9 +64,7 @@ def shared() -> bool:
 
 
 def made(key: str) -> bool:
-    """Whether whoever asks put this key into the store; anybody did where the app is not shared, and in a
-    worker.
-    """
+    """Whether whoever asks put this key into the store; yes where the app is not shared, and in a worker."""
     return not shared() or _find_asker is None or key in _find_asker().made
 
 
@@ -87,19 +77,17 @@ def expanded(path: str | Path) -> Path:
         The home folder of a user that does not exist, a character that no path has.
     """
     try:
-        found = Path(path).expanduser()
-        if "\0" in str(found):
+        place = Path(path).expanduser()
+        if "\0" in str(place):
             raise ValueError("it contains a zero byte")
-        if (
-            any(len(os.fsencode(part)) > _LONGEST_NAME for part in found.parts)
-            or len(os.fsencode(found)) > _LONGEST_PATH
-        ):
+        longest = max(map(len, map(os.fsencode, place.parts)), default=0)
+        if longest > _LONGEST_NAME or len(os.fsencode(place)) > _LONGEST_PATH:
             raise ValueError("it is too long")
     except (RuntimeError, ValueError) as error:
         raise SpaceError(
             f"expected the path of a file or folder, got {str(path)!r:.200} ({error}); write it in full"
         ) from None
-    return found
+    return place
 
 
 def data_folder() -> Path | None:
@@ -121,23 +109,21 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         The path leads to the upload of another session, or elsewhere while the app is shared; the message is
         the same whether or not something is there.
     """
-    found, data = expanded(path), data_folder()
-    if shared() and data:
-        found = data / found
-    try:
-        resolved = found.resolve()
-    except (OSError, RuntimeError):  # a loop of links
-        resolved = None
-    if resolved and resolved.is_relative_to(all_uploads().resolve()):
-        own = all_uploads() if _find_asker is None else _find_asker().uploads
-        if own and resolved.is_relative_to(own.resolve()) and (uploads or not shared()):
-            return resolved if shared() else found
+    place, data, confined = expanded(path), data_folder(), shared()
+    place, resolved = data / place if confined and data else place, None
+    with suppress(OSError, RuntimeError):  # a loop of links
+        resolved = place.resolve()
+    every = all_uploads()
+    if resolved and resolved.is_relative_to(every.resolve()):
+        own = every if _find_asker is None else _find_asker().uploads
+        if own and resolved.is_relative_to(own.resolve()) and (uploads or not confined):
+            return resolved if confined else place
         raise SpaceError(
             f"{str(path)!r:.200} is not open to this session: it is an upload, and only the session that"
             " uploaded a file opens it; upload it again"
         )
-    if not shared():
-        return found
+    if not confined:
+        return place
     if resolved and ((data and resolved.is_relative_to(data.resolve())) or resolved in _given()):
         return resolved
     raise SpaceError(
@@ -164,13 +150,10 @@ def may_read(path: str | Path) -> bool:
     """Whether `allowed` would give the path: for lists, which leave out what it refuses. True where the
     app is not shared.
     """
-    if not shared():
-        return True
-    try:
-        allowed(path)
-    except SpaceError:
-        return False
-    return True
+    if shared():
+        with suppress(SpaceError):
+            return bool(allowed(path))
+    return not shared()
 
 
 def beside(path: Path, other: Path) -> bool:
@@ -183,10 +166,8 @@ def beside(path: Path, other: Path) -> bool:
 def _given() -> list[Path]:
     """The files that `relscope app` was given: whoever started it opened them to all."""
     files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
-    named = [
-        path for spec in files for path in (spec["name"], (spec.get("options") or {}).get("metadata")) if path
-    ]
-    return [Path(path).resolve() for path in named]
+    beside = [(spec.get("options") or {}).get("metadata") for spec in files]
+    return [Path(path).resolve() for path in (*(spec["name"] for spec in files), *filter(None, beside))]
 
 
 def _opened() -> list[dict[str, Any]]:
@@ -201,34 +182,18 @@ def regular_file(path: Path) -> Path:
     SpaceError
         Nothing is there, or no file.
     """
+    shown = f"{str(path)!r:.200}"
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        got = f"{str(path)!r:.200}, where there is none"
-        raise SpaceError(f"expected a file, got {got}; check the folder and the spelling") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpaceError(
-            f"expected a file, got {str(path)!r:.200}: {reason}; check the folder and the spelling"
-        ) from None
+        got = (
+            f"{shown}, where there is none" if isinstance(error, FileNotFoundError) else f"{shown}: {reason}"
+        )
+        raise SpaceError(f"expected a file, got {got}; check the folder and the spelling") from None
     if stat.S_ISDIR(mode):
-        raise SpaceError(f"expected a file, got the folder {str(path)!r:.200}; name one of the files in it")
+        raise SpaceError(f"expected a file, got the folder {shown}; name one of the files in it")
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS.items() if test(mode)), "something else")
-        raise SpaceError(
-            f"expected a file, got {kind}: {str(path)!r:.200}; copy its content to a file and load that"
-        )
+        raise SpaceError(f"expected a file, got {kind}: {shown}; copy its content to a file and load that")
     return path
-
-
-@contextmanager
-def unconfined() -> Iterator[None]:
-    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every
-    process.
-    """
-    before = os.environ.pop(ENVIRONMENT, None)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ[ENVIRONMENT] = before

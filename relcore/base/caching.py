@@ -1,11 +1,12 @@
-"""What is made of a large array is kept as long as the array: a page draws and scores the same rows again
-with every step.
+"""What is made of a large array is kept as long as the array: a page draws and scores the same rows with
+every step.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,9 +14,9 @@ import numpy as np
 Made = TypeVar("Made")
 
 
+@dataclass(eq=False)
 class MadeOnce(Generic[Made]):
-    """A function of an array that nobody can write to, called once for each such array; others are made again
-    each time.
+    """A function of an array, called once for each array that nobody can write to.
 
     Examples
     --------
@@ -28,26 +29,19 @@ class MadeOnce(Generic[Made]):
     (3, 3, 1)
     """
 
-    def __init__(self, make: Callable[[np.ndarray], Made]) -> None:
-        self._make = make
-        self._kept: dict[int, tuple[weakref.ref, Made]] = {}
+    make: Callable[[np.ndarray], Made]
+    _kept: dict[int, tuple[weakref.ref, Made]] = field(default_factory=dict, repr=False)
 
     def __call__(self, array: np.ndarray) -> Made:
-        if _may_change(array):
-            return self._make(array)
+        base: Any = array
+        while isinstance(base, np.ndarray) and not base.flags.writeable:
+            base = base.base
+        if base is not None:  # somebody can write to it, or its memory is not NumPy's
+            return self.make(array)
         number = id(array)
         known = self._kept.get(number)
         if known is None or known[0]() is not array:
             # The callback runs before the number of the array can be given to another one.
             ref = weakref.ref(array, lambda _: self._kept.pop(number, None))
-            self._kept[number] = known = ref, self._make(array)
+            self._kept[number] = known = ref, self.make(array)
         return known[1]
-
-
-def _may_change(array: Any) -> bool:
-    """Whether somebody can write to the array, or to the memory that it is a view of."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return True
-        array = array.base
-    return array is not None  # memory that is not NumPy's

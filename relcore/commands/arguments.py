@@ -50,6 +50,12 @@ _MOST_DIGITS = 18  # within 64 bits
 
 
 @dataclass
+class Pair:
+    source: str = setting(metavar="SOURCE", help=SPACE_HELP)
+    target: str = setting(metavar="TARGET", help="the same; rows are paired by id")
+
+
+@dataclass
 class Anchors:
     anchors: str = setting(
         None,
@@ -114,7 +120,8 @@ class Results(FullPaths):
 
 def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
     """An option for each field of these dataclasses that has a help text and is not skipped, also of the
-    dataclasses in their fields; with a help text `output` also ``-o``.
+    dataclasses in their fields; a positional argument for a field without default. With a help text `output`
+    also ``-o``.
     """
     if output:
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=output)
@@ -124,9 +131,13 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 add(parser, one.kind, skip=skip)
             if name in skip or not one.help:
                 continue
-            usual = one.start()
-            shown = {"default": None if usual is UNSET else usual, "help": described(one), "dest": one.option}
+            usual, shown = one.start(), {"help": described(one), "metavar": one.metavar}
+            if usual is UNSET:
+                parser.add_argument(name, **shown)
+                continue
+            shown |= {"default": usual, "dest": one.option}
             if one.kind is bool:
+                del shown["metavar"]
                 shown["action"] = argparse.BooleanOptionalAction if usual else "store_true"
             else:
                 shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
@@ -196,12 +207,6 @@ def is_number(option: str, text: str) -> bool:
 
 
 # Spaces by their names.
-
-
-def add_pair(parser: argparse.ArgumentParser) -> None:
-    """SOURCE and TARGET."""
-    parser.add_argument("source", metavar="SOURCE", help=SPACE_HELP)
-    parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by id")
 
 
 def space_spec(text: str) -> SpaceSpec:

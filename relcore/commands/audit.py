@@ -12,10 +12,10 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import load_again
 from relcore.commands.arguments import (
     DrawnAnchors,
+    Pair,
     Results,
     Scheduler,
     add,
-    add_pair,
     anchors_of,
     space_spec,
     values_of,
@@ -43,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring"
         " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
-    add_pair(parser)
     output = "Write the pairs that are not suspect (.tsv): source and target."
-    add(parser, DrawnAnchors, Own, PairAudit, Results, Scheduler, output=output)
+    add(parser, Pair, DrawnAnchors, Own, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
     )

@@ -15,7 +15,7 @@ from relcore.base.numbers import band, counted, short
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
-from relcore.commands.arguments import SHARDS_HELP, Results, Sample, add, add_pair, is_number, values_of
+from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
 from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.spaces.space import LatentSpace
@@ -41,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real"
         f" for spaces without common ids. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
     )
-    add_pair(parser)
     output = "Write the pairs (.tsv): source, target, and how each was found."
-    add(parser, Own, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
+    add(parser, Pair, Own, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
     parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
 

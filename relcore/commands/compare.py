@@ -16,10 +16,10 @@ from relcore.base.settings import setting
 from relcore.commands.arguments import (
     SHARDS_HELP,
     DrawnAnchors,
+    Pair,
     Results,
     Shards,
     add,
-    add_pair,
     anchors_of,
     by_shard,
     is_number,
@@ -60,8 +60,7 @@ class Queries:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
     parser.description += f" The scores are those of the Compare page: {', '.join(titles)}.{SHARDS_HELP}"
-    add_pair(parser)
-    add(parser, DrawnAnchors, ExactScores, Queries, Shards, Results)
+    add(parser, Pair, DrawnAnchors, ExactScores, Queries, Shards, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
@@ -90,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
         results = all_computed(tasks, specs, (pair.source, pair.target), options)
         scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
     else:
-        given = {name: settings[name] for name in ("projection", "k", "convention")}
+        given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
         with Bar(options) as bar:
             given["done"] = partial(bar.show, text="blocks of rows")
             scores = score_forms(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,36 +51,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
     named = ", ".join(f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
-    text = (
-        f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder. For"
-        " the settings of an encoder: --encoder NAME --help"
-    )
+    text = f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder"
     parser.add_argument("--encoder", metavar="NAMES", action="append", required=True, help=text)
     output = "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
     add(parser, Own, Results, Scheduler, output=output)
+    group = parser.add_argument_group("settings of encoders")
+    for dest, owners in _settings().items():
+        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
+        group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
     parser.epilog = (
         "example:\n"
         "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
         "  relscope encode wikipedia:16 --encoder minilm --layers 2,4,6"
     )
-
-
-def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """An option for each setting of an encoder; for --help of the encoders named only, and of none without
-    importing them.
-    """
-    helping = bool({"-h", "--help"} & set(arguments))
-    named = [name for flag, value in pairwise(arguments) if flag == "--encoder" for name in value.split(",")]
-    if helping and not named:
-        return
-    registered = set()
-    for name, kind in product(named if helping else (), ("images", "texts")):
-        with suppress(SpaceError):
-            registered.add(_named(name, kind)[0])
-    group = parser.add_argument_group("settings of encoders")
-    for dest, owners in _settings(registered).items():
-        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
-        group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -195,11 +175,11 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _settings(names: Collection[str] = ()) -> dict[str, dict[str, Setting]]:
-    """Option → the encoders that have it, each with its setting; of these encoders, or of all."""
+def _settings() -> dict[str, dict[str, Setting]]:
+    """Option → the encoders that have it, each with its setting."""
     options: dict[str, dict[str, Setting]] = {}
-    for name in (name for name in ENCODERS if not names or name in names):
-        for one in settings_of(ENCODERS[name].load()).values():
+    for name, entry in ENCODERS.items():
+        for one in settings_of(entry.load()).values():
             options.setdefault(one.option, {})[name] = one
     return options
 

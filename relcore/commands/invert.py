@@ -8,10 +8,10 @@ from relcore.base.numbers import band, counted, short
 from relcore.commands.arguments import (
     SHARDS_HELP,
     DrawnAnchors,
+    Pair,
     Results,
     Shards,
     add,
-    add_pair,
     anchors_of,
     by_shard,
     pair_of,
@@ -31,9 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " The numbers are those of the Invert page: for each method, the mean cosine of recovered and true"
         f" held-out rows.{SHARDS_HELP}"
     )
-    add_pair(parser)
     output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."
-    add(parser, InversionSpec, DrawnAnchors, Results, Shards, output=output)
+    add(parser, Pair, InversionSpec, DrawnAnchors, Results, Shards, output=output)
     parser.epilog = (
         "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
     )

@@ -21,6 +21,10 @@ from relcore.migrate.migration import TITLES, Migration, MigrationResult
 
 @dataclass
 class Own:
+    old: str = setting(metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
+    new: str = setting(
+        metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
+    )
     queries_old: str = setting(None, metavar="SPACE", help="Queries by the old model.")
     queries_new: str = setting(None, metavar="SPACE", help="The same queries by the new model.")
     qrels: Path = setting(
@@ -41,10 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Rows that both models have embedded are the pairs; they belong together by id. Without judgements,"
         f" pairs that are held out from the adapter are the queries.{SHARDS_HELP}"
-    )
-    parser.add_argument("old", metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
-    parser.add_argument(
-        "new", metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
     )
     add(parser, Own, Migration, Results, Sample, skip=["relevance"])
     parser.epilog = (

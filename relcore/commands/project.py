@@ -29,6 +29,7 @@ from relcore.spaces.space import LatentSpace
 
 @dataclass
 class Own:
+    space: str = setting(metavar="SPACE", help=SPACE_HELP)
     whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
     save_anchors: Path = setting(
         None, metavar="FILE", help="Also write the ids of the anchors, one per line."
@@ -41,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
         f" second.{SHARDS_HELP}"
     )
-    parser.add_argument("space", metavar="SPACE", help=SPACE_HELP)
     text = "the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address"
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help=text)
     add(parser, DrawnAnchors, ProjectionSpec, Own, Shards)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -56,47 +57,45 @@ class GensimModel:
 
 
 _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
-MODELS = {
-    model.name: model
-    for model in (
-        GensimModel(
-            "word2vec-google-news-300",
-            3_000_000,
-            300,
-            1_743_563_840,
-            "Word2Vec, 100 billion words of Google News",
-        ),
-        GensimModel("glove-wiki-gigaword-50", 400_000, 50, 69_182_535, _WIKI),
-        GensimModel("glove-wiki-gigaword-100", 400_000, 100, 134_300_434, _WIKI),
-        GensimModel("glove-wiki-gigaword-200", 400_000, 200, 264_336_934, _WIKI),
-        GensimModel("glove-wiki-gigaword-300", 400_000, 300, 394_362_229, _WIKI),
-        GensimModel("glove-twitter-25", 1_193_514, 25, 109_885_004, _TWITTER),
-        GensimModel("glove-twitter-50", 1_193_514, 50, 209_216_938, _TWITTER),
-        GensimModel("glove-twitter-100", 1_193_514, 100, 405_932_991, _TWITTER),
-        GensimModel("glove-twitter-200", 1_193_514, 200, 795_373_100, _TWITTER),
-        GensimModel(
-            "fasttext-wiki-news-subwords-300",
-            999_999,
-            300,
-            1_005_007_116,
-            "FastText, Wikipedia 2017 and news",
-        ),
-        GensimModel(
-            "conceptnet-numberbatch-17-06-300",
-            1_917_247,
-            300,
-            1_225_497_562,
-            "ConceptNet Numberbatch, multilingual",
-        ),
-        GensimModel(
-            "word2vec-ruscorpora-300",
-            184_973,
-            300,
-            208_427_381,
-            "Word2Vec, Russian National Corpus, lemmas with tags",
-        ),
-    )
-}
+_GENSIM = (
+    GensimModel(
+        "word2vec-google-news-300",
+        3_000_000,
+        300,
+        1_743_563_840,
+        "Word2Vec, 100 billion words of Google News",
+    ),
+    GensimModel("glove-wiki-gigaword-50", 400_000, 50, 69_182_535, _WIKI),
+    GensimModel("glove-wiki-gigaword-100", 400_000, 100, 134_300_434, _WIKI),
+    GensimModel("glove-wiki-gigaword-200", 400_000, 200, 264_336_934, _WIKI),
+    GensimModel("glove-wiki-gigaword-300", 400_000, 300, 394_362_229, _WIKI),
+    GensimModel("glove-twitter-25", 1_193_514, 25, 109_885_004, _TWITTER),
+    GensimModel("glove-twitter-50", 1_193_514, 50, 209_216_938, _TWITTER),
+    GensimModel("glove-twitter-100", 1_193_514, 100, 405_932_991, _TWITTER),
+    GensimModel("glove-twitter-200", 1_193_514, 200, 795_373_100, _TWITTER),
+    GensimModel(
+        "fasttext-wiki-news-subwords-300",
+        999_999,
+        300,
+        1_005_007_116,
+        "FastText, Wikipedia 2017 and news",
+    ),
+    GensimModel(
+        "conceptnet-numberbatch-17-06-300",
+        1_917_247,
+        300,
+        1_225_497_562,
+        "ConceptNet Numberbatch, multilingual",
+    ),
+    GensimModel(
+        "word2vec-ruscorpora-300",
+        184_973,
+        300,
+        208_427_381,
+        "Word2Vec, Russian National Corpus, lemmas with tags",
+    ),
+)
+MODELS = dict(zip(map(attrgetter("name"), _GENSIM), _GENSIM, strict=True))
 
 
 def folder() -> Path:
@@ -141,7 +140,10 @@ def fetch(name: str) -> Path:
 
 
 _FOLDER = files("relcore") / "data" / "words"
-BUNDLED = {name: _FOLDER / f"{name}.safetensors" for name in ("word2vec-novels", "fasttext-novels")}
+BUNDLED = {
+    "word2vec-novels": _FOLDER / "word2vec-novels.safetensors",
+    "fasttext-novels": _FOLDER / "fasttext-novels.safetensors",
+}
 
 
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:

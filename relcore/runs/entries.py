@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-_WITHOUT, CHECKED = "relscope", "relscope-crc32"  # one key alone: safetensors writes several in random order
+CHECKED = "relscope-crc32"
 _ALIGNED = 64
 _LAST = "vectors"  # by its name, so that the checksum of the other arrays is known before it is written
 _MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
@@ -134,7 +134,7 @@ def read(path: Path) -> Entry:
         name: data[start:stop].view(dtype).reshape(shape)
         for name, (dtype, shape, start, stop) in parts.items()
     }
-    if check is not None and data_check(arrays) != check:
+    if data_check(arrays) != check:
         raise Damaged("the arrays do not match their checksum")
     return Entry(arrays, metadata)
 
@@ -170,21 +170,18 @@ def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str | None]:
-    """Metadata, arrays, bytes of the arrays, and their checksum, which files of early versions lack."""
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str]:
+    """Metadata, arrays, bytes of the arrays, and their checksum."""
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
         raise Damaged("the file is cut short, or its header is")
     try:
         header = json.loads(file.read(length))
-        stored = header.pop("__metadata__", {})
-        check, text = None, stored.get(_WITHOUT)
-        if text is None:
-            expected, check, text = stored[CHECKED].split(" ", 2)
-            layout = {name: (part["dtype"], part["shape"]) for name, part in header.items()}
-            if expected != _header_check(text, layout):
-                raise Damaged("the header does not match its checksum")
+        expected, check, text = header.pop("__metadata__", {})[CHECKED].split(" ", 2)
+        layout = {name: (part["dtype"], part["shape"]) for name, part in header.items()}
+        if expected != _header_check(text, layout):
+            raise Damaged("the header does not match its checksum")
         parts = {name: _part(part, n_left - length) for name, part in header.items()}
         return json.loads(text), parts, n_left - length, check
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from ipaddress import ip_address
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from relcore.base.libraries import extra
 from relcore.runs.entries import Entry
@@ -190,12 +190,12 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     from relcore.runs.local_cluster import LocalCluster
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    warn_of_open(address)
     # A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
     # lock to close itself. In the thread of the first one, at that moment, both would wait for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
+        warn_of_open(address or "")
         options = {"timeout": seconds, "security": cluster and cluster.security}
         return Client(address or cluster.address, set_as_default=False, **options), cluster
     except (ValueError, TypeError) as error:  # TypeError: TLS without its certificates
@@ -204,7 +204,8 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
             f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
     except (OSError, AssertionError):  # Dask asserts that a connection that failed was one
-        disconnect(None, cluster)
+        if cluster is not None:
+            cluster.close()
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
         reason = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
     finally:
@@ -215,27 +216,14 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
 
 
 @cache
-def warn_of_open(address: str | None) -> None:
+def warn_of_open(address: str) -> None:
     """Once for each address: a scheduler that other machines reach without a certificate."""
-    if not (address or "").startswith("tcp://"):
-        return
-    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
-    with suppress(ValueError):  # a name
-        host = "localhost" if ip_address(host).is_loopback else host
-    if host != "localhost":
+    host = urlsplit(address).hostname or ""
+    if address.startswith("tcp://") and host not in ("localhost", "::1") and not host.startswith("127."):
         _log.warning(
             "%s: whoever reaches this scheduler can run code on its workers; use tls:// (see SECURITY.md)",
             address,
         )
-
-
-def disconnect(client: Any, cluster: Any) -> None:
-    """Close what there is of the two; a scheduler that is dead or hangs cannot prevent it."""
-    with suppress(Exception):
-        if client is not None:
-            client.close(timeout=5)
-    if cluster is not None:
-        cluster.close()
 
 
 class Engine:
@@ -343,7 +331,10 @@ class Engine:
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
-        disconnect(client, cluster)
+        with suppress(Exception):  # a scheduler that is dead or hangs cannot prevent it
+            client.close(timeout=5)
+        if cluster is not None:
+            cluster.close()
 
     def _dispatch(self, job: Job) -> None:
         # Dask learns durations by what precedes the dash.

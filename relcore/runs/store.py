@@ -28,7 +28,6 @@ from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cach
 from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
 
 STALE_SECONDS = 24 * 3600
-STALE_TEMPORARY_SECONDS = 600
 HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
 FOLDER, _LOCK = "pins", "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
@@ -48,8 +47,6 @@ def orphaned(path: Path, name: str = "") -> bool:
     `name` is what `own_name` gave, where the file is called otherwise.
     """
     seconds = time.time() - path.stat().st_mtime
-    if path.name.startswith(".tmp"):  # the library's, which earlier versions left: one write takes seconds
-        return seconds > STALE_TEMPORARY_SECONDS
     pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
     dead = host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
     return dead or seconds > STALE_SECONDS

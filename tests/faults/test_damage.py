@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
@@ -92,18 +91,6 @@ def test_a_damaged_entry_is_named_in_the_log(store, caplog):
     assert str(path) in record.getMessage()
     assert "damaged" in record.getMessage()
     assert not store.has(KEY)
-
-
-def test_files_of_versions_without_checksums_are_read(store):
-    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
-    path = file_of(store)
-    path.parent.mkdir()
-    save_file(
-        {"rows": rows, "few": np.arange(3, dtype=np.int8)}, path, metadata={"relscope": '{"name": "old"}'}
-    )
-    entry = store.get(KEY)
-    same(entry, {"rows": rows, "few": np.arange(3, dtype=np.int8)}, {"name": "old"})
-    assert store.summary(KEY).shapes == {"rows": (3, 4), "few": (3,)}
 
 
 def test_a_damaged_encoding_is_computed_again(store, caplog):
