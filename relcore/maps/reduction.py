@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_whole
+from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import REDUCTIONS
+from relcore.base.settings import check, setting
 from relcore.represent.similarity import mean_row, row_blocks
 from relcore.represent.translation import align
 from relcore.runs.digest import digest_of
@@ -55,39 +56,19 @@ class ReductionSpec:
         Also draws the 50,000 rows that UMAP is fitted on where there are more: `FITTED_ROWS`.
     """
 
-    method: str = "pca"
-    n_components: int = 2
-    fit: str = "apart"
+    method: str = setting("pca", choices=REDUCTIONS)
+    n_components: int = setting(2, choices=(2, 3))
+    fit: str = setting("apart", choices=("apart", "first"))
     align: bool = False
-    n_neighbors: int = 15
-    min_dist: float = 0.1
-    perplexity: float = 30.0
-    metric: str = "cosine"
-    max_points: int = 5_000
-    random_state: int = 0
+    n_neighbors: int = setting(15, low=2)
+    min_dist: float = setting(0.1, low=0, high=1)
+    perplexity: float = setting(30.0, above=0)
+    metric: str = setting("cosine", choices=("cosine", "euclidean"))
+    max_points: int = setting(5_000, low=3)
+    random_state: int = setting(0, low=0, high=2**32 - 1)
 
     def __post_init__(self) -> None:
-        allowed = {
-            "method": REDUCTIONS,
-            "n_components": (2, 3),
-            "fit": ("apart", "first"),
-            "metric": ("cosine", "euclidean"),
-        }
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise SpaceError(
-                    f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r:.80}"
-                )
-        need_whole(self, random_state=0)
-        if self.random_state >= 2**32:
-            raise SpaceError(f"random_state: expected at most {2**32 - 1:,}, got {self.random_state:,}")
-        whole = self.n_neighbors >= 2 and self.max_points >= 3
-        if not (whole and 0 < self.perplexity < np.inf and 0 <= self.min_dist <= 1):
-            raise SpaceError(
-                "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points"
-                f" of 3 or more, got {self.n_neighbors}, {self.perplexity}, {self.min_dist} and"
-                f" {self.max_points}"
-            )
+        check(self)
 
 
 @extra()

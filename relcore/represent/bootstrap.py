@@ -422,69 +422,6 @@ def fit_held_out(
     return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), rotations[0])
 
 
-class Judgement(NamedTuple):
-    """ "fits", "nothing in common" or "cannot tell", the reason, and the evidence."""
-
-    verdict: str
-    reason: str
-    held_out: HeldOut
-
-
-def judge(
-    X: np.ndarray,
-    Y: np.ndarray,
-    seeds: np.ndarray,
-    pairs: np.ndarray,
-    ids: Sequence[str],
-    names: tuple[str, str],
-    *,
-    k: int = 10,
-    random_state: int = 0,
-) -> Judgement:
-    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and the `pairs` are reliable.
-
-    They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a
-    third of the pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy,
-    with as many rows, dimensions and seeds. If even these are not recognised as fitting, the verdict is
-    "cannot tell".
-    """
-    settings = {"k": k, "random_state": random_state}
-    n_seeds, undecided = len(seeds[0]), "It is undecided whether the two spaces fit each other:"
-    if (n_free := len(X) - n_seeds) < _FEWEST:
-        reason = f"{undecided} {n_free} rows beside the seeds, {_FEWEST} are needed."
-        none = HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1])))
-        return Judgement("cannot tell", reason, none)
-    held_out = fit_held_out(X, Y, seeds, ids, **settings)
-    scores = (
-        f"{held_out.n:,} held-out rows have a mean CSLS of {short(held_out.mean)}, chance level "
-        f"{band(min(held_out.null), max(held_out.null))}"
-    )
-    if held_out.fits:
-        partner = match_csls(unit_rows(X @ held_out.rotation), Y, k).partner
-        agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
-        if agreement >= AGREED:
-            return Judgement("fits", f"The two spaces fit each other: {scores}.", held_out)
-        reason = (
-            f"The two spaces fit each other ({scores}), but these anchors are unreliable: a second fit, on"
-            f" three quarters of the rows, gives {100 * agreement:.1f} % of them."
-        )
-        return Judgement("cannot tell", reason, held_out)
-    narrow, name = min(zip((X, Y), names, strict=True), key=lambda side: side[0].shape[1])
-    rng = np.random.default_rng((random_state, 2))
-    n, known = min(len(X), len(Y)), np.stack([np.arange(n_seeds)] * 2)
-    rows = narrow[rng.choice(len(narrow), n, replace=False)]
-    # Half as much noise as signal, of the same spread: the cosine of a row and its copy is about .9.
-    copy = unit_rows(rows + 0.5 * structureless(rows, rng))
-    if fit_held_out(rows, copy, known, np.arange(n).astype(str), **settings).fits:
-        reason = f"No common structure was found: {scores}, no more than rows without a partner."
-        return Judgement("nothing in common", reason, held_out)
-    reason = (
-        f"{undecided} {scores}. With {n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'} seeds,"
-        f" not even a noisy copy of {name!r} would be found to fit it. Give more rows or more seeds."
-    )
-    return Judgement("cannot tell", reason, held_out)
-
-
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
     """Unit rows (n, d) with the spread of X along its principal axes, `basis` (d, d), and nothing else: each
     axis is permuted by itself.
@@ -668,16 +605,16 @@ def bootstrap_anchors(
     pairs = np.hstack([chosen, matching.pairs])
     for side in (0, 1):  # one to one: of pairs that share a row the earliest stays
         pairs = pairs[:, np.sort(np.unique(pairs[side], return_index=True)[1])]
-    judgement = task.judge(chosen if method == "paper" else pairs)
+    verdict, reason, held_out = task.judge(chosen if method == "paper" else pairs)
     return BootstrapResult(
         anchors=task.ids(chosen),
         n_seeds=len(task.seeds[0]),
         pairs=task.ids(pairs),
         history=history,
-        held_out=judgement.held_out.mean,
-        null=judgement.held_out.null,
-        verdict=judgement.verdict,
-        reason=judgement.reason,
+        held_out=held_out.mean,
+        null=held_out.null,
+        verdict=verdict,
+        reason=reason,
         vectors=vectors,
     )
 
@@ -768,8 +705,14 @@ class _Bootstrap:
         drawn = np.random.default_rng(self.random_state).choice(len(pairs[0]), missing, replace=False)
         return np.hstack([self.seeds, pairs[:, drawn]])
 
-    def judge(self, pairs: np.ndarray) -> Judgement:
-        """On the rows of the first stage, of the source at most 4,000, so that the second fit costs less."""
+    def judge(self, pairs: np.ndarray) -> tuple[str, str, HeldOut]:
+        """Whether the spaces fit each other and the pairs are reliable: verdict, reason and evidence.
+
+        They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out,
+        gives a third of the pairs or more. Where they do not fit, a positive control follows: a space and its
+        noisy copy, with as many rows, dimensions and seeds. If even these are not recognised as fitting, the
+        verdict is "cannot tell". Judged on the rows of the first stage, of the source at most 4,000.
+        """
         rows, targets = self.stages(pairs[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
@@ -780,8 +723,42 @@ class _Bootstrap:
             np.stack([np.searchsorted(rows, own), np.searchsorted(targets, other)])
             for own, other in (self.seeds, pairs[:, here])
         )
-        X, Y, names = self.X[rows], self.Y[targets], (self.source.name, self.target.name)
-        return judge(X, Y, seeds, pairs, self.source.ids[rows], names, **self.settings)
+        X, Y = self.X[rows], self.Y[targets]
+        n_seeds, undecided = len(seeds[0]), "It is undecided whether the two spaces fit each other:"
+        if (n_free := len(X) - n_seeds) < _FEWEST:
+            none = HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1])))
+            reason = f"{undecided} {n_free} rows beside the seeds, {_FEWEST} are needed."
+            return "cannot tell", reason, none
+        held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], **self.settings)
+        scores = (
+            f"{held_out.n:,} held-out rows have a mean CSLS of {short(held_out.mean)}, chance level "
+            f"{band(min(held_out.null), max(held_out.null))}"
+        )
+        if held_out.fits:
+            partner = match_csls(unit_rows(X @ held_out.rotation), Y, self.settings["k"]).partner
+            agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
+            if agreement >= AGREED:
+                return "fits", f"The two spaces fit each other: {scores}.", held_out
+            reason = (
+                f"The two spaces fit each other ({scores}), but these anchors are unreliable: a second fit,"
+                f" on three quarters of the rows, gives {100 * agreement:.1f} % of them."
+            )
+            return "cannot tell", reason, held_out
+        narrow, space = (X, self.source) if X.shape[1] <= Y.shape[1] else (Y, self.target)
+        rng = np.random.default_rng((self.random_state, 2))
+        n, known = min(len(X), len(Y)), np.stack([np.arange(n_seeds)] * 2)
+        rows = narrow[rng.choice(len(narrow), n, replace=False)]
+        # Half as much noise as signal, of the same spread: the cosine of a row and its copy is about .9.
+        copy = unit_rows(rows + 0.5 * structureless(rows, rng))
+        if fit_held_out(rows, copy, known, np.arange(n).astype(str), **self.settings).fits:
+            reason = f"No common structure was found: {scores}, no more than rows without a partner."
+            return "nothing in common", reason, held_out
+        reason = (
+            f"{undecided} {scores}. With {n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'}"
+            f" seeds, not even a noisy copy of {space.name!r} would be found to fit it. Give more rows or"
+            " more seeds."
+        )
+        return "cannot tell", reason, held_out
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
         """Rows with a direction; the most frequent first, if counts are known, with the seeds and the

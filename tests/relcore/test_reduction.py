@@ -83,9 +83,9 @@ def test_fit_first_needs_equal_widths(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "isomap"}, "method: expected one of 'pca', 'umap', 'tsne', got 'isomap'"),
+        ({"method": "isomap"}, "method: expected one of pca, umap, tsne, got 'isomap'"),
         ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
-        ({"perplexity": 0.0}, "perplexity above 0"),
+        ({"perplexity": 0.0}, "perplexity: expected a number above 0, got 0.0"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

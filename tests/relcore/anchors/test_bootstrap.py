@@ -7,7 +7,6 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.words import load_words
 from relcore.represent.bootstrap import (
     HeldOut,
-    Judgement,
     bootstrap_anchors,
     share_found,
     structureless,
@@ -91,10 +90,9 @@ def test_pairing_at_random_is_reported():
 
 @pytest.mark.parametrize(("seeds", "noise"), [(SEEDS, 2.0), ([], 0.1)], ids=["seeds", "no seeds"])
 def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noise):
-    told = Judgement("fits", "not judged here", HeldOut(1.0, 0.0, (0.0,), 1, np.eye(24)))
-    monkeypatch.setattr(
-        "relcore.represent.bootstrap.judge", lambda *_, **__: told
-    )  # it does not depend on the rounds
+    verdict = "fits", "not judged here", HeldOut(1.0, 0.0, (0.0,), 1, np.eye(24))
+    # The verdict does not depend on the rounds.
+    monkeypatch.setattr("relcore.represent.bootstrap._Bootstrap.judge", lambda *_: verdict)
     source, target = rotated(noise=noise)
     states = []
     whole = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, after=states.append)
