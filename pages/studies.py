@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import session
 from app.studies import panel
-from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudyRuns
 
 workspace = session.workspace()
 choosers, answer = st.columns([1, 2.4], gap="large")

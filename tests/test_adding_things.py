@@ -140,7 +140,7 @@ def test_a_study(package, files, monkeypatch, capsys):
         ),
     )
     assert "doubling" in command(capsys, "study")
-    monkeypatch.setattr("relcore.studies.runs.StudyRuns.start", run_here)
+    monkeypatch.setattr("relcore.studies.study.StudyRuns.start", run_here)
     found = json.loads(command(capsys, "study", "doubling", "--json", "--recipe", "r.json"))
     assert [row["double"] for row in found["rows"]] == [0.0, 2.0, 4.0, 6.0]
     assert found["findings"][0]["value"] == pytest.approx(1.0)
@@ -155,7 +155,7 @@ def test_a_study(package, files, monkeypatch, capsys):
 
 def run_here(runs, engine):
     """The toy is known to this process alone."""
-    from relcore.studies.runs import finished_run
+    from relcore.studies.study import finished_run
 
     for settings in runs.settings:
         finished_run(runs.study, settings, engine.store, lambda *told: None)

@@ -26,8 +26,17 @@ from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.digest import digest_of
-from relcore.studies.runs import StudyChart, StudyRuns, chart_exportable, run_row
-from relcore.studies.study import Opening, Option, Study, StudySpec, study_of
+from relcore.studies.study import (
+    Opening,
+    Option,
+    Study,
+    StudyChart,
+    StudyRuns,
+    StudySpec,
+    chart_exportable,
+    run_row,
+    study_of,
+)
 
 _GIVEN = "relscope.given-"
 

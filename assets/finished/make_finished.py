@@ -32,8 +32,7 @@ from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.stitch.stitching import StitchSpec, share_rows
-from relcore.studies.runs import StudyRuns, finished_run
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of
 from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file

@@ -19,8 +19,7 @@ from relcore.commands.arguments import Results, Scheduler, add, did_you_mean, re
 from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
 from relcore.commands.running import engine
 from relcore.runs.store import Store
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import Option, Study, StudySpec, study_of
+from relcore.studies.study import Option, Study, StudyRuns, StudySpec, study_of
 
 
 @dataclass

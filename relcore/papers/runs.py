@@ -21,9 +21,8 @@ from relcore import __version__
 from relcore.base import records
 from relcore.papers.rows import FOLDER, SHARE, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
-from relcore.studies.quantisation import FORMS
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.relative import FORMS
+from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
 @dataclass(frozen=True)

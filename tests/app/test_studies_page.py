@@ -8,8 +8,7 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_engine
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
 @pytest.fixture

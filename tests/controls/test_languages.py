@@ -10,7 +10,7 @@ import pytest
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.languages import RetrievalSpec, pair_up, retrieve
-from relcore.studies.across import zero_shot
+from relcore.studies.heads import zero_shot
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
 STATES = range(8)

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import quantisation
+from relcore.studies import relative
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -14,10 +14,10 @@ def unrelated(monkeypatch):
     rng = np.random.default_rng(0)
     ids = [f"r{i}" for i in range(300)]
     pair = match(*(LatentSpace(rng.normal(size=(300, 50)), ids, name=name) for name in ("a", "b")))
-    monkeypatch.setattr(quantisation, "word_pair", lambda spaces, store: pair)
+    monkeypatch.setattr(relative, "word_pair", lambda spaces, store: pair)
 
 
-@pytest.mark.parametrize("form", quantisation.FORMS)
+@pytest.mark.parametrize("form", relative.FORMS)
 def test_unrelated_rows_are_as_far_apart_as_chance_and_find_themselves_by_chance_alone(
     form, unrelated, tmp_path
 ):

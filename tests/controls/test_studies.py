@@ -14,12 +14,10 @@ from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (
-    anchors,
     inversion,
     isometry,
-    lengths,
-    quantisation,
-    trained,
+    networks,
+    relative,
 )
 from relcore.studies.isometry import compared, disparity
 from relcore.studies.study import StudySpec, study_of
@@ -61,11 +59,11 @@ def near_chance_of_accuracy(scores, m):
 @pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def spaces(request, monkeypatch):
     spaces = unrelated(request.param)
-    for module in (inversion, quantisation):
+    for module in (inversion, relative):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
-    for module in (anchors, inversion):
+    for module in (inversion, relative):
         monkeypatch.setattr(module, "word_pair", lambda *arguments: match(*spaces))
-    for module in (anchors, trained):
+    for module in (relative, networks):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
@@ -179,10 +177,10 @@ def shuffled_digits(tmp_path):
 
 
 def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch):
-    monkeypatch.setattr(trained, "load_dataset", lambda *arguments: shuffled_digits)
+    monkeypatch.setattr(networks, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
-    best = trained._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]
+    best = networks._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]
     found = [best, *table[["absolute", "relative, same space", "relative, stitched"]].iloc[0]]
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
@@ -191,7 +189,7 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
 
 @pytest.mark.parametrize("network", ["relu", "layernorm"])
 def test_random_labels_are_read_as_chance_would_at_every_length(network):
-    curve = lengths.rescaled_rows(unrelated()[0], network)["accuracy by length"]
+    curve = networks.rescaled_rows(unrelated()[0], network)["accuracy by length"]
     assert near_chance_of_accuracy(np.array(curve), 66)
 
 

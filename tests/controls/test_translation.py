@@ -12,7 +12,7 @@ import pytest
 from relcore.invert.translation import TranslationSpec, translate_all
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.studies.across import Part, cross_domain_matrices
+from relcore.studies.heads import Part, cross_domain_matrices
 
 METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
 STATES = range(8)

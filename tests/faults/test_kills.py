@@ -15,7 +15,7 @@ import pytest
 
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
-from relcore.studies.runs import run_key
+from relcore.studies.study import run_key
 from tests.faults import victims
 from tests.faults.blocks import computed_twice, lines
 from tests.waiting import until

@@ -19,8 +19,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Engine
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.studies.runs import run_job, run_key
-from relcore.studies.study import RunResult, Study
+from relcore.studies.study import RunResult, Study, run_job, run_key
 from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until
 

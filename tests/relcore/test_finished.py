@@ -16,8 +16,7 @@ from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Finished
 from relcore.runs.store import Store
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
 

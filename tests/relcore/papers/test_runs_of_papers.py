@@ -13,8 +13,7 @@ from relcore.papers import rows, runs
 from relcore.papers.rows import Number, Ours, load_rows, read_ours
 from relcore.papers.runs import RUNS, is_current, ours_of, result_of, study_runs
 from relcore.runs.store import Store
-from relcore.studies.runs import finished_run
-from relcore.studies.study import RunResult
+from relcore.studies.study import RunResult, finished_run
 
 
 def test_every_group_of_a_row_is_in_the_shipped_numbers():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.studies.across import Part, cross_domain_matrices
+from relcore.studies.heads import Part, cross_domain_matrices
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from relcore.scores.cka import linear_cka
 from relcore.spaces.space import match
-from relcore.studies import anchors
-from relcore.studies.anchors import Products, cosine_without
+from relcore.studies import relative
+from relcore.studies.relative import Products, cosine_without
 from relcore.studies.study import StudySpec, study_of
 
 N, M = 90, 12
@@ -31,8 +31,8 @@ def table(make_space, rng, monkeypatch):
     """``table("anchor-curve", **options)``: the study on a space of 400 rows and its noisy mirror image."""
     X = rng.normal(size=(400, 8))
     spaces = make_space(X, name="a"), make_space(X[:, ::-1] + 0.3 * rng.normal(size=X.shape), name="b")
-    monkeypatch.setattr(anchors, "word_pair", lambda *given: match(*spaces))
-    monkeypatch.setattr(anchors, "_NUMBERS", (2, 5, 40))
+    monkeypatch.setattr(relative, "word_pair", lambda *given: match(*spaces))
+    monkeypatch.setattr(relative, "_NUMBERS", (2, 5, 40))
 
     def measured(kind, **options):
         study = study_of(kind)

@@ -9,8 +9,8 @@ from scipy.stats import ortho_group
 from relcore.base.errors import SpaceError
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.studies import across
-from relcore.studies.across import zero_shot, zero_shot_similarities
+from relcore.studies import heads
+from relcore.studies.heads import zero_shot, zero_shot_similarities
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_sentence_of_the_query_is_no_caption(pictures, texts, monkeypatch):
         given.append((prompts, text_anchors))
         return np.ones((len(images), len(prompts)))
 
-    monkeypatch.setattr(across, "zero_shot_similarities", note)
+    monkeypatch.setattr(heads, "zero_shot_similarities", note)
     classified(pictures, texts)
     prompts, anchors = given[-1]
     assert not (anchors[:, None] == prompts[None]).all(axis=-1).any()

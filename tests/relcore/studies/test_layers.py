@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.studies.layers import similarity_values, stitched_values
+from relcore.studies.heads import similarity_values, stitched_values
 from relcore.studies.study import StudySpec, study_of
 
 N = 180

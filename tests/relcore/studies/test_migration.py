@@ -6,9 +6,8 @@ import pytest
 
 from relcore.base.access import data_folder
 from relcore.runs.store import Store
-from relcore.studies.migration import cranfield_folder
-from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.pairs import cranfield_folder
+from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
 def options(**chosen):

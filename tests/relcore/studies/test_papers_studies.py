@@ -13,8 +13,8 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import anchors, inversion, material, quantisation, trained
-from relcore.studies.anchors import harmed
+from relcore.studies import inversion, material, networks, relative
+from relcore.studies.relative import harmed
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -38,13 +38,13 @@ def copies(rng):
 
 @pytest.fixture
 def words(monkeypatch, copies):
-    for module in (anchors, inversion, quantisation):
+    for module in (inversion, relative):
         monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
 
 
 @pytest.fixture
 def encoders(monkeypatch, copies):
-    for module in (anchors, trained):
+    for module in (relative, networks):
         monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.studies import quantisation
-from relcore.studies.quantisation import distances_of
+from relcore.studies import relative
+from relcore.studies.relative import distances_of
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -22,7 +22,7 @@ def measured(monkeypatch):
     """The run table of the study on these spaces, of one state or more."""
 
     def run(spaces, data="words", n_states=1, **options):
-        monkeypatch.setattr(quantisation, "studied_spaces", lambda *arguments: spaces)
+        monkeypatch.setattr(relative, "studied_spaces", lambda *arguments: spaces)
         monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
         study = study_of("quantisation")
         settings = StudySpec.of(study, {"data": [data], "n_anchors": 100, **options}).settings

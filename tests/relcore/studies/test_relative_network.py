@@ -3,7 +3,7 @@
 from relcore.encoders.bundled import digits_dataset
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision
-from relcore.studies.trained import absolute_and_relative_accuracy
+from relcore.studies.networks import absolute_and_relative_accuracy
 
 
 def test_the_norm_before_the_head_lets_another_networks_rows_be_read():

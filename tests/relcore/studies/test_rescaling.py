@@ -11,8 +11,8 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision, open_network
 from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
-from relcore.studies import lengths
-from relcore.studies.lengths import fit_plain_mlp, injected, lost_by_layer, rescale_curve, rescaled_rows
+from relcore.studies import networks
+from relcore.studies.networks import fit_plain_mlp, injected, lost_by_layer, rescale_curve, rescaled_rows
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch):
-    monkeypatch.setattr(lengths, "dataset_of", lambda data: DatasetSpec("digits", limit=300))
+    monkeypatch.setattr(networks, "dataset_of", lambda data: DatasetSpec("digits", limit=300))
 
 
 def small(architecture):

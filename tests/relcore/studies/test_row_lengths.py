@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.studies.lengths import length_values
+from relcore.studies.networks import length_values
 from relcore.studies.study import study_of
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.trained import (
+from relcore.studies.networks import (
     HELD_OUT,
     SIMILARITIES,
     _measured,

@@ -7,8 +7,7 @@ import pytest
 from relcore.compare.figures import exportable
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
-from relcore.studies.runs import StudyChart, StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
 
 SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
 
