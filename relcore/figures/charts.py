@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import band, counted, general, in_cell, short
+from relcore.base.numbers import counted, general, in_cell, short
 from relcore.figures.style import Theme, cell_color
 
 # Lines with bands, or points with names: what was measured against what was varied.
@@ -90,6 +89,8 @@ class Lines:
         For screen readers; by default made from the numbers.
     x_names : tuple of str
         Names of x = 0, 1, 2, …, if x is a category.
+    log_y, filled : bool
+        For y above 0; colour the area beneath each line.
     """
 
     lines: tuple[Line, ...]
@@ -103,6 +104,8 @@ class Lines:
     y_range: tuple[float, float] | None = None
     alt: str = ""
     x_names: tuple[str, ...] = ()
+    log_y: bool = False
+    filled: bool = False
 
     figure: ClassVar[str] = "lines_figure"
 
@@ -115,6 +118,11 @@ class Lines:
             raise SpaceError(
                 "log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False"
             )
+
+    @property
+    def counts(self) -> bool:
+        """Whether x are whole numbers, whose axis has no others."""
+        return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
     def table(self) -> pd.DataFrame:
         """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x,
@@ -148,76 +156,6 @@ class Lines:
             return f"{points}, y from {general(np.nanmin(y))} to {general(np.nanmax(y))}"
         ends = np.argsort(x, kind="stable")[[0, -1]]
         return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
-
-
-# Options with their intervals beside curves of the same score: what to choose, and what more data would
-# change.
-
-_APART = 1.4  # ratio of two ticks whose numbers have room on a narrow screen
-
-
-@dataclass(frozen=True)
-class ChartOption:
-    """One option: its score with its 95 % interval."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Options:
-    """A chart of two panels with one y axis.
-
-    Attributes
-    ----------
-    options : tuple of ChartOption
-        Left, one colour each, with different names.
-    curves : Lines
-        Right; a line with the name of an option has its colour, and an option without a line is a dashed
-        level.
-    chosen : str
-        The option that is recommended, marked; "" for none.
-    """
-
-    options: tuple[ChartOption, ...]
-    curves: Lines
-    chosen: str = ""
-
-    figure: ClassVar[str] = "options_figure"
-
-    @property
-    def levels(self) -> list[ChartOption]:
-        """Options that do not depend on what the curves vary."""
-        drawn = {line.name for line in self.curves.lines}
-        return [option for option in self.options if option.name not in drawn]
-
-    @property
-    def places(self) -> list[float]:
-        """Where something was measured, ascending: the ticks of the x axis, without those that the next
-        one would cover.
-        """
-        places = sorted({float(x) for line in self.curves.lines for x in line.x})
-        far = [after > _APART * place if self.curves.log_x else True for place, after in pairwise(places)]
-        return [place for place, is_far in zip(places, [*far, True], strict=True) if is_far]
-
-    def colors(self, palette: list[str]) -> dict[str, str]:
-        """A colour for each option, then for each other line."""
-        names = dict.fromkeys(part.name for part in (*self.options, *self.curves.lines))
-        return dict(zip(names, palette, strict=False))
-
-    def table(self) -> pd.DataFrame:
-        """What is drawn: columns name, x, y, low, high, label; options have no x."""
-        rows = [{"name": o.name, "y": o.value, "low": o.low, "high": o.high} for o in self.options]
-        table = pd.concat([pd.DataFrame(rows).assign(label="option"), self.curves.table()], ignore_index=True)
-        return table[["name", "x", "y", "low", "high", "label"]]
-
-    def describe(self) -> str:
-        """The alt text."""
-        options = "; ".join(f"{o.name} {short(o.value)} ({band(o.low, o.high)})" for o in self.options)
-        chosen = f" Recommended: {self.chosen}." if self.chosen else ""
-        return f"{self.curves.y_title} with 95 % intervals: {options}.{chosen} {self.curves.describe()}"
 
 
 # Heat maps in one colour scale.
@@ -390,7 +328,6 @@ def thinned(n: int, room: float) -> int:
 
 _CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
 _GAP, _GROUP_GAP = 3, 12
-_TITLE = 40  # above the first row, on the screen
 
 
 @dataclass(frozen=True)
@@ -431,10 +368,6 @@ class PictureGrid:
 
     figure: ClassVar[str] = "pictures_figure"
 
-    def errors(self, row: PictureRow) -> np.ndarray:
-        """MSE × 10³ of each picture of a row."""
-        return 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)
-
     def table(self) -> pd.DataFrame:
         """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all
         test pictures).
@@ -442,7 +375,8 @@ class PictureGrid:
         parts = []
         for row in self.rows:
             facts = {"family": row.family, "name": row.name, "stitched": row.stitched}
-            facts |= {"picture": np.arange(len(self.originals)) + 1, "mse": self.errors(row)}
+            errors = 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)
+            facts |= {"picture": np.arange(len(errors)) + 1, "mse": errors}
             parts.append(pd.DataFrame(facts).assign(mean_mse=row.error))
         return pd.concat(parts, ignore_index=True)
 
@@ -452,7 +386,7 @@ class PictureGrid:
         n = f"Grid of {len(self.originals)} pictures and their reconstructions."
         return f"{n} Mean squared error × 1000: {errors}. {self.note}"
 
-    def layout(self, theme: Theme, above: float = _TITLE) -> PictureLayout:
+    def layout(self, theme: Theme, above: float = 0) -> PictureLayout:
         """A block per family, one above the other, with `above` units for each title."""
         height, width = self.originals.shape[1:]
         factor = max(1, round(_CELL / max(height, width)))
@@ -465,7 +399,7 @@ class PictureGrid:
         block_high = above + offsets[-1] + high + _GROUP_GAP
         mosaic = np.empty((len(families) * block_high, block_wide, 3), dtype=np.uint8)
         mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
-        layout = PictureLayout(mosaic, [], [], [], [], high)
+        layout = PictureLayout(mosaic, [], [], [])
         by_place = {(row.family, row.label): row for row in self.rows}
         for number, family in enumerate(families):
             top = number * block_high + above
@@ -477,15 +411,10 @@ class PictureGrid:
                     continue
                 if row:
                     layout.errors.append((block_wide + 8, y + high / 2, error_text(row.error)))
-                    mse = self.errors(row)
                 for i, picture in enumerate(row.pictures if row else self.originals):
-                    x, hover = i * (wide + _GAP), f"original {i + 1}"
+                    x = i * (wide + _GAP)
                     large = np.kron(np.round(255 * picture).astype(np.uint8), np.ones((factor, factor)))
                     mosaic[y : y + high, x : x + wide] = large[..., None]
-                    if row:
-                        hover = f"{family}, {label}<br>MSE × 10³ of this picture {error_text(mse[i])}, of all"
-                        hover += f" {error_text(row.error)}"
-                    layout.cells.append((x + wide / 2, y + high / 2, hover))
         return layout
 
 
@@ -494,16 +423,13 @@ class PictureLayout:
     """Where everything stands, in units: x to the right, y down, from the mosaic's corner; texts as (x, y,
     text).
 
-    `mosaic` is uint8 (height, width, 3), `cells` the places of the pictures with their hover texts, `cell`
-    the height of a picture.
+    `mosaic` is uint8 (height, width, 3).
     """
 
     mosaic: np.ndarray
     titles: list[tuple[float, float, str]]
     labels: list[tuple[float, float, str]]
     errors: list[tuple[float, float, str]]
-    cells: list[tuple[float, float, str]]
-    cell: int
 
 
 def error_text(error: float) -> str:
@@ -602,6 +528,17 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
+    """Distributions as filled outlines in common bins; `x_title` with its unit."""
+    lines, names = [], []
+    for name, part in histogram_table(values_by_name).groupby("name", sort=False):
+        edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
+        lines.append(Line(name, edges, np.concatenate([[0], np.repeat(part.percent, 2), [0]])))
+        names.append(f"{name} (n = {part['count'].sum():,})")
+    alt = f"Histogram. {x_title} of {', '.join(names)}."
+    return Lines(tuple(lines), x_title, "share of rows (%)", alt=alt, filled=True)
+
+
 def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Singular values, largest first, also as shares of the largest: columns name, component, singular_value,
     relative. Errors as in `histogram_table`.
@@ -615,12 +552,16 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
     return pd.concat(parts, ignore_index=True)
 
 
-def condition(part: pd.DataFrame) -> str:
-    """``"condition 240"``: largest over smallest singular value, the factor by which inversion can amplify
-    noise.
+def spectrum_lines(singular_values_by_name: Mapping[str, np.ndarray]) -> Lines:
+    """Singular values as shares of the largest, logarithmic. The legend has the condition number, largest
+    over smallest, the factor by which inversion can amplify noise.
     """
-    smallest = part.relative.iloc[-1]
-    return f"condition {general(1 / smallest)}" if smallest > 0 else "singular"
+    lines = []
+    for name, part in spectrum_table(singular_values_by_name).groupby("name", sort=False):
+        smallest, shown = part.relative.iloc[-1], part[part.relative > 0]
+        condition = f"condition {general(1 / smallest)}" if smallest > 0 else "singular"
+        lines.append(Line(f"{name} · {condition}", shown.component, shown.relative))
+    return Lines(tuple(lines), "component (rank)", "singular value / largest", log_y=True)
 
 
 def _finite(values_by_name: Mapping[str, np.ndarray], what: str) -> dict[str, np.ndarray]:
@@ -632,7 +573,7 @@ def _finite(values_by_name: Mapping[str, np.ndarray], what: str) -> dict[str, np
 
 
 Curves = Mapping[str, Mapping[str, Sequence[float]]]  # {encoder: {"loss": by epoch, "accuracy": by epoch}}
-TRAINING_PANELS = {"loss": "training loss", "accuracy": "held-out accuracy"}
+_MEASURES = {"loss": "training loss", "accuracy": "held-out accuracy"}
 
 
 def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -653,11 +594,22 @@ def training_table(curves: Curves) -> pd.DataFrame:
     """
     parts = []
     for name, curve in curves.items():
-        columns = {c: pd.Series(list(curve.get(c, ())), dtype=float) for c in TRAINING_PANELS}
+        columns = {c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES}
         part = pd.DataFrame(columns)
         parts.append(part.assign(name=str(name), epoch=np.arange(1, len(part) + 1)))
     if not parts or not all(map(len, parts)):
         raise SpaceError(
             "training: expected the loss of one epoch or more, got none; only trained encoders have a curve"
         )
-    return pd.concat(parts, ignore_index=True)[["name", "epoch", *TRAINING_PANELS]]
+    return pd.concat(parts, ignore_index=True)[["name", "epoch", *_MEASURES]]
+
+
+def training_lines(curves: Curves) -> Lines:
+    """Training loss and held-out accuracy of each encoder by epoch. Errors as in `training_table`."""
+    lines = [
+        Line(f"{name}, {title}", part.epoch, part[column])
+        for name, part in training_table(curves).groupby("name", sort=False)
+        for column, title in _MEASURES.items()
+        if part[column].notna().any()
+    ]
+    return Lines(tuple(lines), "epoch", " and ".join(_MEASURES.values()))

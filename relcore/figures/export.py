@@ -34,12 +34,14 @@ from relcore.figures.charts import (
     Curves,
     Lines,
     Matrices,
-    Options,
     PictureGrid,
+    histogram_lines,
     histogram_table,
     printed_scores,
     score_table,
+    spectrum_lines,
     spectrum_table,
+    training_lines,
     training_table,
 )
 from relcore.figures.style import LIGHT, PAPER, Style, Theme
@@ -167,7 +169,8 @@ class Exportable:
     ----------
     name : str
         The stem of the file's name.
-    interactive : theme → plotly Figure
+    interactive : theme → plotly Figure, or None
+        None where `page` is what there is for a screen.
     publication : Style → matplotlib Figure
     table : () → DataFrame
         The numbers that are plotted.
@@ -180,7 +183,7 @@ class Exportable:
     """
 
     name: str
-    interactive: Callable[[Theme], go.Figure]
+    interactive: Callable[[Theme], go.Figure] | None
     publication: Callable[[Style], Figure]
     table: Callable[[], pd.DataFrame]
     recipe: Mapping[str, Any] | None = None
@@ -308,7 +311,7 @@ def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Call
 
 
 def chart_exportable(
-    chart: Lines | Options | Matrices | PictureGrid,
+    chart: Lines | Matrices | PictureGrid,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,
@@ -336,8 +339,8 @@ def histogram_exportable(
     name: str = "histogram",
 ) -> Exportable:
     """Distributions in common bins; see `charts.histogram_table`."""
-    renderers = drawn("histogram_figure", values_by_name, x_title)
-    return Exportable(name, *renderers, partial(histogram_table, values_by_name), recipe)
+    table = partial(histogram_table, values_by_name)
+    return chart_exportable(histogram_lines(values_by_name, x_title), recipe, name, table=table)
 
 
 def spectrum_exportable(
@@ -345,11 +348,12 @@ def spectrum_exportable(
 ) -> Exportable:
     """Singular values of anchor sets; see `charts.spectrum_table`."""
     table = partial(spectrum_table, values_by_name)
-    return Exportable(name, *drawn("spectrum_figure", values_by_name), table, recipe)
+    return chart_exportable(spectrum_lines(values_by_name), recipe, name, table=table)
 
 
 def training_exportable(
     curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
 ) -> Exportable:
-    """Loss and held-out accuracy of each encoder by epoch."""
-    return Exportable(name, *drawn("training_figure", curves), partial(training_table, curves), recipe)
+    """Loss and held-out accuracy of each encoder by epoch; see `charts.training_table`."""
+    table = partial(training_table, curves)
+    return chart_exportable(training_lines(curves), recipe, name, table=table)

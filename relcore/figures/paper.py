@@ -31,29 +31,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from relcore.base.numbers import general, in_cell, short
+from relcore.base.numbers import general, in_cell
 from relcore.base.text import harmless
 from relcore.figures.charts import (
-    TRAINING_PANELS,
-    Curves,
-    Line,
     Lines,
     Matrices,
     MatrixPanel,
-    Options,
     PictureGrid,
-    condition,
-    histogram_table,
     name_of,
     score_places,
     score_range,
     score_table,
-    spectrum_table,
     thinned,
-    training_table,
 )
 from relcore.figures.scene import (
     Pane,
@@ -222,72 +213,6 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
         return _fit_around(figure, axes, handles, style)
 
 
-def histogram_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, style: Style = PAPER) -> Figure:
-    """Distributions as filled outlines in common bins; `x_title` with its unit."""
-    with settings(style):
-        table, handles = histogram_table(values_by_name), []
-        names = table.name.unique()
-        figure, axes = _chart(style, x_title, "share of rows (%)")
-        for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
-            part = table[table.name == name]
-            edges = [*part.left, part.right.iloc[-1]]
-            axes.stairs(part.percent, edges, fill=True, color=color, alpha=0.15, lw=0)
-            axes.stairs(part.percent, edges, color=color, lw=1)
-            handles.append(Line2D([], [], color=color, lw=1, label=name))
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0)
-        return _fit_around(figure, axes, handles, style)
-
-
-def spectrum_figure(values_by_name: Mapping[str, np.ndarray], style: Style = PAPER) -> Figure:
-    """Singular values as shares of the largest, logarithmic; the legend says the condition."""
-    with settings(style):
-        table, handles = spectrum_table(values_by_name), []
-        names = table.name.unique()
-        figure, axes = _chart(style, "component (rank)", "singular value / largest")
-        for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
-            part = table[table.name == name]
-            shown, look = part[part.relative > 0], {"color": color, "lw": 1, "marker": "o"}
-            axes.plot(shown.component, shown.relative, ms=1.6, **look)
-            handles.append(Line2D([], [], ms=2, label=f"{name} · {condition(part)}", **look))
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(_power_of_ten)
-        axes.yaxis.set_minor_formatter(lambda value, position: "")
-        return _fit_around(figure, axes, handles, style)
-
-
-def training_figure(curves: Curves, style: Style = PAPER) -> Figure:
-    """Loss and held-out accuracy beside each other, in one column above each other."""
-    table = training_table(curves)
-    names, line, stacked = table.name.unique(), style.line, style.width <= COLUMN
-    colors = dict(zip(names, style.theme.category_colors(len(names)), strict=True))
-    left, gap, high = 3.4 * line, 4.2 * line, style.width * (0.5 if stacked else 0.3)
-    with settings(style):
-        figure = _blank_figure(style, 1)
-        handles = [Line2D([], [], color=color, lw=1, label=name) for name, color in colors.items()]
-        bottom, above = _height(_legend_below(figure, handles, style)) + 3.2 * line, 1.4 * line
-        total = bottom + above + high + (high + gap if stacked else 0)
-        wide = style.width - left - 0.1 if stacked else (style.width - left - gap - 0.1) / 2
-        figure.set_figheight(total)
-        for i, (column, title) in enumerate(TRAINING_PANELS.items()):
-            x, y = left + i * (wide + gap), bottom
-            if stacked:
-                x, y = left, total - above - high - i * (high + gap)
-            axes = _add_axes(figure, x, y, wide, high)
-            for name, color in colors.items():
-                part = table[table.name == name]
-                axes.plot(part.epoch, part[column], color=color, lw=1, marker="o", ms=1.8)
-            axes.set(xlabel="epoch", ylabel=title, ylim=(0, 1.02) if column == "accuracy" else (0, None))
-            axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(visible=True)
-            _quiet_ticks(axes, style)
-            if style.panel_letters:
-                look = {"fontweight": "bold", "fontsize": style.font_size + 1, "va": "bottom"}
-                axes.text(0, 1.02, "ab"[i], transform=axes.transAxes, **look)
-        return figure
-
-
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     """An empty chart; `_fit_around` gives it its room when it is drawn."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
@@ -314,17 +239,6 @@ def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style)
     return figure
 
 
-def _power_of_ten(value: float, position: int) -> str:
-    """``10⁻²``, spelled with the font's own superscripts: mathtext is off, so that a name may hold a
-    dollar sign.
-    """
-    exponent = round(np.log10(value))
-    superscript = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{superscript}" if exponent else "1"
-
-
-# Lines, and options beside curves.
-
 _DASHES = ("--", ":", "-.", (0, (8, 3)))
 
 
@@ -336,7 +250,14 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         handles = []
         for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
             if len(line) and lines.kind == "lines":
-                handles.append(_draw_line(axes, line, color))
+                order = np.argsort(line.x, kind="stable")
+                x, y = line.x[order], line.y[order]
+                if line.has_band:
+                    axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
+                if lines.filled:
+                    axes.fill_between(x, y, color=color, alpha=0.15, lw=0)
+                axes.plot(x, y, color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
+                handles.append(Line2D([], [], color=color, lw=1, label=line.name))
             elif len(line):
                 if line.has_band:
                     reach, thin = [line.y - line.low, line.high - line.y], {"elinewidth": 0.5, "alpha": 0.5}
@@ -354,10 +275,13 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             look = {"color": color, "lw": 0.8, "ls": dash}
             draw(value, **look, zorder=1)
             handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
-        if lines.log_x:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, position: general(value))
-            axes.xaxis.set_minor_formatter(lambda value, position: "")
+        for log, axis, name in ((lines.log_x, axes.xaxis, "x"), (lines.log_y, axes.yaxis, "y")):
+            if log:
+                axes.set(**{f"{name}scale": "log"})
+                axis.set_major_formatter(lambda value, position: general(value))
+                axis.set_minor_formatter(lambda value, position: "")
+        if lines.counts:
+            axes.xaxis.get_major_locator().set_params(integer=True)
         if names := lines.x_names:
             axes.set_xticks(range(len(names)), names, **(_SLANTED if len(names) > 4 else {}))
         if lines.y_range:
@@ -367,63 +291,6 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
-
-
-def _draw_line(axes: Axes, line: Line, color: str) -> Line2D:
-    """A line with its band; what stands for it in the legend."""
-    order = np.argsort(line.x, kind="stable")
-    if line.has_band:
-        axes.fill_between(line.x[order], line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
-    axes.plot(line.x[order], line.y[order], color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
-    return Line2D([], [], color=color, lw=1, label=line.name)
-
-
-_CHOICES = 0.36  # share of the plots' width
-
-
-def options_figure(options: Options, style: Style = PAPER) -> Figure:
-    """As on the screen, the legend below."""
-    with settings(style):
-        theme, line, chart = style.theme, style.line, options.curves
-        colors = options.colors(theme.category_colors(12))
-        figure = _blank_figure(style, 1)
-        dashed = {"lw": 0.8, "ls": "--"}
-        handles = [Line2D([], [], color=colors[curve.name], lw=1, label=curve.name) for curve in chart.lines]
-        for level in options.levels:
-            handles.append(Line2D([], [], color=colors[level.name], label=level.name, **dashed))
-        below = _height(_legend_below(figure, handles, style)) + 4.6 * line
-        high = 0.36 * style.width
-        figure.set_figheight(below + high + 0.1)
-        left, gap = 3.6 * line, 0.02 * style.width
-        room = style.width - left - gap - 0.1
-        choices = _add_axes(figure, left, below, _CHOICES * room, high)
-        x = left + _CHOICES * room + gap
-        curves = _add_axes(figure, x, below, (1 - _CHOICES) * room, high, sharey=choices)
-        small = {"textcoords": "offset points", "va": "center", "fontsize": style.font_size - 1.5}
-        for place, option in enumerate(options.options):
-            shape = {"fmt": "*", "ms": 6} if option.name == options.chosen else {"fmt": "o", "ms": 3.5}
-            reach, value = [[option.value - option.low], [option.high - option.value]], option.value
-            choices.errorbar([place], [value], reach, color=colors[option.name], capsize=2, lw=0.8, **shape)
-            choices.annotate(short(value), (place, value), (4, 0), **small)
-        names = [option.name for option in options.options]
-        choices.set_xticks(range(len(names)), names, **_SLANTED)
-        choices.set_xlim(-0.5, len(names) - 0.1)
-        for curve in chart.lines:
-            _draw_line(curves, curve, colors[curve.name])
-        for level in options.levels:
-            curves.axhline(level.value, color=colors[level.name], zorder=1, **dashed)
-        if chart.log_x:
-            curves.set_xscale("log")
-        curves.set_xticks(options.places, [general(place) for place in options.places])
-        curves.xaxis.set_minor_locator(NullLocator())
-        choices.set_ylabel(chart.y_title)
-        curves.set_xlabel(chart.x_title)
-        curves.tick_params(labelleft=False)
-        for axes in (choices, curves):
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(axis="y")
-            _quiet_ticks(axes, style)
-        return figure
 
 
 # Heat maps side by side: vector cells, one colour scale, numbers where there is room.

@@ -7,55 +7,29 @@ reads texts as HTML and would not show a word such as ``<unk>``.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from html import escape
-from io import BytesIO
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from PIL import Image
-from plotly.subplots import make_subplots
 
-from relcore.base.numbers import band, counted, general, in_cell, short
+from relcore.base.numbers import band, general, in_cell, short
 from relcore.base.text import visible
 from relcore.figures.charts import (
-    TRAINING_PANELS,
-    Curves,
     Line,
     Lines,
     Matrices,
     MatrixPanel,
-    Options,
     PictureGrid,
-    condition,
-    histogram_table,
     name_of,
     score_places,
     score_range,
     score_table,
-    spectrum_table,
     thinned,
-    training_table,
 )
-from relcore.figures.scene import (
-    ColorScale,
-    LegendGroup,
-    Scene,
-    drawn_anchors,
-    groups,
-    map_names,
-    number_text,
-    places_of,
-    point_size,
-    row_colors,
-    scales_of,
-    star_opacity,
-    star_size,
-)
-from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, mixed, ramp_of, text_on
+from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Style, Theme, ramp_of, text_on
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
 _HOVER = "%{hovertext}<extra></extra>"
@@ -182,106 +156,6 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
     return figure
 
 
-def histogram_figure(
-    values_by_name: Mapping[str, np.ndarray], x_title: str, theme: Theme = LIGHT
-) -> go.Figure:
-    """Distributions as filled outlines in common bins; `x_title` with its unit."""
-    table = histogram_table(values_by_name)
-    names = table.name.unique()
-    counts = ", ".join(f"{name} (n = {table[table.name == name]['count'].sum():,})" for name in names)
-    alt = f"Histogram. Distribution: {x_title} of {counts}."
-    figure = _table_chart(theme, "Distribution", x_title, "share of rows (%)", alt)
-    for name, color in zip(names, theme.category_colors(len(names)), strict=True):
-        part, label = table[table.name == name], plain_text(name)
-        edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
-        percent = np.concatenate([[0], np.repeat(part.percent, 2), [0]])
-        figure.add_scatter(
-            x=edges,
-            y=percent,
-            mode="lines",
-            name=label,
-            line={"color": color, "width": 2},
-            fill="tozeroy",
-            fillcolor=_translucent(color, 0.15),
-            hovertext=[f"{general(x, 4)}: {short(y, 2)} %" for x, y in zip(edges, percent, strict=True)],
-            hovertemplate=f"%{{hovertext}}<extra>{label}</extra>",
-        )
-    figure.update_yaxes(rangemode="tozero")
-    return figure
-
-
-def spectrum_figure(values_by_name: Mapping[str, np.ndarray], theme: Theme = LIGHT) -> go.Figure:
-    """Singular values as shares of the largest, logarithmic; the legend has the condition number."""
-    table, title = spectrum_table(values_by_name), "Spectrum of the anchors"
-    parts = {name: table[table.name == name] for name in table.name.unique()}
-    alt = "; ".join(f"{name}: {len(part)} values, {condition(part)}" for name, part in parts.items())
-    alt = f"Line chart. {title}. {alt}."
-    figure = _table_chart(theme, title, "component (rank)", "singular value / largest", alt)
-    for (name, part), color in zip(parts.items(), theme.category_colors(len(parts)), strict=True):
-        shown = part[part.relative > 0]
-        hovers = [
-            f"component {row.component}: {general(row.relative)} of the largest"
-            f" ({general(row.singular_value, 4)})"
-            for row in shown.itertuples()
-        ]
-        figure.add_scatter(
-            x=shown.component,
-            y=shown.relative,
-            mode="lines+markers",
-            line={"color": color, "width": 2},
-            marker={"size": 4},
-            name=f"{plain_text(name)} · {condition(part)}",
-            hovertext=hovers,
-            hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
-        )
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
-    return figure
-
-
-def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
-    """Two panels over the same epochs, loss and held-out accuracy, one colour an encoder."""
-    table = training_table(curves)
-    names, traces, alts = table.name.unique(), [], []
-    for name, color in zip(names, theme.category_colors(len(names)), strict=True):
-        part, label = table[table.name == name], plain_text(name)
-        scores = f"loss {short(part.loss.iloc[-1])}, held-out accuracy {short(part.accuracy.iloc[-1])}"
-        alts.append(f"{name}: {scores} after {counted(len(part), 'epoch')}")
-        for number, column in enumerate(TRAINING_PANELS, start=1):
-            traces.append(
-                go.Scatter(
-                    x=part.epoch,
-                    y=part[column],
-                    mode="lines+markers",
-                    name=label,
-                    legendgroup=name,
-                    showlegend=number == 1,
-                    line={"color": color, "width": 2},
-                    marker={"size": 5},
-                    text=[short(value) for value in part[column]],
-                    hovertemplate=f"epoch %{{x}}: %{{text}}<extra>{label}</extra>",
-                    xaxis=f"x{number}",
-                    yaxis=f"y{number}",
-                )
-            )
-    few = table.epoch.max() <= 15
-    epochs = {"title": {"text": "epoch"}, "rangemode": "tozero", "dtick": 1 if few else None}
-    figure = _new_figure(theme, f"Line chart of training by epoch. {'; '.join(alts)}.", 320).add_traces(
-        traces
-    )
-    return figure.update_layout(
-        margin=_MARGIN | {"b": 88},
-        hovermode="x unified",
-        xaxis={**epochs, "domain": [0, 0.46], "anchor": "y"},
-        xaxis2={**epochs, "domain": [0.54, 1], "anchor": "y2"},
-        yaxis={"title": {"text": TRAINING_PANELS["loss"]}, "rangemode": "tozero"},
-        yaxis2={"title": {"text": TRAINING_PANELS["accuracy"]}, "range": [0, 1.02], "anchor": "x2"},
-        legend=_ABOVE_EDGE,
-    )
-
-
-# Lines, and options beside curves.
-
-
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
     """Each line with its band, or each point with its bar; what a point's `keys` say is its
     ``customdata``.
@@ -291,8 +165,10 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
     for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
         if len(line):
-            traces = _line_traces(line, color) if lines.kind == "lines" else [_points(line, color, theme)]
-            figure.add_traces(traces)
+            points = lines.kind == "points"
+            figure.add_traces([_points(line, color, theme)] if points else _line_traces(line, color))
+    if lines.filled:
+        figure.for_each_trace(lambda t: t.update(fill="tozeroy", fillcolor=_translucent(t.line.color, 0.15)))
     dash = {"width": 1.5, "dash": "dash"}
     for i, (name, value) in enumerate(lines.baselines):
         look = dash | {"color": theme.muted, "dash": DASHES[i % len(DASHES)]}
@@ -307,10 +183,15 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     figure.update_xaxes(**_titled(lines.x_title), type="log" if lines.log_x else "linear")
     if lines.log_x:
         figure.update_xaxes(dtick="D2", minor={"showgrid": False})
+    if lines.counts and len({x for line in lines.lines for x in line.x}) <= 15:
+        figure.update_xaxes(tickformat="d")
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)
-    return figure.update_yaxes(**_titled(lines.y_title), range=lines.y_range)
+    figure.update_yaxes(**_titled(lines.y_title), range=lines.y_range)
+    if lines.log_y:
+        figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    return figure
 
 
 def _level(name: str) -> dict[str, Any]:
@@ -376,44 +257,6 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
     keys = {"customdata": [[line.keys[i]] for i in order]} if len(line.keys) else {}
     extra = f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"
     return {"hovertext": texts, "hovertemplate": extra, **keys}
-
-
-def options_figure(options: Options, theme: Theme = LIGHT) -> go.Figure:
-    """Left each option with its interval, right the curves with the other options as levels."""
-    curves, colors = options.curves, options.colors(theme.category_colors(12))
-    left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
-    figure = make_subplots(
-        rows=1, cols=2, shared_yaxes=True, column_widths=[0.34, 0.66], horizontal_spacing=0.03
-    )
-    for option in options.options:
-        color, chosen = colors[option.name], option.name == options.chosen
-        marker = {"color": color, "line": {"color": theme.surface, "width": 1}}
-        ends = {"array": [option.high - option.value], "arrayminus": [option.value - option.low]}
-        figure.add_scatter(
-            x=[plain_text(option.name)],
-            y=[option.value],
-            mode="markers+text",
-            text=[short(option.value)],
-            textposition="middle right",
-            textfont={"size": 12, "color": theme.text},
-            marker=marker | ({"size": 13, "symbol": "star"} if chosen else {"size": 9, "symbol": "circle"}),
-            error_y=ends | {"thickness": 1.5, "width": 4, "color": color},
-            hovertemplate=f"%{{x}}: {short(option.value)} ({band(option.low, option.high)})<extra></extra>",
-            showlegend=False,
-            cliponaxis=False,
-            **left,
-        )
-    for line in curves.lines:
-        figure.add_traces(_line_traces(line, colors[line.name]), rows=1, cols=2)
-    for option in options.levels:
-        dash = {"color": colors[option.name], "width": 1.5, "dash": "dash"}
-        figure.add_hline(option.value, line=dash, **_level(plain_text(option.name)), **right)
-    figure.update_layout(template=relscope_template(theme), meta={"alt": options.describe()}, height=420)
-    figure.update_layout(margin=_MARGIN, showlegend=True, legend=_ABOVE_EDGE, hovermode="closest")
-    figure.update_xaxes(showgrid=False, zeroline=False, range=[-0.6, len(options.options) - 0.2], **left)
-    ticks = {"tickvals": options.places, "ticktext": [general(place) for place in options.places]}
-    figure.update_xaxes(**_titled(curves.x_title), type="log" if curves.log_x else "linear", **ticks, **right)
-    return figure.update_yaxes(**_titled(curves.y_title), **left)
 
 
 # Heat maps side by side: one colour scale, numbers where there is room, every cell to be picked.
@@ -633,225 +476,16 @@ def _cut(name: str) -> str:
     return plain_text(name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…")
 
 
-# Pictures and their reconstructions: sharp pixels, the error of each picture on hover.
-
-_LEFT, _RIGHT = 200, 130  # units, a pixel in a wide window, .6 of one in a narrow one
-
-
 def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
-    """The rows of each family as one picture, with titles and errors beside them."""
-    layout = grid.layout(theme)
-    high, wide = layout.mosaic.shape[:2]
-    file = BytesIO()
-    Image.fromarray(layout.mosaic).save(file, format="PNG")
-    source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
-    figure = _new_figure(theme, grid.describe(), round(0.68 * high) + 16, hovermode="closest", dragmode=False)
+    """The printed grid as a picture, in the theme's colours."""
+    from relcore.figures import paper
+
+    style = Style(theme=theme, panel_letters=False)
+    printed = paper.pictures_figure(grid, style)
+    wide, high = printed.get_size_inches()
+    source = f"data:image/png;base64,{base64.b64encode(paper.write(printed, 'png', style)).decode()}"
+    figure = _new_figure(theme, grid.describe(), round(1000 * high / wide), dragmode=False, hovermode=False)
     figure.add_image(source=source, hoverinfo="skip")
-    x, y, texts = zip(*layout.cells, strict=True)
-    marker = {"size": 0.8 * layout.cell, "opacity": 0}
-    look = {"mode": "markers", "hovertemplate": _HOVER, "showlegend": False}
-    figure.add_scatter(x=x, y=y, marker=marker, hovertext=texts, **look)
-    title = {"size": 15, "color": theme.text, "weight": 600}
-    error, head = {"size": 12, "color": theme.text}, {"size": 11, "color": theme.muted}
-    heads = [(layout.errors[0][0], y, "MSE × 10³") for _, y, _ in layout.titles]
-    notes = [(*place, "left", title) for place in layout.titles]
-    for place in layout.labels:
-        ink = theme.text if "stitched" in place[2] else theme.muted
-        notes.append((*place, "right", {"size": 12, "color": ink}))
-    notes += [(*place, "left", error) for place in layout.errors]
-    notes += [(*place, "left", head) for place in heads]
-    for x, y, text, side, font in notes:
-        figure.add_annotation(x=x, y=y, text=plain_text(text), showarrow=False, xanchor=side, font=font)
     axis = {"visible": False, "fixedrange": True, "constrain": "domain"}
-    return figure.update_layout(
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        xaxis=axis | {"range": [-_LEFT, wide + _RIGHT], "constraintoward": "left"},
-        yaxis=axis | {"range": [high, 0], "scaleanchor": "x", "constraintoward": "top"},
-    )
-
-
-# The linked panes: for HTML that works offline, and for three dimensions on the page.
-
-_ROOM = 64  # pixels beneath the panes for a colour bar with its ticks and its title
-_LEGEND = 30  # and for a line of the legend under it
-_GAP = 0.035  # between panes, in shares of the plot
-_USUAL_WIDTH = 1000  # pixels, where the figure is as wide as the window
-_LETTER = 7.8  # pixels that a bold letter of size 13 takes
-_TITLE = 46  # pixels above a pane for its title and its note
-
-
-def panes_figure(scene: Scene, theme: Theme = LIGHT) -> go.Figure:
-    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid: WebGL points in 2-D, turnable clouds in 3-D.
-
-    One legend for all panes: a click hides a category everywhere. Axes bear no numbers, as only distances
-    mean something, and both have the same scale.
-    """
-    rows, columns = scene.grid
-    colorings = scene.colorings()
-    height, legend = 420 * rows + 60, 0
-    if any(not c.scale or bool((np.asarray(c.categories) < 0).any()) for c in colorings):
-        legend = _LEGEND  # a row is of a class
-    scales = scales_of(scene)
-    bottom = _ROOM + 12 + legend if scales else 52 if scene.category_names else 12
-    margin = {"l": 8, "r": 8, "t": _TITLE + 4, "b": bottom}
-    figure = _new_figure(theme, scene.alt(), height, margin=margin, hovermode="closest", legend=_ABOVE_EDGE)
-    ids, high = _hovers(scene), height - _TITLE - 4 - bottom
-    gap, title = _GAP / 2, _TITLE / high
-    pane_wide, pane_high = (1 - gap * (columns - 1)) / columns, (1 - title * (rows - 1)) / rows
-    for i, pane in enumerate(scene.panes):
-        row, column = divmod(i, columns)
-        left, top = column * (pane_wide + gap), 1 - row * (pane_high + title)
-        domain = {"x": [left, min(left + pane_wide, 1)], "y": [max(top - pane_high, 0), top]}
-        _lay_out_pane(figure, scene, i, domain)
-        _draw_rows(figure, scene, i, ids, theme)
-        sizes = [_USUAL_WIDTH * (domain["x"][1] - left), high * (top - domain["y"][0])]
-        _write_names(figure, scene, i, theme, sizes)
-        at = _ON_PAPER | {"x": left, "y": top, "showarrow": False, "align": "left"}
-        font = {"size": 15, "weight": 600}
-        figure.add_annotation(text=plain_text(pane.title), font=font, yshift=20 if pane.note else 4, **at)
-        if pane.note:
-            font = {"size": 12, "color": theme.muted}
-            figure.add_annotation(text=plain_text(pane.note), font=font, yshift=3, **at)
-    for place, side in enumerate(scene.sides if scene.second else ()):
-        look = _ABOVE_EDGE | {"orientation": "h", "x": 0.5 * place, "yref": "container", "entrywidth": 0}
-        look |= {"itemsizing": "constant", "title": {"text": side}, "maxheight": 60}
-        figure.update_layout({("legend", "legend2")[place]: look})
-    for place, (name, scale) in enumerate(scales):
-        ticks = scale.ticks()
-        bar = {
-            "orientation": "h",
-            "thickness": 10,
-            "len": min(0.9 / len(scales), 0.5),
-            "x": (place + 0.5) / len(scales),
-            "xanchor": "center",
-            "y": (26 + legend) / height,
-            "yref": "container",
-            "yanchor": "bottom",
-            "ypad": 0,
-            "outlinewidth": 0,
-            "tickvals": [share for share, _ in ticks],
-            "ticktext": [text for _, text in ticks],
-            "tickfont": {"color": theme.muted, "size": 12},
-            "title": {"text": plain_text(name), "side": "top", "font": {"size": 13, "color": theme.text}},
-        }
-        marker = {"color": [0], "showscale": True, "colorbar": bar, **_scale_look(scale)}
-        figure.add_scattergl(x=[None], y=[None], marker=marker, showlegend=False, hoverinfo="skip")
-    return figure
-
-
-def _scale_look(scale: ColorScale) -> dict[str, Any]:
-    """Colours by share, as a logarithmic scale has no other way in Plotly."""
-    colors = scale.colors
-    ramp = [[i / (len(colors) - 1), color] for i, color in enumerate(colors)]
-    return {"cmin": 0, "cmax": 1, "colorscale": ramp}
-
-
-def _lay_out_pane(figure: go.Figure, scene: Scene, i: int, domain: dict[str, list[float]]) -> None:
-    number, points = "" if i == 0 else str(i + 1), scene.panes[i].coordinates
-    if points.shape[1] == 3:
-        plain = {"showticklabels": False, "title": {"text": ""}, "showspikes": False, "zeroline": False}
-        look = {"domain": domain, "aspectmode": "data", **{f"{axis}axis": plain for axis in "xyz"}}
-        if scene.turn is not None:  # that of the screen, which has no perspective
-            _, up, viewer = (dict(zip("xyz", row, strict=True)) for row in np.reshape(scene.turn, (3, 3)))
-            eye = {axis: 2.0 * value for axis, value in viewer.items()}
-            look["camera"] = {"eye": eye, "up": up, "projection": {"type": "orthographic"}}
-        figure.update_layout({f"scene{number}": look})
-        return
-    for axis, other, values in zip("xy", "yx", points.T, strict=True):
-        look = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "showline": True}
-        look |= {"mirror": True, "domain": domain[axis], "anchor": f"{other}{number}"}
-        if not scene.shown.all():  # the rows that are shown stay where they were
-            low, high = values.min(), values.max()
-            edge = 0.06 * ((high - low) or 1)
-            look["range"] = [float(low - edge), float(high + edge)]
-        figure.update_layout({f"{axis}axis{number}": look})
-    figure.update_layout({f"yaxis{number}": {"scaleanchor": f"x{number}"}})
-
-
-def _draw_rows(figure: go.Figure, scene: Scene, i: int, ids: np.ndarray, theme: Theme) -> None:
-    """The points of each class, those on a scale, and the anchors."""
-    points, number = scene.panes[i].coordinates, "" if i == 0 else str(i + 1)
-    solid, coloring = points.shape[1] == 3, scene.coloring(i)
-    add, on = figure.add_scattergl, {"xaxis": f"x{number}", "yaxis": f"y{number}"}
-    look = {"size": point_size(len(scene)), "opacity": 0.75}
-    if solid:
-        add, on = figure.add_scatter3d, {"scene": f"scene{number}"}
-        look = {"size": look["size"] * 0.7, "opacity": 0.8}
-
-    def at(rows: np.ndarray) -> dict[str, Any]:
-        return {**dict(zip("xyz", points[rows].T, strict=False)), **on}
-
-    for order, group in enumerate(groups(scene, theme, i)):
-        marker = {**look, "color": group.color}
-        add(**at(group.rows), mode="markers", marker=marker, **_entry(group, order, i, ids, scene))
-    if coloring.scale:
-        rows = np.flatnonzero((np.asarray(coloring.categories) >= 0) & scene.shown)
-        values, title = coloring.values[rows], plain_text(coloring.scale.title)
-        named = zip(ids[rows], values, strict=True)
-        hover = {"hovertext": [f"{name}<br>{title} {number_text(value)}" for name, value in named]}
-        marker = {**look, "color": coloring.scale.shares(values), **_scale_look(coloring.scale)}
-        if len(rows):
-            add(**at(rows), mode="markers", marker=marker, showlegend=False, hovertemplate=_HOVER, **hover)
-    anchors, numbers = drawn_anchors(scene)
-    if not len(anchors):
-        return
-    size = star_size(len(scene.anchors)) * scene.stars.size
-    font, color = {"size": 12, "color": theme.text}, row_colors(scene, theme, i)[anchors]
-    if solid:  # Plotly has no star in 3-D: a diamond in a ring is its stand-in there.
-        ring = {"symbol": "circle-open", "size": size, "color": theme.text}
-        star = {"symbol": "diamond", "size": size * 0.5, "line": {"color": theme.text, "width": 2}}
-        text = {"textposition": "top center", "textfont": font}
-    else:  # WebGL too: the browser paints it above all of SVG, so stars in SVG would lie beneath the points
-        opacity = star_opacity(len(scene.anchors)) * scene.stars.opacity
-        ring = {"symbol": "circle", "size": size * 1.45, "color": theme.surface, "opacity": 0.9 * opacity}
-        ring["line"] = {"width": 0}
-        star = {"symbol": "star", "size": size, "opacity": opacity}
-        star["line"] = {"color": theme.text, "width": max(size / 13, 0.4)}
-        text = {"textposition": "top right", "textfont": font | {"weight": "bold"}}
-    add(**at(anchors), mode="markers", marker=ring, showlegend=False, hoverinfo="skip")
-    places = np.flatnonzero(scene.shown[scene.anchors]) + 1
-    text["hovertext"] = [f"{ids[row]}<br>anchor {n}" for n, row in zip(places, anchors, strict=True)]
-    text |= {"text": numbers, "hovertemplate": _HOVER, "showlegend": False}
-    add(**at(anchors), mode="markers+text", marker={**star, "color": color}, **text)
-
-
-def _entry(group: LegendGroup, order: int, i: int, ids: np.ndarray, scene: Scene) -> dict[str, Any]:
-    """What a trace of points has beside its places: one legend entry for all panes of a colouring, and
-    what a hover says.
-    """
-    name, legend, first_pane = plain_text(group.name), {"legendgroup": str(order)}, 0
-    if scene.coloring(i) is scene.second:
-        legend, first_pane = {"legend": "legend2", "legendgroup": f"second {order}"}, scene.second_panes[0]
-    template = f"%{{hovertext}}<extra>{name if group.named else ''}</extra>"
-    hover = {"hovertext": ids[group.rows], "hovertemplate": template}
-    return {"name": name, **legend, "showlegend": group.named and i == first_pane, **hover}
-
-
-def _write_names(figure: go.Figure, scene: Scene, i: int, theme: Theme, size: list[float]) -> None:
-    """The names of the groups, as annotations; `size` is the pane's in pixels, about."""
-    points, suffix = scene.panes[i].coordinates, "" if i == 0 else str(i + 1)
-    places, shadow = places_of(points, scene.turn, size[0] / size[1]), f"0 0 3px {theme.surface}"
-    halo = f"text-shadow: {shadow}, {shadow}, {shadow}"
-    notes = []
-    for name in map_names(scene, i, theme, places, (_LETTER / size[0], 15 / size[1])):
-        text = f'<span style="{halo}"><b>{plain_text(name.text)}</b></span>'
-        look = {"text": text, "showarrow": False}
-        look["font"] = {"size": 13, "color": mixed(name.color, theme.text)}
-        at = dict(zip("xyz", map(float, points[name.row]), strict=False))
-        notes.append({**look, **at, "yshift": 15 * name.lines, "xshift": round(name.shift * size[0])})
-    if points.shape[1] == 3:
-        figure.layout[f"scene{suffix}"].annotations = notes
-        return
-    for note in notes:
-        figure.add_annotation(**note, xref=f"x{suffix}", yref=f"y{suffix}")
-
-
-def _hovers(scene: Scene) -> np.ndarray:
-    """What a hover says of each row, (n,) of HTML: its text in three lines at most, its id, its note."""
-    texts = [""] * len(scene) if scene.texts is None else scene.texts
-    notes = [""] * len(scene) if scene.notes is None else scene.notes
-    hovers = []
-    for identifier, text, note in zip(scene.ids, texts, notes, strict=True):
-        lines = [*wrap(text, 60, max_lines=3, placeholder=" …"), identifier, *([note] if note else [])]
-        hovers.append("<br>".join(map(plain_text, lines)))
-    return np.array(hovers, dtype=object)
+    look = {"margin": dict.fromkeys("lrtb", 0), "xaxis": axis, "yaxis": axis | {"scaleanchor": "x"}}
+    return figure.update_layout(**look)

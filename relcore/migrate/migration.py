@@ -18,7 +18,7 @@ from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.encoding import EXAMPLES, example_spaces
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
-from relcore.figures.charts import ChartOption, Line, Lines, Options
+from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.evaluate import (
@@ -946,9 +946,10 @@ class ThresholdScores(Recipe):
         )
 
 
-def chart_of(result: MigrationResult) -> Options:
-    """The options, and the curves of the chosen adapter; other adapters as bridges."""
-    options = tuple(ChartOption(TITLES[one.option], one.value, one.low, one.high) for one in result.options)
+def chart_of(result: MigrationResult) -> Lines:
+    """Score against pairs: the curves of the chosen adapter, other adapters as bridges, and each option that
+    does not depend on the pairs as a level with its interval.
+    """
     lines = []
     for adapter in dict.fromkeys((result.adapter, *(point.adapter for point in result.curve))):
         for option in ("bridge", "twice"):
@@ -959,10 +960,11 @@ def chart_of(result: MigrationResult) -> Options:
                 x, y = [point.n_pairs for point in points], [point.value for point in points]
                 band = ([point.low for point in points], [point.high for point in points]) if own else ()
                 lines.append(Line(name, x, y, *band))
-    if not lines:  # no curve was measured: the options themselves, at their number of pairs
-        bridged = [one for one in result.options if one.option in ("bridge", "twice")]
-        lines = [
-            Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in bridged
-        ]
-    curves = Lines(tuple(lines), "pairs", result.metric, log_x=True)
-    return Options(options, curves, TITLES[result.verdict.option])
+    curved, measured = {line.name for line in lines}, [point.n_pairs for point in result.curve]
+    reach = sorted({min(measured, default=result.n_pairs), max(measured, default=result.n_pairs)})
+    for option in result.options:
+        if (name := TITLES[option.option]) not in curved:
+            ends = ([end] * len(reach) for end in (option.value, option.low, option.high))
+            lines.append(Line(name, reach, *ends))
+    note = f"Recommended: {TITLES[result.verdict.option]}."
+    return Lines(tuple(lines), "pairs", result.metric, log_x=True, note=note)

@@ -106,4 +106,5 @@ def scene_exportable(
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described)
 
-    return Exportable(name, *drawn("panes_figure", scene), scene.table, recipe, page=page)
+    _, publication = drawn("panes_figure", scene)
+    return Exportable(name, None, publication, scene.table, recipe, page=page)

@@ -9,6 +9,7 @@ from mpl_toolkits.mplot3d import proj3d
 
 from relcore.base.errors import SpaceError
 from relcore.figures import paper
+from relcore.figures.charts import histogram_lines, spectrum_lines
 from relcore.figures.paper import write
 from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
@@ -78,12 +79,12 @@ def test_charts_draw_their_table(scores, named_values):
     assert set(scores.score) <= set(heights)
     names = [text.get_text() for text in bars.legends[0].get_texts()]
     assert names == ["absolute", "relative", "chance level, 95 % band"]
-    spectrum = paper.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
+    spectrum = paper.lines_figure(spectrum_lines({"a": [8.0, 4.0, 0.0]}), Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
     # minor ticks are made now, outside the figure's settings, and still wear the theme
     spectrum.canvas.draw()
     assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
-    histogram = paper.histogram_figure(named_values, "norm (no unit)", Style(dpi=72))
+    histogram = paper.lines_figure(histogram_lines(named_values, "norm (no unit)"), Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 
 

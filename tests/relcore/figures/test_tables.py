@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.charts import condition, histogram_table, score_table, spectrum_table
+from relcore.figures.charts import histogram_table, score_table, spectrum_lines, spectrum_table
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
@@ -25,13 +25,10 @@ def test_histogram_refuses(values, message):
 
 
 def test_spectrum_is_sorted_and_its_condition_known():
-    table = spectrum_table({"a": [1.0, 4.0, 2.0], "flat": [3.0, 3.0], "flawed": [1.0, 0.0]})
+    table = spectrum_table({"a": [1.0, 4.0, 2.0], "flat": [3.0, 3.0]})
     assert table[table.name == "a"].relative.tolist() == [1, 0.5, 0.25]
-    assert [condition(part) for _, part in table.groupby("name", sort=False)] == [
-        "condition 4",
-        "condition 1",
-        "singular",
-    ]
+    names = [line.name for line in spectrum_lines({"a": [1.0, 4.0], "flawed": [1.0, 0.0]}).lines]
+    assert names == ["a · condition 4", "flawed · singular"]
 
 
 def test_scores_are_checked(scores):
