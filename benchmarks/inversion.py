@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.timing import Benchmark, N, made_up
 from relcore.represent.anchors import farthest_order
-from relcore.represent.inversion import InverseRelativeProjection, first_anchors
 from relcore.represent.similarity import unit_rows
+from relcore.represent.translation import InverseRelativeProjection, first_anchors
 
 K = 1_000  # anchors
 

@@ -8,7 +8,7 @@ from typing import Any
 
 __version__ = "0.2.0"
 _MODULES = {
-    "InverseRelativeProjection": "represent.inversion",
+    "InverseRelativeProjection": "represent.translation",
     "LatentSpace": "spaces.space",
     "Procrustes": "represent.translation",
     "RelativeProjection": "represent.similarity",

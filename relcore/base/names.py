@@ -280,10 +280,10 @@ REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")
 
 AUDITS = {
     "procrustes": Named(
-        "Trimmed Procrustes", "relcore.represent.audit:by_procrustes", "needs both spaces at once"
+        "Trimmed Procrustes", "relcore.represent.anchors:by_procrustes", "needs both spaces at once"
     ),
     "similarities": Named(
-        "Rows of similarities", "relcore.represent.audit:by_similarities", "needs each space by itself"
+        "Rows of similarities", "relcore.represent.anchors:by_similarities", "needs each space by itself"
     ),
 }
 

@@ -15,8 +15,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import shared_anchors
-from relcore.represent.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
+from relcore.represent.anchors import FALSE_SHARE, Audit, agreement_of_others, audit_pairs, shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -44,7 +43,7 @@ class AuditOutcome:
     anchors, partners : tuples of k ids
         Of the source and of the target; mostly equal.
     agreement : array (k,)
-        −1 … 1, see `represent.audit.Audit`.
+        −1 … 1, see `represent.anchors.Audit`.
     suspects : array (s,)
         Positions, the least agreement first.
     mismatched : array (201,)

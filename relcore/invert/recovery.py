@@ -19,9 +19,14 @@ from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import general
 from relcore.base.settings import check, setting
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders, recovered
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.represent.translation import LeastSquares, Procrustes
+from relcore.represent.translation import (
+    InverseRelativeProjection,
+    LeastSquares,
+    Procrustes,
+    pruned_decoders,
+    recovered,
+)
 from relcore.scores.cka import mean_cosine
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, distinct_names

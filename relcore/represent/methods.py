@@ -15,9 +15,8 @@ from relcore.base.magnitude import centred as moved
 from relcore.base.magnitude import sized
 from relcore.base.names import DELTA, METHODS
 from relcore.base.settings import check, setting
-from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.similarity import RelativeProjection, negative_distance
-from relcore.represent.translation import Affine, LeastSquares, Procrustes
+from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes
 
 # Product of similarities: several relative spaces at once, so that what one of them does not keep another
 # may.

@@ -1,17 +1,31 @@
-"""Direct maps from one absolute space to another, fitted on paired rows: the baselines of every relative
-method.
+"""Maps from one absolute space to another, fitted on paired rows: direct ones, the baselines of every
+relative method, and InverseRelativeProjection, through the relative space, as one matrix.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError
-from relcore.base.magnitude import brought, scaled, spread_and_offset
-from relcore.represent.similarity import Estimator, matrix, need_finite
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.magnitude import brought, centred, lengths, scaled, spread_and_offset
+from relcore.base.names import DELTA, INVERSES
+from relcore.represent.anchors import farthest_order
+from relcore.represent.similarity import (
+    Estimator,
+    inverse_norms,
+    matrix,
+    mean_row,
+    need_finite,
+    project_directions,
+    unit_rows,
+)
 
 _NEAR_ZERO = 64  # times the spread of the rows
 
@@ -170,3 +184,291 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
         rotation, scale = orthogonal_procrustes(moved[known], reference[known] - centre)
         moved = moved @ rotation * (scale / spread)
     return (moved + centre).astype(np.float32)
+
+
+# Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
+
+
+def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
+    """The anchors (ω,) from which the prunings start, different if there are enough; a larger ω keeps the
+    first ones.
+    """
+    rng = np.random.default_rng(random_state)
+    rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
+    return np.concatenate(rounds)[:omega]
+
+
+@dataclass(eq=False)
+class InverseRelativeProjection(Estimator):
+    """Translate rows of a source space into a target space through their similarities to parallel anchors.
+
+    With A the centred, unit anchors of a space, unit rows x translate by one matrix, whatever ω is::
+
+        pruned    W = 1/ω Σᵢ A_x[Sᵢ]ᵀ pinv(A_y[Sᵢ]ᵀ)           Maiorca et al. 2024, eqs. 2 and 5
+        ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
+        whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
+
+    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative
+    space does not contain a row's length. Each side uses its own space only: the left part of W is the
+    relative projection of the source, the right part depends on the target.
+
+    Parameters
+    ----------
+    method : {"pruned", "ridge", "whitened"}
+    omega : int
+        Prunings whose reconstructions are averaged, each from another first anchor; "pruned" only.
+    delta : float
+        Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps
+        all.
+    ridge : float
+        λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
+    random_state : int
+        Draws the first anchors.
+    lengths : {"paper", "mean"}
+        "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors
+        span; "mean", ours, gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+
+    Attributes
+    ----------
+    matrix_ : array (d_source, d_target) float32
+        W.
+    encoder_, decoder_ : array (d_source, k), (k, d_target) float32
+        Centred rows to relative ones, and those to the target; their product is W.
+    scale_ : float
+        ‖a_y‖.
+    kept_ : tuple of arrays
+        Anchors of each pruning, in the order in which they were taken.
+    condition_numbers_ : array (ω,)
+        Of what was inverted: each A_y[Sᵢ], or K_y + λI, or its root. inf where it has no full rank.
+    rank_ : int
+        Directions of the target that can be reached at all; below d_target the rest of them is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import InverseRelativeProjection
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> Y = X @ rotation
+    >>> inverse = InverseRelativeProjection("ridge", ridge=0.01).fit(X[:50], Y[:50])
+    >>> found = inverse.transform(X[50:])
+    >>> bool((np.sum(found * Y[50:], axis=1) / np.linalg.norm(found, axis=1)).mean() > 0.99)
+    True
+    """
+
+    method: str = "pruned"
+    omega: int = 8
+    delta: float = DELTA
+    ridge: float = 1.0
+    random_state: int = 0
+    lengths: str = "paper"
+    _needs_target: ClassVar[bool] = True
+
+    def fit(
+        self,
+        source_anchors: np.ndarray,
+        target_anchors: np.ndarray,
+        *,
+        source_mean: np.ndarray | None = None,
+        target_mean: np.ndarray | None = None,
+    ) -> InverseRelativeProjection:
+        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same
+        twice: within a space.
+
+        The means centre the rows, such as those of the whole space; default: the anchors' means.
+
+        Raises
+        ------
+        SpaceError
+            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one
+            line, a δ that leaves one; wrong settings.
+        """
+        need_one_of("method", self.method, INVERSES)
+        need_one_of("lengths", self.lengths, ("paper", "mean"))
+        if not isinstance(self.omega, int | np.integer) or self.omega < 1:
+            raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
+        if not 0 <= self.delta <= 1:
+            raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
+        if not self.ridge > 0:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+        self.__dict__.pop("rank_", None)  # of an earlier fit
+        source, target = matrix(source_anchors, "source_anchors"), matrix(target_anchors, "target_anchors")
+        if len(source) != len(target):
+            raise SpaceError(
+                f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and"
+                f" {target.shape}"
+            )
+        if len(source) < 2:
+            raise SpaceError(
+                f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}"
+            )
+        self.source_mean_ = _mean(source, source_mean, "source_mean")
+        self.target_mean_ = _mean(target, target_mean, "target_mean")
+        A = _directions(source, self.source_mean_, "source")
+        B = _directions(target, self.target_mean_, "target")
+        encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
+        if self.method == "whitened":
+            encoder = encoder @ _power(A, self.ridge, -0.5)
+        self.encoder_, self.decoder_ = encoder.astype(np.float32), decoder.astype(np.float32)
+        self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
+        self._exponents = brought(source)[1], brought(target)[1]
+        self.matrix_ = (encoder @ decoder).astype(np.float32)
+        self.n_features_in_ = len(self.matrix_)
+        return self
+
+    @cached_property
+    def rank_(self) -> int:
+        return int(np.linalg.matrix_rank(self.decoder_))
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32.
+
+        A row at the source's mean has no direction and becomes the target's mean.
+        """
+        of_source, of_target = self._exponents
+        X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
+        mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
+        if self.lengths == "paper":
+            rows = project_directions(X, self.matrix_ * scale, mean)
+        else:
+            rows = unit_rows(project_directions(X, self.matrix_, mean))
+            rows *= scale
+        rows += scaled(self.target_mean_, of_target).astype(np.float32)
+        rows = scaled(rows, -of_target)
+        need_finite(rows[:, 0])
+        return rows
+
+    def relative(self, X: np.ndarray) -> np.ndarray:
+        """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) →
+        (n, k) float32.
+        """
+        return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
+
+    def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
+        """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
+        rows = self._check_width(relative, len(self.decoder_)) @ self.decoder_
+        rows *= np.float32(self.scale_) * (inverse_norms(rows)[:, None] if self.lengths == "mean" else 1)
+        rows += self.target_mean_
+        return rows
+
+    def _pruned(self, anchors: np.ndarray) -> np.ndarray:
+        (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
+        self.kept_, self.condition_numbers_ = pruned.kept, np.array(pruned.condition_numbers)
+        if min(map(len, self.kept_)) < 2:
+            raise SpaceError(
+                f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it"
+            )
+        return pruned.matrix
+
+    def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
+        inverse = _power(anchors, self.ridge, -1 if self.method == "ridge" else -0.5)
+        spread = np.linalg.eigvalsh(inverse)
+        self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), spread[-1:] / spread[0]
+        return inverse @ anchors
+
+
+class PrunedDecoder(NamedTuple):
+    """The mean of the inverses of ω prunings at δ, (k, d) float64; the anchors and the condition number of
+    each pruning.
+    """
+
+    delta: float
+    omega: int
+    matrix: np.ndarray
+    kept: tuple[np.ndarray, ...]
+    condition_numbers: tuple[float, ...]
+
+
+def pruned_decoders(
+    anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
+) -> Iterator[PrunedDecoder]:
+    """For unit anchors (k, d) the decoder at each δ and ω, the ω of one δ from few to many; what they
+    share is done once.
+    """
+    similarity = np.abs(anchors @ anchors.T)
+    starts = first_anchors(len(anchors), max(omegas), random_state)
+    orders = [farthest_order(similarity.__getitem__, len(anchors), start, min(deltas)) for start in starts]
+    for delta in deltas:
+        total, kept, conditions = np.zeros(anchors.shape), [], []
+        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
+        for done, (order, distances) in enumerate(orders, start=1):
+            kept.append(order[distances >= delta])
+            members = np.sort(kept[-1])
+            if (key := members.tobytes()) not in inverses:
+                inverses[key] = invert(anchors[members])
+            inverse, condition = inverses[key]
+            total[members] += inverse
+            conditions.append(condition)
+            if done in omegas:
+                yield PrunedDecoder(float(delta), done, total / done, tuple(kept), tuple(conditions))
+
+
+def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
+    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A; what float32 cannot
+    tell from 0 is 0.
+
+    By the eigenvalues of the smaller Gram matrix, in float64: squares of all that is above float32's rounding
+    are far above float64's, and it takes a tenth of the time of a singular value decomposition.
+    """
+    A = anchors.astype(np.float64)
+    wide = A.shape[0] < A.shape[1]
+    squares, vectors = np.linalg.eigh(A @ A.T if wide else A.T @ A)
+    real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
+    inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
+    condition = float(np.sqrt(squares[-1] / squares[0])) if real.all() else float("inf")
+    return (inverse @ A if wide else A @ inverse), condition
+
+
+def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
+    """How close each recovered row (n, d) is to the true one.
+
+    Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has
+    none; error, the Euclidean distance over the true row's length from the mean.
+    """
+    if found.shape != true.shape:
+        raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
+    exponent = brought(true)[1]
+    A, B = (centred(scaled(rows, exponent), scaled(mean, exponent)) for rows in (found, true))
+    factors = inverse_norms(B)
+    cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * factors
+    return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * factors})
+
+
+def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
+    own = mean_row(anchors)
+    need_finite(own, "anchors")
+    if mean is None:
+        return own
+    mean = np.asarray(mean)
+    mean = mean if mean.dtype == np.float64 else mean.astype(np.float32)
+    if mean.shape != anchors.shape[1:]:
+        raise SpaceError(
+            f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}"
+        )
+    return mean
+
+
+def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
+    units = unit_rows(anchors, mean)
+    still = np.flatnonzero(~units.any(axis=1))
+    if len(still) == len(units):
+        raise SpaceError(
+            f"anchors: expected points that differ in the {side} space, got {len(units)} times the same one"
+        )
+    if len(still):
+        raise SpaceError(
+            f"anchors: number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
+        )
+    if np.abs(units @ units[0]).min() > 1 - 1e-6:
+        raise SpaceError(
+            f"anchors: expected several directions in the {side} space, got {len(units)} anchors on one line"
+        )
+    return units
+
+
+def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:
+    """(A Aᵀ + λI)^power, the symmetric one; (k, d) → (k, k) float64."""
+    anchors = anchors.astype(np.float64)
+    values, vectors = np.linalg.eigh(anchors @ anchors.T)
+    return (vectors * (np.maximum(values, 0) + ridge) ** power) @ vectors.T

@@ -16,9 +16,8 @@ from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head
-from relcore.represent.inversion import InverseRelativeProjection, pruned_decoders
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
-from relcore.represent.translation import Procrustes
+from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Null

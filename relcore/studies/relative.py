@@ -375,7 +375,7 @@ class AnchorCurve(OnWords):
 #
 # Influence shows what an anchor contributes. It does not find wrong pairs: a ranking of 300 words by
 # influence on CKA finds 10, 30 and 100 wrong ones with a precision of .04, .09 and .29 (our measurement).
-# `relcore.represent.audit` finds them.
+# `relcore.represent.anchors` finds them.
 
 _CHANGES = ("drop", "add")
 _N_CHANGED = 10

@@ -7,9 +7,8 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from relcore.base.errors import SpaceError
-from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.similarity import RelativeProjection
-from relcore.represent.translation import Affine, LeastSquares, Procrustes
+from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes
 
 
 class Within(InverseRelativeProjection):

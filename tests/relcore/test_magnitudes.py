@@ -6,9 +6,9 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.files.reading import load_space
-from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.represent.methods import MethodSettings
 from relcore.represent.similarity import RelativeProjection, unit_rows
+from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,

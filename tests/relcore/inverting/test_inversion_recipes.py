@@ -20,7 +20,7 @@ from relcore.invert.figures import (
     RecoveryErrors,
 )
 from relcore.invert.recovery import InversionSpec, invert_pair, sides
-from relcore.represent.inversion import InverseRelativeProjection, recovered
+from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
 from relcore.tasks.pair_recipe import ComparisonRecipe
 

@@ -12,7 +12,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import put_space
 from relcore.invert.translation import Translation, TranslationSpec, translate_all
-from relcore.represent.inversion import InverseRelativeProjection, recovered
+from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.tasks.task import task_job

@@ -11,8 +11,8 @@ import pytest
 
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.invert.recovery import DELTAS, OMEGAS, RIDGES, InversionSpec, choose_numbers, invert_pair
-from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.similarity import mean_row, unit_rows
+from relcore.represent.translation import InverseRelativeProjection
 from relcore.spaces.space import LatentSpace, match
 
 METHODS = ("pruned", "ridge", "whitened")

@@ -22,8 +22,8 @@ from relcore.migrate.adapters import (
     WhitenedInverseAdapter,
     WhitenedRelativeAdapter,
 )
-from relcore.represent.inversion import InverseRelativeProjection
 from relcore.represent.similarity import RelativeProjection, unit_rows
+from relcore.represent.translation import InverseRelativeProjection
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from relcore.base.names import ROUTES
 from relcore.invert.recovery import sides
-from relcore.represent.inversion import InverseRelativeProjection, recovered
 from relcore.represent.similarity import unit_rows
+from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies.inversion import BestCellChance, cells_of, inversion_sweep
 
