@@ -21,6 +21,7 @@ import streamlit as st
 
 from app.workspace import Workspace
 from relcore.base import access
+from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
@@ -87,8 +88,11 @@ def _content(argument: Any) -> Hashable:
     if isinstance(argument, Match):
         return argument.source.digest, argument.target.digest
     if isinstance(argument, np.ndarray):
-        return digest_of(argument)
+        return _digest(argument)
     return getattr(argument, "digest", argument)
+
+
+_digest = MadeOnce(digest_of)  # of an array that nobody can change
 
 
 def pair_key(pair: Match) -> str:
@@ -181,7 +185,10 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
     came about; `settings` are pane, anchors, projection and reduction.
     """
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)
-    return pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
+    coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
+    for space in coordinates:
+        space.flags.writeable = False
+    return coordinates, note
 
 
 @cached(64, "Choosing anchors …")

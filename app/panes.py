@@ -4,7 +4,7 @@ the session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -27,17 +27,17 @@ from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 
-# What a pane shows while UMAP or t-SNE works: the last finished map of the same rows, or PCA; marked as old.
 
 _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
+_KEPT = "relscope.selected-rows"
 
 
 @dataclass(frozen=True)
 class DrawnMap:
     """Coordinates of both spaces, and a note on how they came about.
 
-    Where they are not what was chosen: `old` says what they are, `earlier` whether they are a finished map
-    rather than PCA, and `job` is what to wait for.
+    While UMAP or t-SNE works on them they are the last finished map of the same rows, or PCA: `old` says what
+    they are, `earlier` whether they are a finished map, and `job` is what to wait for.
     """
 
     coordinates: list[np.ndarray]
@@ -49,35 +49,27 @@ class DrawnMap:
 
 def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
     """The map of one representation as it can be drawn now."""
-    method = workspace.reduction.method
-    settings = pair, drawn, pane, workspace.anchors, workspace.projection, workspace.reduction
+    method, anchors = workspace.reduction.method, workspace.anchors
+    settings = pair, drawn, pane, anchors, workspace.projection, workspace.reduction
     if method == "pca":
         return DrawnMap(*compute.pca_coordinates(*settings))
     place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
     found, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})
     if isinstance(found, tuple):
         kept.pop(place, None)
-        kept[place] = workspace.anchors, found
+        kept[place] = anchors, found
         if len(kept) > _MOST_MAPS:
             del kept[next(iter(kept))]
         return DrawnMap(*found)
-    anchors, earlier = kept.get(place, (None, None))
-    what = (
-        "PCA"
-        if earlier is None
-        else "Earlier settings"
-        if anchors == workspace.anchors
-        else "Earlier anchors"
-    )
+    anchors_then, earlier = kept.get(place, (None, None))
+    shown = "Earlier settings" if anchors_then == anchors else "Earlier anchors" if earlier else "PCA"
     title, state = REDUCTIONS[method].title, found.status().state
-    ended = {"failed": f"{what}: {title} failed", "cancelled": f"{what}: {title} was stopped"}
-    told = ended.get(state, f"{what} until {title} is done")
-    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), told, earlier is not None, found)
+    ended = {"failed": f": {title} failed", "cancelled": f": {title} was stopped"}
+    old = shown + ended.get(state, f" until {title} is done")
+    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, found)
 
 
 # The selected rows of a pair, looked up once for each selection: a lasso may hold half a million ids.
-
-_KEPT = "relscope.selected-rows"
 
 
 def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
@@ -85,17 +77,16 @@ def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     ids, key = session.selection(), compute.pair_key(pair)
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
-        rows = (
-            pair.source.index.get_indexer(pd.Index(ids, dtype=object)) if ids else np.empty(0, dtype=np.int64)
-        )
+        rows = _rows(pair, ids)
         there = rows >= 0
-        st.session_state[_KEPT] = kept = (
-            ids,
-            key,
-            ids if there.all() else tuple(compress(ids, there)),
-            rows[there],
-        )
+        known = ids if there.all() else tuple(compress(ids, there))
+        st.session_state[_KEPT] = kept = ids, key, known, rows[there]
     return kept[2:]
+
+
+def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
+    """Row numbers (m,), -1 for ids that the pair has not."""
+    return pair.source.index.get_indexer(pd.Index(ids, dtype=object))
 
 
 def select(pair: Match, rows: np.ndarray) -> None:
@@ -105,26 +96,22 @@ def select(pair: Match, rows: np.ndarray) -> None:
     st.session_state[_KEPT] = ids, compute.pair_key(pair), ids, rows
 
 
-def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list[str]:
-    """Those of the anchors, in their order, that are among these rows (m,) of the pair."""
+def _chosen(pair: Match, rows: np.ndarray) -> np.ndarray:
     chosen = np.zeros(len(pair), dtype=bool)
     chosen[rows] = True
-    places = pair.source.index.get_indexer(pd.Index(anchors, dtype=object))
-    return list(compress(anchors, (places >= 0) & chosen[places]))
+    return chosen
+
+
+def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list[str]:
+    """Those of the anchors, in their order, that are among these rows (m,) of the pair."""
+    places = _rows(pair, anchors)
+    return list(compress(anchors, (places >= 0) & _chosen(pair, rows)[places]))
 
 
 def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
     """The places (s,), ascending, of the selected rows among the `drawn` row numbers (m,)."""
     _, rows = selected(pair)
-    if not len(rows):
-        return rows
-    chosen = np.zeros(len(pair), dtype=bool)
-    chosen[rows] = True
-    return np.flatnonzero(chosen[drawn])
-
-
-_ORIENTED = "relscope.oriented-maps"
-_Maps = Mapping[str, tuple[Sequence[np.ndarray], str]]
+    return np.flatnonzero(_chosen(pair, rows)[drawn]) if len(rows) else rows
 
 
 @dataclass(frozen=True)
@@ -145,68 +132,64 @@ class Drawing:
         return not any(one.job for one in self.maps) or _all_by_pca(self.maps)
 
 
-def _all_by_pca(maps: Iterable[DrawnMap]) -> bool:
+def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
     """Whether PCA stands in for all maps: this is a figure of its own."""
     return all(one.job and not one.earlier for one in maps)
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
-    """The panes as they can be drawn now: what UMAP or t-SNE still works on is an earlier map or PCA."""
-    view = compute.view(pair, workspace)
+    """The panes as they can be drawn now."""
+    view, look = compute.view(pair, workspace), workspace.look
     forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
-    maps = {pane: pair_map(pair, view, pane, workspace) for pane in forms}
-    if _all_by_pca(maps.values()):
+    maps = tuple(pair_map(pair, view, pane, workspace) for pane in forms)
+    if _all_by_pca(maps):
         workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
-    results = {pane: (one.coordinates, one.note) for pane, one in maps.items()}
+    results = {pane: (drawn.coordinates, drawn.note) for pane, drawn in zip(forms, maps, strict=True)}
     if workspace.oriented:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
-        results = _oriented(results, pca[0][0], pair, workspace.reduction)
+        results = {
+            pane: _oriented(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
+            for pane, (coordinates, note) in results.items()
+        }
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
     items, second = items_of(workspace), compute.second_view(pair, view, workspace)
-    clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, workspace.look, items)
-    scene = dressed(scene, workspace.look, second, clusters)
+    clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
+    prominence = compute.prominence(pair, view)
+    scene = dressed(scene, look, second, clusters)
+    scene = replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
     stars = None if workspace.stars == StarLook() else workspace.stars
-    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
-    look = {"stars": workspace.stars, "prominence": compute.prominence(pair, view)}
-    scene = replace(scene, texts=texts, notes=notes, **look)
-    return Drawing(scene, view, recipe, tuple(maps.values()), sheet=sheet_of(pair, view, items))
+    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=look)
+    return Drawing(scene, view, recipe, maps, sheet_of(pair, view, items))
 
 
-def _oriented(results: _Maps, reference: np.ndarray, pair: Match, reduction: ReductionSpec) -> _Maps:
+@compute.cached(24)
+def _oriented(
+    pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
+) -> tuple[list[np.ndarray], str]:
     """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them
     packed already.
     """
-    kept, found = st.session_state.get(_ORIENTED, {}), {}
-    for form, (coordinates, note) in results.items():
-        arrays, asked = [reference, *coordinates], (note, reduction, compute.pair_key(pair))
-        known = kept.get(form)
-        if known is None or known[1] != asked or list(map(id, known[0])) != list(map(id, arrays)):
-            turned = orient_pairs({form: results[form]}, reference, pair, reduction)[form]
-            for one in turned[0]:
-                one.flags.writeable = False
-            known = arrays, asked, turned
-        found[form] = known
-    st.session_state[_ORIENTED] = found
-    return {form: turned for form, (_, _, turned) in found.items()}
+    turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
+    for coordinates in turned[0]:
+        coordinates.flags.writeable = False
+    return turned
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
     """The linked panes, and the bars of jobs over them."""
-    scene = drawing.scene
     with st.container(key="panes"):
         linked_scatter(
-            scene,
+            drawing.scene,
             key=key,
             selected=places_of_selected(pair, drawing.view.rows),
             height=height,
-            fill=True,
-            old=[one.old for one in drawing.maps for _ in one.coordinates],
+            old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
             on_event=lambda event: _receive(event, pair, drawing.view),
         )
-        if waiting := [one.job for one in drawing.maps if one.job]:
+        if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
             with st.container(key="panes-jobs"):  # over the panes that will change
                 jobs.follow(waiting)
 

@@ -199,7 +199,6 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
         key="invert",
         selected=places_of_selected(pair, found.rows),
         height=560,
-        fill=True,
         sheet=sheet_of(pair, view, items),
         on_event=lambda event: _receive(event, pair, found.rows),
     )

@@ -18,7 +18,7 @@ n, changed = 80_000, st.session_state.get("changed")
 texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
 if changed:
     texts[changed] = "sentence ######"
-linked_scatter(Scene((Pane("a", np.zeros((n, 2))),), np.arange(n), np.full(n, -1), texts=texts), key="panes")
+linked_scatter(Scene((Pane("a", np.zeros((n, 2))),), np.arange(n), np.full(n, -1), texts=texts), key="panes", on_event=print)
 """
 
 

@@ -1,4 +1,4 @@
-"""The panes of `tests.browser.panes.scene` in Streamlit, ``?n=2000&callback=1``, with what Python heard beneath;
+"""The panes of `tests.browser.panes.scene` in Streamlit, ``?n=2000``, with what Python heard beneath;
 or ``?captions=[…]``, texts as captions.
 """
 
@@ -44,7 +44,5 @@ def remember(event):
 
 n = int(st.query_params.get("n", 2000))
 shown = drawn(n, 8 + state.get("more", 0), bool(state.get("moved")))
-callback = remember if "callback" in st.query_params else None
-for event in linked_scatter(shown, key="panes", selected=state.get("chosen"), on_event=callback):
-    remember(event)
+linked_scatter(shown, key="panes", selected=state.get("chosen"), on_event=remember)
 st.code(json.dumps({"runs": state.runs, "events": log}), language=None)

@@ -23,9 +23,8 @@ def opened(page, demo, query):
     return page
 
 
-@pytest.mark.parametrize("callback", ["", "&callback=1"], ids=["returned", "callback"])
-def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo, callback):
-    opened(page, demo, f"n=2000{callback}")
+def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo):
+    opened(page, demo, "n=2000")
     n = lasso(page)
     ((kind, rows),) = heard(page, events=1)["events"]
     assert (kind, len(rows)) == ("select", n)
