@@ -27,7 +27,6 @@ from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 
-
 _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
 _KEPT = "relscope.selected-rows"
 

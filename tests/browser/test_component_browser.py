@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
 
 CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}')"
