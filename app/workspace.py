@@ -26,7 +26,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
-from relcore.tasks.pair_recipe import ComparisonRecipe
+from relcore.tasks.recipe import ComparisonRecipe
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")

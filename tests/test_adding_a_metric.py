@@ -18,7 +18,7 @@ from relcore.cli import main
 from relcore.compare.all_pairs import AllPairs
 from relcore.compare.figures import Scores, exportable
 from relcore.maps.views import ViewSpec
-from relcore.tasks.pair_recipe import ComparisonRecipe
+from relcore.tasks.recipe import ComparisonRecipe
 from tests.app.conftest import Session, save_space
 
 METRIC = '''

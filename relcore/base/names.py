@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: what people call it, and where its code is, as ``"module:attribute"``."""
+    """A choice: what people call it, and where its code is, as ``"module:attribute"``; a
+    module that begins with a dot is below `relcore`."""
 
     title: str
     where: str = ""
@@ -23,7 +24,7 @@ class Named:
 
     def load(self) -> Any:
         module, _, attribute = self.where.partition(":")
-        return getattr(import_module(module), attribute)
+        return getattr(import_module(module, "relcore"), attribute)
 
 
 @dataclass(frozen=True)
@@ -63,98 +64,101 @@ class MetricName(Named):
     needs: tuple[str, ...] = ()
 
 
+def _untitled(places: dict[str, str]) -> dict[str, Named]:
+    """Choices that have no title here, by the places of their code below `relcore`."""
+    return {name: Named("", f".{where}") for name, where in places.items()}
+
+
 SIMILARITIES = {
-    "cosine": Named("Cosine", "relcore.represent.similarity:Cosine"),
-    "angular": Named("Angular", "relcore.represent.similarity:Angular"),
-    "euclidean": Named("Euclidean", "relcore.represent.similarity:Euclidean"),
-    "l1": Named("L1", "relcore.represent.similarity:L1"),
-    "quantised": Named("Quantised", "relcore.represent.similarity:Quantised"),
+    "cosine": Named("Cosine", ".represent.similarity:Cosine"),
+    "angular": Named("Angular", ".represent.similarity:Angular"),
+    "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
+    "l1": Named("L1", ".represent.similarity:L1"),
+    "quantised": Named("Quantised", ".represent.similarity:Quantised"),
 }
 
 STRATEGIES = {
-    "random": Named("Random", "relcore.represent.anchors:at_random", "each row with equal probability"),
+    "random": Named("Random", ".represent.anchors:at_random", "each row with equal probability"),
     "farthest-point": Named(
         "Farthest-point",
-        "relcore.represent.anchors:farthest_point",
+        ".represent.anchors:farthest_point",
         "each next row farthest from those chosen",
     ),
-    "k-means": Named("k-means", "relcore.represent.anchors:k_means", "the row nearest to each centroid"),
+    "k-means": Named("k-means", ".represent.anchors:k_means", "the row nearest to each centroid"),
     "most-frequent": Named(
-        "Most frequent", "relcore.represent.anchors:most_frequent", "the rows with the highest counts"
+        "Most frequent", ".represent.anchors:most_frequent", "the rows with the highest counts"
     ),
     "class-balanced": Named(
-        "Class-balanced", "relcore.represent.anchors:class_balanced", "the same number from each label"
+        "Class-balanced", ".represent.anchors:class_balanced", "the same number from each label"
     ),
 }
 
 HEADS = {
     "logistic": Named(
         "Logistic",
-        "relcore.represent.heads:fit_logistic",
+        ".represent.heads:fit_logistic",
         "Logistic regression of directions: no randomness, fitted in a moment.",
     ),
     "mlp": Named(
         "MLP",
-        "relcore.represent.heads:fit_mlp",
+        ".represent.heads:fit_mlp",
         "Two hidden layers of 256 behind a LayerNorm; reads each row by itself.",
     ),
     "paper": Named(
         "Paper",
-        "relcore.represent.heads:fit_paper",
+        ".represent.heads:fit_paper",
         "The network of Moschella et al. 2023. It normalises over all rows that it reads together.",
     ),
 }
 
 METHODS = {
-    "absolute": Method("absolute", "relcore.represent.methods:unchanged"),
-    "relative": Method("relative", "relcore.represent.methods:relative", heads="relative"),
-    "whitened": Method("relative, whitened", "relcore.represent.methods:whitened", heads="whitened"),
-    "product": Method(
-        "product of similarities, side by side", "relcore.represent.methods:product", heads="product"
-    ),
+    "absolute": Method("absolute", ".represent.methods:unchanged"),
+    "relative": Method("relative", ".represent.methods:relative", heads="relative"),
+    "whitened": Method("relative, whitened", ".represent.methods:whitened", heads="whitened"),
+    "product": Method("product of similarities, side by side", ".represent.methods:product", heads="product"),
     "average": Method(
-        "product of similarities, averaged", "relcore.represent.methods:averaged_product", heads="average"
+        "product of similarities, averaged", ".represent.methods:averaged_product", heads="average"
     ),
-    "irp-pruned": Method("inverse, pruned", "relcore.represent.methods:pruned_inverse"),
-    "irp-ridge": Method("inverse, ridge", "relcore.represent.methods:ridge_inverse"),
-    "irp-whitened": Method("inverse, whitened", "relcore.represent.methods:whitened_inverse"),
-    "procrustes": Method("Procrustes", "relcore.represent.methods:procrustes", knows="both"),
-    "least-squares": Method("least squares", "relcore.represent.methods:least_squares", knows="both"),
-    "affine": Method("affine", "relcore.represent.methods:affine", knows="both"),
+    "irp-pruned": Method("inverse, pruned", ".represent.methods:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", ".represent.methods:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", ".represent.methods:whitened_inverse"),
+    "procrustes": Method("Procrustes", ".represent.methods:procrustes", knows="both"),
+    "least-squares": Method("least squares", ".represent.methods:least_squares", knows="both"),
+    "affine": Method("affine", ".represent.methods:affine", knows="both"),
 }
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 
 METRICS = {
-    "jaccard": MetricName("Jaccard", "relcore.scores.metric:Jaccard", of=("pair",)),
-    "mrr": MetricName("MRR", "relcore.scores.metric:MeanReciprocalRank", of=("pair",)),
+    "jaccard": MetricName("Jaccard", ".scores.metric:Jaccard", of=("pair",)),
+    "mrr": MetricName("MRR", ".scores.metric:MeanReciprocalRank", of=("pair",)),
     "class agreement": MetricName(
         "class agreement",
-        "relcore.scores.metric:ClassAgreement",
+        ".scores.metric:ClassAgreement",
         "share of rows whose nearest neighbours in the other space have mostly their class",
         of=("pair",),
     ),
-    "cosine": MetricName("cosine", "relcore.scores.metric:MeanCosine", of=("pair",)),
+    "cosine": MetricName("cosine", ".scores.metric:MeanCosine", of=("pair",)),
     "cka": MetricName(
         "linear CKA",
-        "relcore.scores.metric:LinearCKA",
+        ".scores.metric:LinearCKA",
         "similarity of the absolute spaces' Gram matrices, 0 to 1",
     ),
     "debiased cka": MetricName(
         "debiased CKA",
-        "relcore.scores.metric:DebiasedCKA",
+        ".scores.metric:DebiasedCKA",
         "linear CKA without its bias for few rows: the chance level is 0",
         of=("spaces",),
     ),
     "relative cosine": MetricName(
         "relative cosine",
-        "relcore.compare.all_pairs:RelativeCosine",
+        ".compare.all_pairs:RelativeCosine",
         "mean cosine of paired rows relative to the anchors",
         of=("spaces",),
         needs=("anchors", "projection"),
     ),
     "mutual knn": MetricName(
         "mutual kNN",
-        "relcore.scores.metric:MutualKNN",
+        ".scores.metric:MutualKNN",
         "share of a row's nearest neighbours that are the same in both absolute spaces",
         of=("spaces",),
         needs=("k", "n_queries"),
@@ -181,109 +185,99 @@ DELTA = (
 ADAPTERS = {
     "procrustes": Named(
         "Procrustes",
-        "relcore.migrate.adapters:ProcrustesAdapter",
+        ".migrate.adapters:ProcrustesAdapter",
         "a rotation, between any two widths; the old vectors are centred once",
     ),
     "in-place": Named(
         "Procrustes, in place",
-        "relcore.migrate.adapters:InPlaceProcrustesAdapter",
+        ".migrate.adapters:InPlaceProcrustesAdapter",
         "the same rotation, for old vectors that are searched as they are",
     ),
     "diagonal": Named(
         "Procrustes with diagonal scaling",
-        "relcore.migrate.adapters:DiagonalAdapter",
+        ".migrate.adapters:DiagonalAdapter",
         "a rotation, then a factor for each coordinate",
     ),
-    "ridge": Named(
-        "Ridge", "relcore.migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"
-    ),
+    "ridge": Named("Ridge", ".migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
     "affine": Named(
-        "Affine", "relcore.migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"
+        "Affine", ".migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"
     ),
-    "low-rank": Named(
-        "Low rank", "relcore.migrate.adapters:LowRankAdapter", "a linear map through 64 directions"
-    ),
-    "residual": Named(
-        "Residual MLP", "relcore.migrate.adapters:ResidualAdapter", "Procrustes and a small network"
-    ),
+    "low-rank": Named("Low rank", ".migrate.adapters:LowRankAdapter", "a linear map through 64 directions"),
+    "residual": Named("Residual MLP", ".migrate.adapters:ResidualAdapter", "Procrustes and a small network"),
     "inverse": Named(
         "Whitened inverse",
-        "relcore.migrate.adapters:WhitenedInverseAdapter",
+        ".migrate.adapters:WhitenedInverseAdapter",
         "through whitened relative coordinates into the old space",
     ),
     "whitened": Named(
         "Whitened relative",
-        "relcore.migrate.adapters:WhitenedRelativeAdapter",
+        ".migrate.adapters:WhitenedRelativeAdapter",
         "whitened similarities to the pairs; the old vectors are projected once",
     ),
     "relative": Named(
         "Relative",
-        "relcore.migrate.adapters:RelativeAdapter",
+        ".migrate.adapters:RelativeAdapter",
         "similarities to the pairs, as published; the old vectors are projected once",
     ),
 }
 
 # Files of vectors by their suffix, each a `files.formats.Format`.
 FORMATS = {
-    ".npy": Named("NumPy", "relcore.files.arrays:Npy"),
-    ".npz": Named("NumPy", "relcore.files.arrays:Npz"),
-    ".safetensors": Named("safetensors", "relcore.files.arrays:Safetensors"),
-    ".parquet": Named("Parquet", "relcore.files.tables:Tables"),
-    ".arrow": Named("Arrow", "relcore.files.tables:Tables"),
-    ".feather": Named("Feather", "relcore.files.tables:Tables"),
-    ".csv": Named("CSV", "relcore.files.tables:Tables"),
-    ".tsv": Named("TSV", "relcore.files.tables:Tables"),
-    ".bin": Named("word2vec", "relcore.files.word_vectors:Word2VecBinary"),
-    ".bin.gz": Named("word2vec", "relcore.files.word_vectors:Word2VecBinary"),
-    ".vec": Named("fastText", "relcore.files.word_vectors:Word2VecText"),
-    ".vec.gz": Named("fastText", "relcore.files.word_vectors:Word2VecText"),
-    ".txt": Named("GloVe", "relcore.files.word_vectors:Word2VecText"),
-    ".txt.gz": Named("GloVe", "relcore.files.word_vectors:Word2VecText"),
-    ".gz": Named("word2vec", "relcore.files.word_vectors:Word2Vec"),
-    ".faiss": Named("faiss", "relcore.files.arrays:Faiss"),
-    ".index": Named("faiss", "relcore.files.arrays:Faiss"),
-    ".h5ad": Named("AnnData", "relcore.files.arrays:H5ad"),
-    ".pt": Named("PyTorch", "relcore.files.arrays:Torch"),
-    ".pth": Named("PyTorch", "relcore.files.arrays:Torch"),
+    ".npy": Named("NumPy", ".files.arrays:Npy"),
+    ".npz": Named("NumPy", ".files.arrays:Npz"),
+    ".safetensors": Named("safetensors", ".files.arrays:Safetensors"),
+    ".parquet": Named("Parquet", ".files.tables:Tables"),
+    ".arrow": Named("Arrow", ".files.tables:Tables"),
+    ".feather": Named("Feather", ".files.tables:Tables"),
+    ".csv": Named("CSV", ".files.tables:Tables"),
+    ".tsv": Named("TSV", ".files.tables:Tables"),
+    ".bin": Named("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".bin.gz": Named("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".vec": Named("fastText", ".files.word_vectors:Word2VecText"),
+    ".vec.gz": Named("fastText", ".files.word_vectors:Word2VecText"),
+    ".txt": Named("GloVe", ".files.word_vectors:Word2VecText"),
+    ".txt.gz": Named("GloVe", ".files.word_vectors:Word2VecText"),
+    ".gz": Named("word2vec", ".files.word_vectors:Word2Vec"),
+    ".faiss": Named("faiss", ".files.arrays:Faiss"),
+    ".index": Named("faiss", ".files.arrays:Faiss"),
+    ".h5ad": Named("AnnData", ".files.arrays:H5ad"),
+    ".pt": Named("PyTorch", ".files.arrays:Torch"),
+    ".pth": Named("PyTorch", ".files.arrays:Torch"),
 }
 
 # Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in
 # ``qdrant:PATH#COLLECTION``.
 INDEXES = {
-    "npy": Named("NumPy file", "relcore.stores.files:NpyIndex", "npy:FILE or FILE.npy"),
-    "parquet": Named(
-        "Parquet file", "relcore.stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"
-    ),
-    "faiss": Named("faiss index", "relcore.stores.files:FaissFile", "faiss:FILE or FILE.faiss"),
+    "npy": Named("NumPy file", ".stores.files:NpyIndex", "npy:FILE or FILE.npy"),
+    "parquet": Named("Parquet file", ".stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
+    "faiss": Named("faiss index", ".stores.files:FaissFile", "faiss:FILE or FILE.faiss"),
     "qdrant": Named(
         "Qdrant",
-        "relcore.stores.qdrant:QdrantIndex",
+        ".stores.qdrant:QdrantIndex",
         "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION",
     ),
-    "lancedb": Named("LanceDB", "relcore.stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
+    "lancedb": Named("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {
-    "exact": Named("exact", "relcore.scores.lists:ExactSearch", "each query is compared with every row"),
+    "exact": Named("exact", ".scores.lists:ExactSearch", "each query is compared with every row"),
     "ivf": Named(
         "IVF",
-        "relcore.scores.lists:IvfSearch",
+        ".scores.lists:IvfSearch",
         "a query is compared with the rows of the nearest clusters (faiss)",
     ),
-    "hnsw": Named(
-        "HNSW", "relcore.scores.lists:HnswSearch", "a query walks through a graph of neighbours (faiss)"
-    ),
+    "hnsw": Named("HNSW", ".scores.lists:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
 }
 
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
 AUDITS = {
     "procrustes": Named(
-        "Trimmed Procrustes", "relcore.represent.anchors:by_procrustes", "needs both spaces at once"
+        "Trimmed Procrustes", ".represent.anchors:by_procrustes", "needs both spaces at once"
     ),
     "similarities": Named(
-        "Rows of similarities", "relcore.represent.anchors:by_similarities", "needs each space by itself"
+        "Rows of similarities", ".represent.anchors:by_similarities", "needs each space by itself"
     ),
 }
 
@@ -292,53 +286,55 @@ BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as publis
 ENCODERS = {
     "small-vision": Named(
         "Small networks, trained here",
-        "relcore.encoders.vision:SmallVision",
+        ".encoders.vision:SmallVision",
         "or mlp, cnn, residual, vit: of this architecture",
     ),
-    "swept-vision": Named("Swept networks, trained here", "relcore.encoders.vision:SweptVision"),
+    "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
     "pretrained-vision": Named(
-        "Pretrained model", "relcore.encoders.transformers:PretrainedVision", "or its folder or hub name"
+        "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"
     ),
-    "timm": Named("Model of timm", "relcore.encoders.transformers:TimmVision", "timm:NAME"),
-    "minilm": Named("MiniLM", "relcore.encoders.transformers:MiniLM"),
-    "tfidf-svd": Named("TF-IDF + SVD", "relcore.encoders.sentences:TfidfSvd", "or tfidf"),
-    "pooled-words": Named("Pooled word vectors", "relcore.encoders.sentences:PooledWords", "or words"),
+    "timm": Named("Model of timm", ".encoders.transformers:TimmVision", "timm:NAME"),
+    "minilm": Named("MiniLM", ".encoders.transformers:MiniLM"),
+    "tfidf-svd": Named("TF-IDF + SVD", ".encoders.sentences:TfidfSvd", "or tfidf"),
+    "pooled-words": Named("Pooled word vectors", ".encoders.sentences:PooledWords", "or words"),
     "pretrained-text": Named(
-        "Pretrained model", "relcore.encoders.transformers:PretrainedText", "or its folder or hub name"
+        "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
     ),
     "graph": Named(
         "Graph networks, trained here",
-        "relcore.encoders.graphs:GraphEncoder",
+        ".encoders.graphs:GraphEncoder",
         "or gcn2, gin: with these convolutions",
     ),
 }
 
 # Figures by the names that recipes give them, and the `Recipe` of each.
-FIGURES = {
-    "comparison": Named("", "relcore.compare.figures:Panes"),
-    "scores": Named("", "relcore.compare.figures:Scores"),
-    "spectrum": Named("", "relcore.compare.figures:Spectrum"),
-    "norms": Named("", "relcore.compare.figures:Norms"),
-    "anchor-audit": Named("", "relcore.compare.audit:AnchorAudit"),
-    "drift": Named("", "relcore.drift.figures:DriftChart"),
-    "drift-series": Named("", "relcore.drift.figures:DriftLines"),
-    "drift-map": Named("", "relcore.drift.figures:DriftMap"),
-    "training": Named("", "relcore.compare.figures:Training"),
-    "all-pairs": Named("", "relcore.compare.figures:PairMap"),
-    "differences": Named("", "relcore.compare.differences:GroupDifferences"),
-    "study": Named("", "relcore.studies.study:StudyChart"),
-    "stitch-matrix": Named("", "relcore.stitch.figures:StitchMatrix"),
-    "stitch-confusion": Named("", "relcore.stitch.figures:StitchConfusion"),
-    "try-it": Named("", "relcore.stitch.try_it:TryIt"),
-    "cross-lingual": Named("", "relcore.stitch.languages:CrossLingual"),
-    "inversion": Named("", "relcore.invert.figures:RecoveredRows"),
-    "inversion-errors": Named("", "relcore.invert.figures:RecoveryErrors"),
-    "translation-table": Named("", "relcore.invert.translation:TranslationTable"),
-    "migration": Named("", "relcore.migrate.migration:MigrationChart"),
-    "migration-threshold": Named("", "relcore.migrate.migration:ThresholdScores"),
-    "bootstrap": Named("", "relcore.bootstrap.figures:BootstrapRounds"),
-    "bootstrap-scores": Named("", "relcore.bootstrap.figures:BootstrapScores"),
-}
+FIGURES = _untitled(
+    {
+        "comparison": "compare.figures:Panes",
+        "scores": "compare.figures:Scores",
+        "spectrum": "compare.figures:Spectrum",
+        "norms": "compare.figures:Norms",
+        "anchor-audit": "compare.audit:AnchorAudit",
+        "drift": "drift.figures:DriftChart",
+        "drift-series": "drift.figures:DriftLines",
+        "drift-map": "drift.figures:DriftMap",
+        "training": "compare.figures:Training",
+        "all-pairs": "compare.figures:PairMap",
+        "differences": "compare.differences:GroupDifferences",
+        "study": "studies.study:StudyChart",
+        "stitch-matrix": "stitch.figures:StitchMatrix",
+        "stitch-confusion": "stitch.figures:StitchConfusion",
+        "try-it": "stitch.try_it:TryIt",
+        "cross-lingual": "stitch.languages:CrossLingual",
+        "inversion": "invert.figures:RecoveredRows",
+        "inversion-errors": "invert.figures:RecoveryErrors",
+        "translation-table": "invert.translation:TranslationTable",
+        "migration": "migrate.migration:MigrationChart",
+        "migration-threshold": "migrate.migration:ThresholdScores",
+        "bootstrap": "bootstrap.figures:BootstrapRounds",
+        "bootstrap-scores": "bootstrap.figures:BootstrapScores",
+    }
+)
 
 # Figures of version 0.1.0 that a study draws now, by the study's name; "" where nothing draws them.
 FORMER_FIGURES = {
@@ -372,145 +368,145 @@ class StudyName(Named):
 STUDIES = {
     "similarity-performance": StudyName(
         "Similarity to a reference",
-        "relcore.studies.networks:SimilarityPerformance",
+        ".studies.networks:SimilarityPerformance",
         "Do networks that resemble a good one perform well?",
         "Moschella et al. 2023, Figs. 3 and 8",
     ),
     "anchor-count": StudyName(
         "Number of anchors",
-        "relcore.studies.relative:AnchorCount",
+        ".studies.relative:AnchorCount",
         "How many anchors does it take?",
         "Moschella et al. 2023, Fig. 6",
     ),
     "trained-count": StudyName(
         "Number of anchors, trained",
-        "relcore.studies.networks:TrainedCount",
+        ".studies.networks:TrainedCount",
         "How many anchors does a network trained on relative rows need?",
         "Moschella et al. 2023, Fig. 6, left",
     ),
     "anchor-choice": StudyName(
         "Which anchors",
-        "relcore.studies.relative:AnchorChoice",
+        ".studies.relative:AnchorChoice",
         "Which anchors work best?",
         "Moschella et al. 2023, left open in section 6",
     ),
     "anchor-curve": StudyName(
         "Strategies by number of anchors",
-        "relcore.studies.relative:AnchorCurve",
+        ".studies.relative:AnchorCurve",
         "Which strategy needs the fewest anchors?",
         "Moschella et al. 2023, left open in section 6",
     ),
     "anchor-influence": StudyName(
         "Influence of each anchor",
-        "relcore.studies.relative:AnchorInfluence",
+        ".studies.relative:AnchorInfluence",
         "What does each anchor add, and does it help to drop those that harm?",
         "ours; Moschella et al. 2023 choose anchors at random",
     ),
     "training": StudyName(
         "Training on relative rows",
-        "relcore.studies.networks:TrainingRelative",
+        ".studies.networks:TrainingRelative",
         "Does training on relative representations cost accuracy?",
         "Moschella et al. 2023, Table 2",
     ),
     "quasi-isometry": StudyName(
         "Quasi-isometry",
-        "relcore.studies.relative:QuasiIsometry",
+        ".studies.relative:QuasiIsometry",
         "Does quantisation make two spaces more similar?",
         "Moschella et al. 2023, Fig. 7",
     ),
     "robustness": StudyName(
         "Robustness",
-        "relcore.studies.relative:Robustness",
+        ".studies.relative:Robustness",
         "How robust are relative spaces?",
         "Not in the papers",
     ),
     "quantisation": StudyName(
         "Quantisation: bound and cost",
-        "relcore.studies.relative:Quantisation",
+        ".studies.relative:Quantisation",
         "At which thresholds does quantisation bring two spaces closer, and what does it cost?",
         "Moschella et al. 2023, left open in A.3",
     ),
     "isometry": StudyName(
         "Isometry of training runs",
-        "relcore.studies.isometry:Isometry",
+        ".studies.isometry:Isometry",
         "How often do two training runs differ only by an isometry, and what does the rest cost?",
         "Moschella et al. 2023, Fig. 1 and section 3",
     ),
     "anchor-dimension": StudyName(
         "Anchors and dimension",
-        "relcore.studies.isometry:AnchorDimension",
+        ".studies.isometry:AnchorDimension",
         "How many anchors does a space need for its intrinsic dimension and its condition number?",
         "Moschella et al. 2023, left open in section 6",
     ),
     "seed-count": StudyName(
         "Number of seeds",
-        "relcore.studies.pairs:SeedCount",
+        ".studies.pairs:SeedCount",
         "How many seeds does bootstrapping need?",
         "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”",
     ),
     "common-mean": StudyName(
         "The common mean",
-        "relcore.studies.inversion:CommonMean",
+        ".studies.inversion:CommonMean",
         "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?",
         "Maiorca et al. 2024, Table 1 and § 4.1",
     ),
     "layers": StudyName(
         "Layer by layer",
-        "relcore.studies.heads:Layers",
+        ".studies.heads:Layers",
         "Which layers of a model are alike, and which heads read them?",
         "ours; heads as in Moschella et al. 2023, Table 5",
     ),
     "across-languages": StudyName(
         "Heads through everyday sentences",
-        "relcore.studies.heads:HeadAcross",
+        ".studies.heads:HeadAcross",
         "How many pairs of sentences that do not concern the task does a head need to change encoders?",
         "Moschella et al. 2023, Table 14",
     ),
     "zero-shot": StudyName(
         "Pictures and words",
-        "relcore.studies.heads:PicturesAndWords",
+        ".studies.heads:PicturesAndWords",
         "How many pictures with captions does it take to classify pictures by sentences?",
         "Norelli et al. 2023 (ASIF)",
     ),
     "migration": StudyName(
         "Migration: pairs and methods",
-        "relcore.studies.pairs:MigrationQuality",
+        ".studies.pairs:MigrationQuality",
         "How many pairs does an adapter between two models need, and which method is best?",
         "ours; Vejendla 2025 (Drift-Adapter) reports recall after 20,000 pairs",
     ),
     "rescaled-rows": StudyName(
         "Rows at other lengths",
-        "relcore.studies.networks:RescaledRows",
+        ".studies.networks:RescaledRows",
         "Does a network still answer correctly if all rows have another length?",
         "Maiorca et al. 2024, Fig. 4",
     ),
     "rescaled-layers": StudyName(
         "Layers at other lengths",
-        "relcore.studies.networks:RescaledLayers",
+        ".studies.networks:RescaledLayers",
         "Does a network still answer correctly if the vectors inside it have another length?",
         "Maiorca et al. 2024, Fig. 2",
     ),
     "pruning": StudyName(
         "δ × ω of the pruned inverse",
-        "relcore.studies.inversion:Pruning",
+        ".studies.inversion:Pruning",
         "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
         "Maiorca et al. 2024, Figs. 3 and 6",
     ),
     "row-lengths": StudyName(
         "Lengths of rows",
-        "relcore.studies.networks:RowLengths",
+        ".studies.networks:RowLengths",
         "How much do the rows of a space differ in length, which inversion cannot recover?",
         "Maiorca et al. 2024, Fig. 5",
     ),
     "reconstruction": StudyName(
         "Reconstruction stitching",
-        "relcore.studies.isometry:Reconstruction",
+        ".studies.isometry:Reconstruction",
         "Can a decoder draw what the encoder of another training run has seen?",
         "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3",
     ),
     "across-domains": StudyName(
         "Across domains",
-        "relcore.studies.heads:AcrossDomains",
+        ".studies.heads:AcrossDomains",
         "Can a head read the rows of an encoder that was trained on another domain?",
         "Maiorca et al. 2024, Fig. 7",
     ),

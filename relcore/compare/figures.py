@@ -31,8 +31,7 @@ from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Score
 from relcore.scores.scoring import score_forms
 from relcore.spaces.space import LatentSpace, Match, distinct_names
-from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
-from relcore.tasks.recipe import Recipe, load_all, recipe_of
+from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
 
 MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of more, each has a panel
 

@@ -22,7 +22,7 @@ from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, match
-from relcore.tasks.pair_recipe import PANES
+from relcore.tasks.recipe import PANES
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget

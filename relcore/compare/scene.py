@@ -21,7 +21,7 @@ from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_color, same_rows, sample_view
 from relcore.represent.similarity import mean_of, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, Match, distinct_names
-from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
+from relcore.tasks.recipe import ComparisonRecipe, load_pair
 
 # MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes,
 # names, the turn.

@@ -17,8 +17,7 @@ from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.spaces.space import Match
-from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
-from relcore.tasks.recipe import Recipe
+from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_pair
 
 COLORS = ("error", "pivots", "labels")
 EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that pictures compare

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from relcore import __version__
 from relcore.base import records
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.catalog.catalog import SpaceSpec, load_again
-from relcore.spaces.space import LatentSpace
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.spaces.space import LatentSpace, Match, match
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
 
+PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 _NAMED = 5  # figures that an error lists
 
 
@@ -30,16 +35,13 @@ class Recipe(ABC):
     """A figure with all its settings; subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
-    newer: ClassVar[
-        tuple[str, ...]
-    ] = ()  # settings that version 0.1.0 had not: left out while they are empty
+    newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 had not: left out while they are empty
 
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
-        settings = {
-            name: value for name, value in records.to_json(self).items() if value or name not in self.newer
-        }
-        return {"relscope": __version__, "figure": self.figure, **settings}
+        settings = records.to_json(self).items()
+        told = {name: value for name, value in settings if value or name not in self.newer}
+        return {"relscope": __version__, "figure": self.figure, **told}
 
     @abstractmethod
     def draw(self, result: Any = None) -> Exportable:
@@ -67,11 +69,7 @@ def recipe_of(described: Any) -> Recipe:
         now = f"now the study {study!r} draws this figure" if study else "this version does not draw it"
         raise SpaceError(f"recipe of {kind}: version 0.1.0 of Relscope opens it; {now}")
     if not isinstance(kind, str) or kind not in FIGURES:
-        near = (
-            get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0)
-            if isinstance(kind, str)
-            else list(FIGURES)[:_NAMED]
-        )
+        near = get_close_matches(str(kind), FIGURES, n=_NAMED, cutoff=0)
         raise SpaceError(
             f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
             f" {quote(near)}, got {kind!r:.80}"
@@ -81,15 +79,14 @@ def recipe_of(described: Any) -> Recipe:
 
 
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
-    """Every space, made again where it is an encoding that the store has not got; of the content that the
-    digests tell.
-    """
-    if digests and len(digests) != len(specs):
+    """Every space, encoded again where the store has not got it, and checked against its digest."""
+    digests = digests or [""] * len(specs)
+    if len(digests) != len(specs):
         raise SpaceError(
             f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
         )
     spaces = [load_again(spec) for spec in specs]
-    for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
+    for space, digest in zip(spaces, digests, strict=True):
         need_same_content(space, digest)
     return spaces
 
@@ -101,3 +98,45 @@ def need_same_content(space: LatentSpace, digest: str) -> None:
             f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
             " original, or delete the digests from the recipe to draw it with what is here"
         )
+
+
+@dataclass(frozen=True)
+class ComparisonRecipe:
+    """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce; the
+    digests of the rows that are left once both spaces are paired.
+    """
+
+    source: SpaceSpec
+    target: SpaceSpec
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec = ProjectionSpec()
+    view: ViewSpec = ViewSpec()
+    reduction: ReductionSpec = ReductionSpec()
+    panes: tuple[str, ...] = PANES
+    source_digest: str = ""
+    target_digest: str = ""
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        for pane in self.panes:
+            need_one_of("recipe: panes", pane, REPRESENTATIONS)
+
+    @classmethod
+    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
+        """Another figure of the same comparison, with settings of its own."""
+        shared = {field.name: getattr(settings, field.name) for field in fields(ComparisonRecipe)}
+        return cls(**shared, **own)
+
+
+def load_pair(recipe: ComparisonRecipe) -> Match:
+    """Load and match the two spaces of a recipe.
+
+    Raises
+    ------
+    SpaceError
+        A space cannot be loaded, or is not the one that the recipe was made with.
+    """
+    matched = match(load_again(recipe.source), load_again(recipe.target))
+    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
+        need_same_content(space, digest)
+    return matched

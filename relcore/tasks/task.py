@@ -1,8 +1,5 @@
-"""Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields.
-
-Subclasses are frozen dataclasses, as `relcore.studies.study.Study` is for grids of runs. A task knows its key
-in the store and what it costs; it runs in place, or as a job of the engine, and its result comes back from
-the store as it was.
+"""Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields:
+subclasses are frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -25,7 +22,8 @@ Result = TypeVar("Result")
 
 
 class Task(ABC, Generic[Result]):
-    """Settings in, a result out; equal settings on equal spaces give an equal result.
+    """Settings in, a result out; equal settings on equal spaces give an equal result. It runs in place, or as
+    a job of the engine.
 
     Attributes
     ----------

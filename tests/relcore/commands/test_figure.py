@@ -18,7 +18,7 @@ from relcore.represent.anchors import diagnose_anchors
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.scoring import score_forms
 from relcore.spaces.space import match
-from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
+from relcore.tasks.recipe import ComparisonRecipe, load_pair
 
 KINDS = ("comparison", "scores", "spectrum", "norms")
 

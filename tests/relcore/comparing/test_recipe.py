@@ -14,8 +14,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import match
-from relcore.tasks.pair_recipe import ComparisonRecipe, load_pair
-from relcore.tasks.recipe import recipe_of
+from relcore.tasks.recipe import ComparisonRecipe, load_pair, recipe_of
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")
 BARE = {

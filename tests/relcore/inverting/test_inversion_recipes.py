@@ -22,7 +22,7 @@ from relcore.invert.figures import (
 from relcore.invert.recovery import InversionSpec, invert_pair, sides
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
-from relcore.tasks.pair_recipe import ComparisonRecipe
+from relcore.tasks.recipe import ComparisonRecipe
 
 N, D, K = 300, 8, 30
 
