@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -263,14 +263,14 @@ def standing_apart(longest: np.ndarray, squares: np.ndarray, fourth: float) -> n
     return longest[apart]
 
 
-def decided_note(value: float, without: float, rows: np.ndarray, ids: Sequence[str] | None) -> str:
-    """Says that a few long rows decide a score that is another without them; "" where they do not."""
+def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:
+    """Says that a few long rows, the first three of these names, decide a score that is another without
+    them; "" where they do not.
+    """
     if abs(without - value) <= _DECIDED:
         return ""
-    named = quote(rows[:3].tolist() if ids is None else ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
-    decide = (
-        f"One long row, {named}, decides" if len(rows) == 1 else f"{len(rows)} long rows, {named}, decide"
-    )
+    named = quote(names()) + (", …" if n_rows > 3 else "")
+    decide = f"One long row, {named}, decides" if n_rows == 1 else f"{n_rows} long rows, {named}, decide"
     return f"{decide} this score; CKA of the other rows is {short(without)}."
 
 
@@ -377,7 +377,9 @@ def linear_cka(
     rows = decisive_rows((x.lengths, y.lengths))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
-        note = decided_note(value, _value(_cka_sums(X[rest], Y[rest], null=False), debiased), rows, ids)
+        without = _value(_cka_sums(X[rest], Y[rest], null=False), debiased)
+        names = rows[:3].tolist() if ids is None else ids[rows[:3]]
+        note = decided_note(value, without, len(rows), lambda: names)
     facts = {"metric": "cka", "n": len(X), "note": f"{note} {score.note}".strip()}
     if not debiased:
         return Score(value, convention="linear", null=score.null, **facts)

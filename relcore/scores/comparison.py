@@ -206,7 +206,6 @@ def score_differences(
 
 
 def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Difference]:
-    """By all metrics of a pair that tell one."""
     changes = {name: METRICS[name].load()().difference(before, now) for name in metrics_of_a_pair()}
     return {name: change for name, change in changes.items() if change is not None}
 

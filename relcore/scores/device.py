@@ -52,7 +52,6 @@ class NumpyDevice:
         return most
 
     def put(self, array: np.ndarray) -> Array:
-        """A constant of a plan."""
         return array
 
     def get(self, array: Array) -> np.ndarray:
@@ -75,11 +74,9 @@ class NumpyDevice:
         return np.multiply(moved, factors[:, None], out=out)
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
-        """rows @ matrix in the named buffer."""
         return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
 
     def stretched(self, rows: Array, factors: Array, name: str) -> Array:
-        """Numbers times their factors, in the named buffer."""
         return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
 
     def paired(self, first: Array, second: Array) -> Array:
@@ -87,7 +84,6 @@ class NumpyDevice:
         return np.vecdot(first, second)
 
     def double(self, array: Array) -> Array:
-        """A copy as float64."""
         return array.astype(np.float64)
 
     def candidates(

@@ -74,11 +74,7 @@ def _two_nearest(rows: np.ndarray) -> np.ndarray:
     # inner product.
     base = np.column_stack([rows, -np.vecdot(rows, rows) / 2]).astype(np.float32)
     queries = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
-    found = nearest(
-        queries, base, 4
-    )  # the row itself, and one to spare where rounding puts another before it
-    exact = np.linalg.norm(rows[found].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
-    exact[found == np.arange(len(rows))[:, None]] = np.inf
-    exact.sort(axis=1)
-    tiny = np.finfo(np.float32).tiny
-    return np.maximum(exact[:, :2], tiny)
+    near = nearest(queries, base, 4)  # itself, and one to spare where rounding puts another before it
+    exact = np.linalg.norm(rows[near].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
+    exact[near == np.arange(len(rows))[:, None]] = np.inf
+    return np.maximum(np.sort(exact, axis=1)[:, :2], np.finfo(np.float32).tiny)

@@ -41,15 +41,12 @@ class UnitRows(MadeRows):
     """Rows (n, w) of one space in one representation, of length 1; made when they are used."""
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """(m, w) float32."""
         return unit_rows(super().__getitem__(rows))
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Slices that cut the rows into blocks, each with its rows."""
         return ((block, self[block]) for block in row_blocks(len(self), BASE_ROWS))
 
     def common_direction(self) -> np.ndarray | None:
-        """By some of the rows."""
         return common_direction(self[:: max(1, len(self) // _SAMPLED_ROWS)])
 
 
@@ -308,7 +305,6 @@ class NeighbourLists:
 
     @staticmethod
     def _place(search: Search) -> tuple:
-        """What is searched."""
         return search.base, search.alone, search.labelled
 
     def _index(self, search: Search) -> Any:
@@ -376,6 +372,5 @@ class NeighbourLists:
         )
 
     def _drawn(self, search: Search, n_drawn: int, stream: int) -> np.ndarray:
-        """Numbers of random queries; another stream draws others."""
         n = len(self._rows[search.name][0])
         return np.sort(np.random.default_rng((_STREAM, stream)).choice(n, min(n, n_drawn), replace=False))

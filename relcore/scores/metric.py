@@ -110,7 +110,6 @@ class AlignedPair:
         return linear_cka(self.source, self.target, ids=self.split.ids[self.split.test])
 
     def mean_cosine(self) -> Score:
-        """For spaces of one width."""
         return mean_cosine(self.neighbours.source, self.neighbours.target, of_unit_length=True)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,12 +131,6 @@ class AlignedPair:
             return None
         lists = self.nearest_labelled(labelled, queries, min(self.k, n - 1) + 1)
         return LabelledNeighbours(n, queries, classes[queries], lists, tuple(classes[rows] for rows in lists))
-
-    def of_some_rows(
-        self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]
-    ) -> Any:
-        """What `make` finds in `some_rows` of these places; a pair that is kept may know it by its name."""
-        return make(*self.some_rows(places))
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         """Of the test rows `labelled` (l,) the k nearest to each of the `queries` (m,), which count the
@@ -383,8 +376,8 @@ class LinearCKA(Metric):
         split = before.split
         drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
-        scores = [pair.of_some_rows("cka", rows, cka_value) for pair in (before, now)]
-        pulls = [pair.of_some_rows("cka influence", few, cka_influence) for pair in (before, now)]
+        scores = [cka_value(*pair.some_rows(rows)) for pair in (before, now)]
+        pulls = [cka_influence(*pair.some_rows(few)) for pair in (before, now)]
         error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
         return difference(scores[1] - scores[0], error)
 

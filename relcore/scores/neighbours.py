@@ -148,7 +148,6 @@ class TopRows:
         self._enter(which, values, rows[columns])
 
     def merge(self, other: TopRows) -> None:
-        """Those of other rows for the same queries."""
         which = np.repeat(np.arange(len(other.rows)), other.rows.shape[1])
         self._enter(which, other.values.ravel(), other.rows.ravel())
 
@@ -164,7 +163,6 @@ class TopRows:
         return fewer
 
     def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
-        """Candidates for the queries `which`, ascending."""
         if not len(which):
             return
         k, changed = self.values.shape[1], which[np.flatnonzero(np.diff(which, prepend=-1))]
@@ -311,7 +309,6 @@ class Neighbours:
         k: int,
         convention: str,
     ) -> Neighbours:
-        """From the lists of searches by name, see `scores.passes.searches_of`."""
         crossing = tuple(lists[name][:, :k] for name in ("forward", "backward") if name in lists)
         other = lists["other"] if "other" in lists else crossing[0]
         return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
@@ -652,7 +649,6 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
 
 
 def _longer_lists(found: Neighbours) -> tuple[np.ndarray, np.ndarray]:
-    """`own` and `other` with k + 1 rows, the nearest first."""
     k, queries = found.k + 1, found.queries
     if found.convention == "mutual":
         return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -55,16 +55,13 @@ class PairScores:
         score = self.scores[i][j]
         if score is None:
             return self.reasons[i][j]
-        null = score.null
-        sampled = f" ({band(*score.interval)}, sampled)" if score.interval else ""
-        chance = f"\nchance level: {short(null.mean)}, 95 % band {band(null.low, null.high)}" if null else ""
-        asked = (
-            f"{score.n:,} rows"
-            if score.n_queries == score.n
-            else f"{score.n_queries:,} of {score.n:,} rows as queries"
-        )
-        note = f"\n{score.note}" if score.note else ""
-        return f"{self.title}: {short(score)}{sampled}{chance}\nn: {asked}{note}"
+        text = f"{self.title}: {short(score)}"
+        text += f" ({band(*score.interval)}, sampled)" if score.interval else ""
+        if null := score.null:
+            text += f"\nchance level: {short(null.mean)}, 95 % band {band(null.low, null.high)}"
+        queries = "" if score.n_queries == score.n else f"{score.n_queries:,} of "
+        text += f"\nn: {queries}{score.n:,} rows{' as queries' * bool(queries)}"
+        return f"{text}\n{score.note}" if score.note else text
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
@@ -77,15 +74,6 @@ class PairScores:
         i, j = max(pairs, key=lambda pair: self.scores[pair[0]][pair[1]])
         return self.names[j], self.names[i], self.scores[i][j]
 
-    def take(self, order: Sequence[int]) -> PairScores:
-        """The same scores with the spaces in this order."""
-
-        def square(matrix):
-            return tuple(tuple(matrix[i][j] for j in order) for i in order)
-
-        names = tuple(self.names[i] for i in order)
-        return PairScores(names, self.metric, square(self.scores), square(self.reasons), self.best_chance)
-
     def grouped(self) -> PairScores:
         """Alike spaces side by side: the order of the leaves when 1 − score is clustered by average linkage.
 
@@ -95,14 +83,15 @@ class PairScores:
         from scipy.spatial.distance import squareform
 
         distance = np.maximum(1 - self.values, 0)
-        farthest = np.nanmax(distance, initial=1.0)
-        distance = np.where(np.isnan(distance), farthest, distance)
+        distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
         np.fill_diagonal(distance, 0)
-        return self.take(
-            leaves_list(
-                linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
-            ).tolist()
+        tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+        order = leaves_list(tree).tolist()
+        names = tuple(self.names[i] for i in order)
+        scores, reasons = (
+            tuple(tuple(cells[i][j] for j in order) for i in order) for cells in (self.scores, self.reasons)
         )
+        return replace(self, names=names, scores=scores, reasons=reasons)
 
     def table(self) -> pd.DataFrame:
         """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
@@ -115,24 +104,10 @@ class PairScores:
             for j in range(i, len(self.names)):
                 score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
                 rows.append(pair | (score.facts() if score is not None else {"reason": self.reasons[i][j]}))
-        columns = [
-            "first",
-            "second",
-            "score",
-            "chance",
-            "null_low",
-            "null_high",
-            "low",
-            "high",
-            "n",
-            "k",
-            "queries",
-            "reason",
-        ]
-        table = pd.DataFrame(rows).reindex(columns=columns)
-        counts = dict.fromkeys(("n", "k", "queries"), "Int64")
-        numbers = dict.fromkeys(columns[2:8], "float64")
-        return table.astype(counts | numbers).fillna({"reason": ""})
+        numbers = dict.fromkeys(["score", "chance", "null_low", "null_high", "low", "high"], "float64")
+        types = numbers | dict.fromkeys(["n", "k", "queries"], "Int64")
+        table = pd.DataFrame(rows).reindex(columns=["first", "second", *types, "reason"])
+        return table.astype(types).fillna({"reason": ""})
 
 
 # The chance level of a maximum: how alike is the most alike of many pairs of spaces by chance?
@@ -183,17 +158,16 @@ def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
     (permutations, s, t).
     """
     rng, (t, m, _) = np.random.default_rng(0), moved.shape
-    flat, moved = _unit(fixed).reshape(len(fixed), -1), _unit(moved)
+    fixed, moved = (
+        forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]
+        for forms in (fixed, moved)
+    )
+    flat = fixed.reshape(len(fixed), -1)
     drawn = np.empty((PERMUTATIONS, len(fixed), t))
     at_once = max(1, _AT_ONCE // moved.size)
     for start in range(0, PERMUTATIONS, at_once):
         orders = [rng.permutation(m) for _ in range(min(at_once, PERMUTATIONS - start))]
         permuted = [moved[:, order][:, :, order] if both_axes else moved[:, order] for order in orders]
-        found = flat @ np.stack(permuted).reshape(len(orders) * t, -1).T
-        drawn[start : start + len(orders)] = found.reshape(len(fixed), len(orders), t).transpose(1, 0, 2)
+        products = flat @ np.stack(permuted).reshape(len(orders) * t, -1).T
+        drawn[start : start + len(orders)] = products.reshape(len(fixed), len(orders), t).transpose(1, 0, 2)
     return drawn
-
-
-def _unit(forms: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(forms.reshape(len(forms), -1), axis=1)
-    return forms / np.maximum(lengths, 1e-30)[:, None, None]

@@ -90,16 +90,7 @@ class RowRoles:
     labelled: str = ""
 
     def __len__(self) -> int:
-        """The number of rows that are scored."""
         return self.n - len(self.left_out)
-
-    def at(self, places: np.ndarray) -> np.ndarray:
-        """The row numbers at these places among the rows that are scored."""
-        return rows_beside(places, self.left_out)
-
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where these rows are among the rows that are scored."""
-        return places_beside(rows, self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
         """With these rows left out, too, and no queries."""
@@ -224,7 +215,6 @@ Frames = dict[str, Frame]
 
 
 def placed(device: Device, facts: Form | Frame) -> Form | Frame:
-    """A form or a frame with what a block needs of it on a device."""
     names = ["factors", "matrix", "shift", "centre", "turn"]
     if getattr(facts, "turn", None) is not None:
         names.append("mean")
@@ -245,11 +235,9 @@ class BlockRows:
         self._held: dict[str, Array] = {}
 
     def coordinates(self, name: str) -> Array:
-        """(m, w), not centred."""
         return self._once(name, lambda buffer: self._coordinates(self.frames[name], buffer))
 
     def centred(self, name: str) -> Array:
-        """(m, w) less the centre."""
         rows, centre = self.coordinates(name), self.frames[name].centre
         return self._once(f"{name} centred", lambda buffer: self.device.centred(rows, centre, buffer))
 
@@ -274,7 +262,6 @@ class BlockRows:
         return squares @ (form.factors * form.factors)
 
     def _turned(self, form: Form) -> Array:
-        """Centred coordinates @ matrix."""
         rows = self.centred(form.frame)
         if form.matrix is None:
             return rows
@@ -344,7 +331,6 @@ Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row
 def frames_of(
     question: Question, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
 ) -> Frames:
-    """The coordinates of one space that the representations need."""
     forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
     centre = mean = rounded_mean(sums.total / sums.n, sample)
     if len(roles.left_out):  # one of these may be so long that the mean is far from all others
@@ -399,7 +385,8 @@ def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
     """The numbers of the rows that a plan gathers, by name: some thousand in all, and the queries."""
     n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
-    rows |= {"sample": roles.at(sampled_rows(n)), "centre": roles.at(np.arange(0, n, max(1, n // n_centre)))}
+    for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
+        rows[name] = rows_beside(places, roles.left_out)
     if question.projection.similarity == "quantised" and "relative" in question.forms:
         rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
     return rows
@@ -452,7 +439,6 @@ class Plan:
 
     @classmethod
     def of(cls, question: Question, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take) -> Plan:
-        """With the rows that it needs, from wherever they are."""
         needed = needed_rows(question, roles)
         gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
         sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
@@ -473,7 +459,6 @@ class Plan:
         return plan
 
     def block(self, side: int, X: np.ndarray) -> BlockRows:
-        """Some rows of one space in memory."""
         return BlockRows(NumpyDevice(), self.frames[side], X, side)
 
     def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
@@ -492,7 +477,6 @@ class Plan:
         return None if source.basis is None else source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
-        """The searches of a representation."""
         question, same_width = self.question, self.same_width(name)
         return searches_of(question.convention, question.k, same_width, self.roles.labelled, question.spare)
 
@@ -654,7 +638,6 @@ class Sums:
             self._sums[name] = self.device.double(array)
 
     def merge(self, other: Sums) -> None:
-        """The sums of other rows."""
         self.n += other.n
         for name, array in other._sums.items():
             self._sum(name, array)
@@ -675,7 +658,6 @@ class Sums:
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Everything as small arrays by name."""
         arrays = {"n": np.array(self.n)}
         arrays |= {f"sum/{name}": self.device.get(array) for name, array in self._sums.items()}
         arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}
@@ -712,7 +694,6 @@ class Sums:
         return rows[:, : rows.shape[1] - self.plan.question.spare]
 
     def total(self, name: str) -> np.ndarray:
-        """A sum over the scored rows, float64."""
         return self.device.get(self._sums[name])
 
     def cosines(self, form: str) -> np.ndarray:
@@ -731,7 +712,6 @@ class Sums:
         return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
 
     def mean_cosine(self, form: str) -> Score:
-        """Of one representation."""
         n, between = self.n, self.plan.between(form)
         means = [self.total(f"{form}/unit sum/{side}") / n for side in (0, 1)]
         products = [
@@ -854,12 +834,10 @@ class Passes:
         self.labelled = "" if labels is None else "all" if self._has_label.all() else "some"
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
-        """Some rows of one space, float32."""
         return np.asarray(self.spaces[side][rows], dtype=np.float32)
 
     @cached_property
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
-        """The first pass."""
 
         def summed(X: np.ndarray) -> ColumnSums:
             return in_threads(
@@ -881,7 +859,6 @@ class Passes:
         return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
 
     def plan(self, question: Question, roles: RowRoles) -> Plan:
-        """What a pass over the rows must know."""
         return Plan.of(question, roles, self.sums, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:

@@ -56,7 +56,6 @@ class Recall:
         return min(1.0, 4 * (1 - self.low))
 
     def facts(self) -> dict[str, float | int | str]:
-        """Columns of a table."""
         search = {"search": f"{self.search}, {self.setting}", "recall": self.value}
         return search | {"recall_low": self.low, "recall_high": self.high, "recall_queries": self.n}
 
@@ -210,7 +209,6 @@ class Score(float):
         return (float(self),), dict(self.__dict__)
 
     def to_record(self) -> dict[str, Any]:
-        """Value and attributes as plain JSON."""
         nested = {
             name: asdict(value) for name, value in vars(self).items() if isinstance(value, Null | Recall)
         }
@@ -218,7 +216,6 @@ class Score(float):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
-        """Back from `to_record`."""
         facts = dict(record)
         value, null, interval = (facts.pop(name) for name in ("value", "null", "interval"))
         facts |= {"null": Null(**null) if null else None, "interval": tuple(interval) if interval else None}
@@ -275,7 +272,6 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
     def describe(self) -> str:
@@ -284,7 +280,6 @@ class Difference:
 
 
 def difference(value: float, error: float) -> Difference:
-    """Of a value with this standard error."""
     return Difference(float(value), float(value - Z95 * error), float(value + Z95 * error))
 
 

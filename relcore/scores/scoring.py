@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,18 @@ from relcore.scores.comparison import (
 )
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, need_k, queries_decide, without_itself
-from relcore.scores.passes import NO_ROWS, Done, Passes, Plan, Question, RowRoles, Sums, Take
+from relcore.scores.passes import (
+    NO_ROWS,
+    Done,
+    Passes,
+    Plan,
+    Question,
+    RowRoles,
+    Sums,
+    Take,
+    places_beside,
+    rows_beside,
+)
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
@@ -32,7 +42,6 @@ from relcore.spaces.split import Split
 FEW_ROWS = 1024  # matrices of so few rows take less time than the preparation of a pass
 # Rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own.
 SPARE = 8
-_KNOWN = 8  # results about samples of rows that are kept with a pass
 Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
@@ -46,7 +55,9 @@ class _Directions:
         return len(self.plan.roles)
 
     def __getitem__(self, places: np.ndarray) -> np.ndarray:
-        return self.plan.directions(self.form, self.side, self.take(self.side, self.plan.roles.at(places)))
+        return self.plan.directions(
+            self.form, self.side, self.take(self.side, rows_beside(places, self.plan.roles.left_out))
+        )
 
 
 class PassedPair(AlignedPair):
@@ -76,7 +87,7 @@ class PassedPair(AlignedPair):
         question = seen.plan.question
         self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
         self.n_queries = len(seen.plan.roles.queries)
-        self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, None
+        self.seen, self.form, self.passes, self._rows = seen, form, passes, rows
 
     @cached_property
     def source(self) -> np.ndarray:
@@ -94,10 +105,11 @@ class PassedPair(AlignedPair):
     def neighbours(self) -> Neighbours:
         """Row numbers count the rows that are scored, as elsewhere."""
         plan, lists = self.seen.plan, {}
-        queries = plan.roles.places(plan.roles.queries)
+        left_out = plan.roles.left_out
+        queries = places_beside(plan.roles.queries, left_out)
         for search in plan.searched(self.form):
             if not search.labelled:
-                rows = plan.roles.places(self.seen.nearest(self.form, search))
+                rows = places_beside(self.seen.nearest(self.form, search), left_out)
                 lists[search.name] = without_itself(queries, rows) if search.alone else rows
         sides = [_Directions(plan, self.form, side, self.passes.take) for side in (0, 1)]
         return Neighbours.listed(sides, queries, lists, plan.question.k, self.convention)
@@ -107,38 +119,26 @@ class PassedPair(AlignedPair):
         return self.seen.cosines(self.form)[self.split.test]
 
     def linear_cka(self) -> Score:
-        """With a further pass where a few long rows may decide it."""
         seen, form, note = self.seen, self.form, ""
         sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
         if len(decisive):
             roles, question = seen.plan.roles, replace(seen.plan.question, forms=(form,))
             (others,) = self.passes.seen([(question, roles.without(decisive))])
-            ids, rows = self.split.ids[self.split.test], roles.places(decisive)
-            note = decided_note(sums.value, others.linear_cka(form).value, rows, ids)
+            without = others.linear_cka(form).value
+            note = decided_note(sums.value, without, len(decisive), lambda: self.names(decisive[:3]))
         return sums.score(note)
+
+    def names(self, rows: np.ndarray) -> Sequence[str]:
+        return self.split.ids[rows]
 
     def mean_cosine(self) -> Score:
         return self.seen.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         plan, numbers = self.seen.plan, self.split.test[places]
-        rows = []
-        for side, form in enumerate(plan.forms[self.form]):
-            block = plan.block(side, self.passes.take(side, numbers))
-            rows.append(form.mapped(block.centred(form.frame)).astype(np.float32))
-        return tuple(rows)
-
-    def of_some_rows(
-        self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]
-    ) -> Any:
-        if self.known is None:
-            return super().of_some_rows(name, places, make)
-        key = name, self.split.test[places].tobytes()  # the rows of all pairs that were narrowed from one
-        if key not in self.known:
-            if len(self.known) >= _KNOWN:
-                self.known.clear()
-            self.known[key] = super().of_some_rows(name, places, make)
-        return self.known[key]
+        blocks = [plan.block(side, self.passes.take(side, numbers)) for side in (0, 1)]
+        pairs = zip(plan.forms[self.form], blocks, strict=True)
+        return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         rows = self.split.test[labelled]
@@ -168,9 +168,7 @@ class PassedPair(AlignedPair):
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
         labels = None if self.labels is None else self.labels[~np.isin(self.split.test, gone)]
-        pair = PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
-        pair.known = self.known
-        return pair
+        return PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
 
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
@@ -237,7 +235,6 @@ def score_forms(
     scores = {form: scores_of(pairs[form], metrics) for form in forms}
     for form, pair in pairs.items() if keep is not None else ():
         pair.seen.slim()
-        pair.known = {}
         keep(form, pair)
     return scores
 

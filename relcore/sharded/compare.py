@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -164,7 +163,7 @@ def compare_shards(
         of = f" of {source.name!r} and {target.name!r}"
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
         asked.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
-    pairs = [PairByShard(seen, form, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
+    pairs = [PairByShard(seen, form, None, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
     passes.gather_listed(pairs)
     scores = {pair.form: scores_of(pair) for pair in pairs}
     return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
@@ -200,7 +199,6 @@ class ShardedPasses(Passes):
         return column_sums(self.survey, 0), column_sums(self.survey, 1)
 
     def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
-        """The queries that `Split.queries` draws among the rows beside the anchors, ascending."""
         rows = places_beside(self.survey.arrays["rows"], self.dropped)
         return np.sort(rows[~np.isin(rows, anchors)][:n_queries])
 
@@ -251,9 +249,8 @@ class ShardedPasses(Passes):
 class PairByShard(PassedPair):
     """A `PassedPair` whose ids and labels are read where a score needs some of them."""
 
-    def __init__(self, seen: Sums, form: str, passes: ShardedPasses) -> None:
-        roles = seen.plan.roles
-        super().__init__(seen, form, SimpleNamespace(ids=_Ids(passes, roles), test=roles), passes)
+    def names(self, rows: np.ndarray) -> Sequence[str]:
+        return self.passes.spaces[0].ids_of(rows_beside(rows, self.passes.dropped))
 
     @property
     def source(self) -> np.ndarray:
@@ -279,16 +276,3 @@ class PairByShard(PassedPair):
             for rows in (roles.queries[asked], *lists)
         )
         return LabelledNeighbours(n, roles.queries[asked], own, lists, tuple(classes))
-
-
-class _Ids:
-    """The ids of the rows that are scored, read where a note names some of them."""
-
-    def __init__(self, passes: ShardedPasses, roles: RowRoles) -> None:
-        self._passes, self._roles = passes, roles
-
-    def __getitem__(self, places: np.ndarray | RowRoles) -> np.ndarray | _Ids:
-        if isinstance(places, RowRoles):
-            return self
-        rows = rows_beside(self._roles.at(places), self._passes.dropped)
-        return np.array(self._passes.spaces[0].ids_of(rows), dtype=object)

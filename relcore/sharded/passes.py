@@ -13,9 +13,8 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -74,7 +73,6 @@ class ShardWork(ABC):
         return True
 
     def key(self, parts: Sequence[Shards]) -> str:
-        """Of the result of these shards."""
         stamps = [
             [(shard.url, shard.n, shard.width, shard.start, shard.stamp) for shard in part] for part in parts
         ]
@@ -105,7 +103,6 @@ class PassResult(NamedTuple):
 
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
-    """One shard as a job of the engine."""
     if context.store.has(context.key, own=True):  # by a worker that died before it said so
         return
     cpu, clock = time.process_time(), time.monotonic()
@@ -143,15 +140,14 @@ class Runner:
         with in_use():
             total = _Total(work, list(parts), self.store)
             missing = total.missing()
-
-            def tell(left: float, text: str) -> None:
-                self.report(len(parts) - left, len(parts), f"{title}: {text}" if text else title)
-
-            tell(len(missing), "")
-            (self._run_here if self.engine is None else self._run_on_workers)(
-                work, missing, title, total, tell
-            )
-            total.add(set())
+            if self.engine is None:
+                for number, part in enumerate(missing):
+                    self._tell(total, len(missing) - number, title, part[0].name)
+                    shard_job(Context(work.key([part]), self.store), work=work, shards=part)
+            else:
+                self._on_workers(work, missing, title, total)
+            total.add(())
+            self._tell(total, 0, title, "")
         facts = total.entry.metadata
         ran = tuple(ShardRun(*row) for row in facts["ran"])
         seconds = time.monotonic() - started
@@ -159,37 +155,17 @@ class Runner:
         self.done.append((title, result))
         return result
 
-    def _run_here(
-        self,
-        work: ShardWork,
-        missing: list[Shards],
-        title: str,
-        total: _Total,
-        tell: Callable[[float, str], None],
-    ) -> None:
-        def hear(left: int, name: str, event: dict[str, Any]) -> None:
-            tell(left - event["done"] / max(1, event["total"]), name)
+    def _tell(self, total: _Total, left: float, title: str, text: str) -> None:
+        n = len(total.parts)
+        self.report(n - left, n, f"{title}: {text}" if text else title)
 
-        for number, part in enumerate(missing):
-            left, name = len(missing) - number, part[0].name
-            with Context(work.key([part]), self.store, partial(hear, left, name)).sending() as context:
-                shard_job(context, work=work, shards=part)
-            tell(left - 1, name)
-
-    def _run_on_workers(
-        self,
-        work: ShardWork,
-        missing: list[Shards],
-        title: str,
-        total: _Total,
-        tell: Callable[[float, str], None],
-    ) -> None:
+    def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
         jobs = {}
         for part in missing:
             key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
             jobs[key] = self.engine.submit(key, shard_job, title=name, work=work, shards=part)
         try:
-            waiting = dict(jobs)
+            waiting, n = dict(jobs), len(total.parts)
             while waiting:
                 statuses = {key: job.status() for key, job in waiting.items()}
                 for status in statuses.values():
@@ -197,13 +173,11 @@ class Runner:
                         again = "a shard was cancelled; run the same command again to resume"
                         raise SpaceError(status.error or again)
                 waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
-                total.add(waiting.keys())
+                total.add(waiting)
                 running = [
-                    status for status in statuses.values() if status.state == "running" and status.total
+                    one.done / one.total for one in statuses.values() if one.state == "running" and one.total
                 ]
-                n_done = len(total.parts) - len(waiting)
-                left = len(waiting) - sum(status.done / status.total for status in running)
-                tell(left, f"{n_done:,} of {len(total.parts):,} shards")
+                self._tell(total, len(waiting) - sum(running), title, f"{n - len(waiting):,} of {n:,} shards")
                 if waiting:
                     time.sleep(_PAUSE)
         except BaseException:
@@ -215,13 +189,10 @@ class Runner:
     @property
     def peaks(self) -> dict[str, float]:
         """Worker → the most memory that it ever had, in MB, over all passes, by ``ru_maxrss``."""
-        peaks: dict[str, float] = {}
-        for shard in (shard for _, result in self.done for shard in result.ran):
-            peaks[shard.worker] = max(peaks.get(shard.worker, 0.0), shard.peak_mb)
-        return peaks
+        shards = [shard for _, result in self.done for shard in result.ran]
+        return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
 
     def told(self) -> list[str]:
-        """A line for each pass, and one for the memory."""
         lines = []
         for title, result in self.done:
             rows, seconds = (
@@ -252,14 +223,13 @@ class _Total:
             self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
 
     def missing(self) -> list[Shards]:
-        """The shards without a result."""
         keys = {self.work.key([part]): part for part in self.parts[self.n :]}
         missing = {key: part for key, part in keys.items() if not self._is_good(key)}
         for key in missing:  # a damaged one, or one whose files are gone
             self.store.remove(key)
         return list(missing.values())
 
-    def add(self, waiting: Sequence[str]) -> None:
+    def add(self, waiting: Container[str]) -> None:
         """The results of further shards, up to the first one that is `waiting`."""
         while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
             entry = self.store.get(key)
@@ -380,7 +350,13 @@ class Survey(ShardWork):
             dropped.append(np.setdiff1d(every, rows, assume_unique=True))
             ids = shards[0].ids_of(blocks[0]) if self.n_candidates or len(wanted) else None
             if ids is not None and shards[0].ids:
-                _need_distinct(shards[0].name, ids)
+                index = pd.Index(ids, dtype=object)
+                if not index.is_unique:
+                    twice = index[index.duplicated()].unique()
+                    raise SpaceError(
+                        f"{shards[0].name}: ids must be distinct, {len(twice):,} occur more than once, first"
+                        f" {quote(twice[:3])}; mend them"
+                    )
                 where = wanted.get_indexer(ids) if len(wanted) else np.full(len(ids), -1)
                 places.append(np.stack([where, every])[:, where >= 0])
             if self.n_candidates:
@@ -411,7 +387,6 @@ class Survey(ShardWork):
     def _smallest(
         self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest keys of both, ascending, and their rows."""
         keys, rows = more
         if 0 < len(held[0]) == self.n_candidates:
             near = keys < held[0][-1]
@@ -422,7 +397,6 @@ class Survey(ShardWork):
 
 
 def column_sums(survey: PassResult, side: int) -> ColumnSums:
-    """Of one of the spaces."""
     return ColumnSums.unpacked(survey.arrays[f"sums_{side}"])
 
 
@@ -445,16 +419,6 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
         raise SpaceError(
             f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
             f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
-        )
-
-
-def _need_distinct(name: str, ids: np.ndarray) -> None:
-    index = pd.Index(ids, dtype=object)
-    if not index.is_unique:
-        twice = index[index.duplicated()].unique()
-        raise SpaceError(
-            f"{name}: ids must be distinct, {len(twice):,} occur more than once, first {quote(twice[:3])};"
-            " mend them"
         )
 
 

@@ -120,7 +120,6 @@ class Shard:
         return out
 
     def ids_of(self, block: ShardBlock) -> np.ndarray:
-        """The ids of a block's rows, (m,) of strings."""
         first = self.start + block.first
         ids = block.ids or [str(row) for row in range(first, first + len(block.vectors))]
         return np.array(ids, dtype=object)
@@ -132,7 +131,6 @@ def rows_at_once(*widths: int) -> int:
 
 
 def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[ShardBlock, ...]]:
-    """Blocks of the same rows of several shards, side by side."""
     rows = rows_at_once(*(shard.width for shard in shards))
     return zip(*(shard.blocks(rows, labels) for shard in shards), strict=True)
 
@@ -184,7 +182,6 @@ def filesystem(place: str) -> tuple[Any, str]:
 
 @contextmanager
 def opened(url: str) -> Iterator[BinaryIO]:
-    """A file, open for reading in binary; errors name it."""
     files, path = filesystem(url)
     try:
         with files.open(path, "rb") as stream:
@@ -219,7 +216,6 @@ def listed(place: str) -> dict[str, dict[str, Any]]:
 
 
 def beside(place: str, name: str) -> str:
-    """The address of a file in a folder."""
     return f"{place.rstrip('/')}/{name}"
 
 
@@ -323,7 +319,6 @@ class NpyShard(Shard):
 
 
 def _lines(url: str) -> Iterator[str]:
-    """The lines of a UTF-8 text file."""
     with opened(url) as stream:
         try:
             for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
@@ -398,7 +393,6 @@ class _Parquet:
         self._file, self.schema = file, file.schema_arrow
 
     def sizes(self) -> list[tuple[int, int]]:
-        """Rows and bytes of each group."""
         facts = self._file.metadata
         groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
         return [(group.num_rows, group.total_byte_size) for group in groups]
@@ -434,7 +428,6 @@ class _Arrow:
 
 @contextmanager
 def _table(url: str) -> Iterator[_Parquet | _Arrow]:
-    """The open table; errors of Arrow name the file."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -523,12 +516,10 @@ class ShardedSpace:
 
     @property
     def n(self) -> int:
-        """Rows."""
         return self.shards[-1].start + self.shards[-1].n
 
     @property
     def width(self) -> int:
-        """Numbers per row."""
         return self.shards[0].width
 
     def __len__(self) -> int:
@@ -546,11 +537,9 @@ class ShardedSpace:
 
     @property
     def alone(self) -> list[tuple[Shard, ...]]:
-        """The parts of a pass over this space."""
         return [(shard,) for shard in self.shards]
 
     def ids_of(self, rows: np.ndarray) -> list[str]:
-        """The ids of these rows, in their order."""
         if not self.shards[0].ids:
             return [str(row) for row in rows]
         ids = np.empty(len(rows), dtype=object)
