@@ -34,7 +34,7 @@ class _Translation(Estimator):
     """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
-    _scales: ClassVar[bool] = True  # whether the map has a scale of its own
+    scale: ClassVar[bool] = True
     _needs_target = True
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
@@ -55,7 +55,7 @@ class _Translation(Estimator):
         need_finite(means[1], "target")
         self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
         of_source, of_target = brought(source)[1], brought(target)[1]
-        if not self._scales:  # then one power of two is taken out of both spaces
+        if not self.scale:  # then one power of two is taken out of both spaces
             of_source = of_target
         self._exponents = of_source, of_target
         moved = scaled(source - self.source_mean_, of_source), scaled(target - self.target_mean_, of_target)
@@ -103,10 +103,6 @@ class Procrustes(_Translation):
     """
 
     scale: bool = True
-
-    @property
-    def _scales(self) -> bool:
-        return self.scale
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         left, singular_values, right = np.linalg.svd(source.T @ target, full_matrices=False)

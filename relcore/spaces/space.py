@@ -114,7 +114,6 @@ class MappedRows(NDArrayOperatorsMixin):
         self._ends = np.cumsum([len(part) for part in self._parts])
         self.shape = (int(self._ends[-1]), self._parts[0].shape[1])
         self.size = self.shape[0] * self.shape[1]
-        self.nbytes = 4 * self.size
 
     @classmethod
     def joined(cls, rows: Sequence[MappedRows], origin: Origin) -> MappedRows:
@@ -444,12 +443,11 @@ def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """How many rows (n, d) float32 have the bytes, by a hash of 64 bits, of another row."""
-    hashes = np.empty(len(vectors), dtype=np.int64)
-    for start in range(0, len(vectors), BLOCK_ROWS):
-        block = np.ascontiguousarray(vectors[start : start + BLOCK_ROWS])
-        hashes[start : start + len(block)] = [hash(row.tobytes()) for row in block]
-    return int(pd.Index(hashes).duplicated(keep=False).sum())
+    """How many rows (n, d) float32 equal another row, by a hash of 64 bits."""
+    starts = range(0, len(vectors), BLOCK_ROWS)
+    blocks = (pd.DataFrame(vectors[start : start + BLOCK_ROWS]) for start in starts)
+    hashes = np.concatenate([pd.util.hash_pandas_object(block, index=False) for block in blocks])
+    return int(pd.Series(hashes).duplicated(keep=False).sum())
 
 
 class LatentSpace:
@@ -598,12 +596,6 @@ class LatentSpace:
             origin.keep_digest(of_columns, known)
         return known
 
-    def same_ids(self, other: LatentSpace) -> bool:
-        """Whether another space has the same ids in the same order."""
-        if self._row_numbers and other._row_numbers:
-            return self._row_numbers == other._row_numbers
-        return np.array_equal(self.ids, other.ids)
-
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Row numbers (m,) of the ids, in their order.
 
@@ -680,7 +672,8 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     >>> pair.target.vectors.tolist()
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
-    if source.same_ids(target):
+    numbers = source._row_numbers, target._row_numbers
+    if numbers[0] == numbers[1] if all(numbers) else np.array_equal(source.ids, target.ids):
         in_source = in_target = np.arange(len(source))
     else:
         rows = target.index.get_indexer(source.index)
@@ -708,13 +701,13 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
-    names = pd.Series(space.name for space in spaces)
-    taken, twice = set(names), names.duplicated(keep=False)
-    for place in np.flatnonzero(twice):
-        numbered = (f"{names[place]} ({number})" for number in count(1))
-        names[place] = next(name for name in numbered if name not in taken)
-        taken.add(names[place])
-    return names.tolist()
+    names, distinct = [space.name for space in spaces], []
+    for name in names:
+        if names.count(name) > 1:
+            numbered = (f"{name} ({number})" for number in count(1))
+            name = next(free for free in numbered if free not in {*names, *distinct})
+        distinct.append(name)
+    return distinct
 
 
 def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:

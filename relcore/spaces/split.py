@@ -40,21 +40,17 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
 def smallest_keys(
     n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
 ) -> np.ndarray:
-    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, ascending by number; all where
-    there are fewer.
-
-    Block by block, so that the memory does not depend on n. `without` are numbers that are not drawn.
+    """The m of the numbers 0 … n − 1, but those in `without`, that have the smallest `row_keys` as ids,
+    ascending by number; all where there are fewer. Block by block, so that the memory does not depend on n.
     """
-    keys, found = np.empty(0), np.empty(0, dtype=np.int64)
+    keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
     for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
         numbers = np.arange(start, min(start + _DRAWN_AT_ONCE, n))
-        if without is not None:
-            numbers = numbers[~np.isin(numbers, without)]
+        numbers = numbers if without is None else numbers[~np.isin(numbers, without)]
         keys = np.concatenate([keys, row_keys(numbers.astype(str), stream, random_state)])
-        found = np.concatenate([found, numbers])
         order = np.argsort(keys, kind="stable")[:m]
-        keys, found = keys[order], found[order]
-    return np.sort(found)
+        keys, smallest = keys[order], np.concatenate([smallest, numbers])[order]
+    return np.sort(smallest)
 
 
 def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
@@ -87,15 +83,13 @@ class Split:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        parts = {"anchors": self.anchors, "train": self.train, "test": self.test}
-        owner = np.zeros(len(self.ids), dtype=np.int64)
-        for name, rows in parts.items():
-            if len(rows) and (rows.min() < 0 or rows.max() >= len(self.ids)):
+        n, owner = len(self.ids), np.zeros(len(self.ids), dtype=np.int64)
+        for name, rows in (("anchors", self.anchors), ("train", self.train), ("test", self.test)):
+            if len(rows) and (rows.min() < 0 or rows.max() >= n):
                 raise SpaceError(
-                    f"split: expected {name} among rows 0 … {len(self.ids) - 1}, got {rows.min()} …"
-                    f" {rows.max()}"
+                    f"split: expected {name} among rows 0 … {n - 1}, got {rows.min()} … {rows.max()}"
                 )
-            owner += np.bincount(rows, minlength=len(owner)) if len(rows) else 0
+            owner += np.bincount(rows, minlength=n) if len(rows) else 0
         if owner.max(initial=0) > 1:
             twice = self.ids[owner > 1]
             raise SpaceError(
@@ -135,12 +129,10 @@ class Split:
         if 2 * len(self.test) < self.n:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)
-        keys = kept.get(self.random_state)
-        if keys is None:
-            keys = row_keys(self.ids, "queries", self.random_state)
+        if self.random_state not in kept:
             kept.clear()  # of one random state: a study of many would fill the memory
-            kept[self.random_state] = keys
-        return keys[self.test]
+            kept[self.random_state] = row_keys(self.ids, "queries", self.random_state)
+        return kept[self.random_state][self.test]
 
     @classmethod
     def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:
@@ -153,7 +145,7 @@ class Split:
             No row is left, or a row is an anchor twice.
         """
         ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
-        test = _without(np.arange(len(ids)), anchors, len(ids))
+        test = np.delete(np.arange(len(ids)), anchors)
         if not len(test):
             raise SpaceError(
                 f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer"
@@ -196,35 +188,19 @@ class Split:
         keys = row_keys(ids, "test", random_state)
         drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
         drawn[anchors] = False
-        if not len(test_ids):
-            if (
-                not drawn.any() and len(ids) - len(anchors) > 1
-            ):  # few rows: the one whose turn would come first
-                rest = _without(np.arange(len(ids)), anchors, len(ids))
-                drawn[rest[np.argmin(keys[rest])]] = True
-            if labels is not None:
-                _keep_one_of_each(drawn, keys, np.asarray(labels))
+        rest = np.delete(np.arange(len(ids)), anchors)
+        if not (len(test_ids) or drawn.any()) and len(rest) > 1:
+            drawn[rest[np.argmin(keys[rest])]] = True  # of few rows the one whose turn would come first
+        if labels is not None and not len(test_ids):
+            labels = np.asarray(labels)
+            for label in set(labels[drawn]) - set(labels[~drawn]):
+                members = np.flatnonzero(labels == label)
+                drawn[members[np.argmax(keys[members])]] = False
         test = np.flatnonzero(drawn)
         if not len(test):
-            given = (
-                f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
-                if len(test_ids)
-                else "too few rows"
-            )
+            listed = f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
             raise SpaceError(
                 f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors:"
-                f" {given}"
+                f" {listed if len(test_ids) else 'too few rows'}"
             )
         return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
-
-
-def _keep_one_of_each(drawn: np.ndarray, keys: np.ndarray, labels: np.ndarray) -> None:
-    for label in set(labels[drawn]) - set(labels[~drawn]):
-        members = np.flatnonzero(labels == label)
-        drawn[members[np.argmax(keys[members])]] = False
-
-
-def _without(rows: np.ndarray, taken: np.ndarray, n: int) -> np.ndarray:
-    free = np.ones(n, dtype=bool)
-    free[taken] = False
-    return rows[free[rows]]
