@@ -22,9 +22,13 @@ class Named:
     where: str = ""
     help: str = ""
 
+    def __post_init__(self) -> None:
+        if self.where.startswith("."):
+            object.__setattr__(self, "where", f"relcore{self.where}")
+
     def load(self) -> Any:
         module, _, attribute = self.where.partition(":")
-        return getattr(import_module(module, "relcore"), attribute)
+        return getattr(import_module(module), attribute)
 
 
 @dataclass(frozen=True)
