@@ -49,6 +49,18 @@ def chart(
     st.plotly_chart(figure, theme=None, key=key, config=config, alt=alt, **clicks)
 
 
+def figure(drawn: Exportable, key: str, bar: str = "", tools: bool = True) -> None:
+    """A figure and its export bar, by default named as the first part of the key."""
+    chart(drawn.interactive(theme()), key, tools=tools)
+    export_bar(drawn, bar or key.partition(".")[0])
+
+
+def download(label: str, data: Any, name: str, media: str, key: str, **look: Any) -> None:
+    """A button that downloads a file and does not run the page again."""
+    look = {"icon": ":material/download:", "on_click": "ignore"} | look
+    st.download_button(label, data, name, media, key=key, **look)
+
+
 def export_bar(figure: Exportable, key: str) -> None:
     """A row of download buttons; the last one opens the print style."""
     shown = theme()  # the files are made in another thread, which does not know the page

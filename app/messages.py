@@ -32,3 +32,13 @@ def success(text: object) -> None:
 def toast(text: object) -> None:
     """What is done, for some seconds."""
     st.toast(plain(text), icon=":material/check:")
+
+
+def lead(html: str) -> None:
+    """The result of a page in one sentence, as HTML."""
+    st.html(f'<p class="relscope-lead">{html}</p>')
+
+
+def no_anchors() -> None:
+    """What a page without anchors shows."""
+    info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", ":material/star:")

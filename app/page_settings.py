@@ -75,6 +75,18 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
     return chosen
 
 
+def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
+    """`kept` of a segmented control of which one is always chosen, at first `usual` or the first; a mapping
+    gives the labels, texts or with a title.
+    """
+    if isinstance(options, Mapping):
+        titles = {name: one if isinstance(one, str) else one.title for name, one in options.items()}
+        look["format_func"] = titles.get
+    default = next(iter(options)) if usual is None else usual
+    look = {"default": default, "required": True} | look
+    return kept(st.segmented_control, label, list(options), key=key, **look)
+
+
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
     """Tabs of which the open one is remembered when the user comes back to the page."""
     remembered = st.session_state.get(last := f"{key}:last")

@@ -17,62 +17,14 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.all_pairs import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.compare.figures import PairMap
 from relcore.scores.pair_scores import PairScores
-from relcore.spaces.space import LatentSpace
 
 
 def all_pairs(workspace: Workspace) -> None:
     """The section at the end of a page; with only two spaces, a line on how to add more."""
     st.subheader("All pairs", anchor=False)
     if len(workspace.spaces) < 3:
-        st.caption(
-            "This session has two spaces. Add a third one on the Spaces page to compare every pair here."
-        )
+        st.caption("Add a third space on the Spaces page to compare every pair here.")
         return
-    specs, spaces = _readable(workspace)
-    if len(spaces) < 2:
-        return
-    titles = metrics_among_spaces()
-    picture, choosers = st.columns([2.6, 1], gap="large")
-    with choosers:
-        metric = st.radio(
-            "Score",
-            titles,
-            format_func=titles.get,
-            captions=[METRICS[name].help for name in titles],
-            key="all-pairs.metric",
-            persist_state="session",
-        )
-        grouped = st.toggle(
-            "Group similar spaces", key="all-pairs.grouped", persist_state="session", help=_GROUPING
-        )
-    with picture:
-        if "anchors" in METRICS[metric].needs and not workspace.anchors:
-            st.info(
-                "No anchors yet: choose some in the sidebar, or pick them on the Anchors page.",
-                icon=":material/star:",
-            )
-            return
-        task = AllPairs.of(metric, **settings_of(workspace))
-        label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
-        found = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
-        if found is None:
-            return
-        shown = found.grouped() if grouped else found
-        _heat_map(workspace, specs, found.names, shown)
-    with choosers:
-        st.caption(_circumstances(found))
-    digests = tuple(space.digest for space in spaces)
-    recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings_of(workspace))
-    exports.export_bar(recipe.draw(found), "all-pairs")
-
-
-_GROUPING = (
-    "Orders the spaces by average-linkage clustering of 1 − score, so that similar spaces are adjacent."
-)
-
-
-def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """The session's spaces that can be read, with a warning for each of the others."""
     specs, spaces = [], []
     for spec in workspace.spaces:
         try:
@@ -80,33 +32,55 @@ def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]
             specs.append(spec)
         except SpaceError as error:
             messages.warning(f"{space_name(spec)} is left out: {error}")
-    return specs, spaces
+    if len(spaces) < 2:
+        return
+    titles, keep = metrics_among_spaces(), {"persist_state": "session"}
+    picture, choosers = st.columns([2.6, 1], gap="large")
+    with choosers:
+        captions = [METRICS[name].help for name in titles]
+        look = {"format_func": titles.get, "captions": captions, "key": "all-pairs.metric"}
+        metric = st.radio("Score", titles, **look, **keep)
+        explained = "Orders the spaces by average-linkage clustering of 1 − score, so that similar ones meet."
+        grouped = st.toggle("Group similar spaces", key="all-pairs.grouped", help=explained, **keep)
+    settings = {
+        "anchors": workspace.anchors,
+        "projection": workspace.projection,
+        "k": workspace.k,
+        "n_queries": compute.LIVE_QUERIES,
+    }
+    with picture:
+        if "anchors" in METRICS[metric].needs and not workspace.anchors:
+            messages.no_anchors()
+            return
+        label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
+        task = AllPairs.of(metric, **settings)
+        result = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
+        if result is None:
+            return
+        _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)
+    with choosers:
+        st.caption(_circumstances(result))
+    digests = tuple(space.digest for space in spaces)
+    recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings)
+    exports.export_bar(recipe.draw(result), "all-pairs")
 
 
-def settings_of(workspace: Workspace) -> dict[str, Any]:
-    """The settings that some of the metrics need."""
-    asked = {"k": workspace.k, "n_queries": compute.LIVE_QUERIES}
-    return {"anchors": workspace.anchors, "projection": workspace.projection, **asked}
-
-
-def _heat_map(
-    workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores
-) -> None:
-    """The figure; its key contains the pair, because Streamlit ignores a second click on a selected cell."""
+def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairScores, grouped: bool) -> None:
     from relcore.figures.screen import matrices_figure
 
-    by_name = dict(zip(names, specs, strict=True))
-    present = {spec: name for name, spec in by_name.items()}
-    framed = (present.get(workspace.source, ""), present.get(workspace.target, ""))
+    shown, pair = result.grouped() if grouped else result, (workspace.source, workspace.target)
+    names = {spec: name for name, spec in by_name.items()}
+    framed = tuple(names.get(spec, "") for spec in pair)
     figure = matrices_figure(pair_matrices(shown, framed), exports.theme(), width=760)
     drawn = [by_name[name] for name in shown.names]
-    key = f"all-pairs.map-{results.place_of((workspace.source, workspace.target))}"
-    exports.chart(figure, key, picked=lambda points: _pick(points, drawn), tools=False)
 
+    def pick(points: Sequence[Mapping[str, Any]]) -> None:
+        if chosen := pair_of(points, drawn):
+            step = f"compare {space_name(chosen[0])} and {space_name(chosen[1])}"
+            session.guarded(choose_pair, *chosen, step)
 
-def _pick(points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]) -> None:
-    if pair := pair_of(points, drawn):
-        session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
+    # The key names the pair, because Streamlit ignores a second click on a selected cell.
+    exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick, tools=False)
 
 
 def pair_of(
@@ -121,30 +95,26 @@ def pair_of(
     return (drawn[i], drawn[j]) if i != j else None
 
 
-def _circumstances(found: PairScores) -> str:
-    n = len(found.names)
-    pairs = [found.scores[i][j] for i in range(n) for j in range(i + 1, n)]
+def _circumstances(result: PairScores) -> str:
+    n = len(result.names)
+    pairs = [result.scores[i][j] for i in range(n) for j in range(i + 1, n)]
     scores = [score for score in pairs if score is not None]
     if not scores:
         return "None of these spaces can be compared with another; hover over a cell to see why."
     counts = sorted({score.n for score in scores})
     rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
-    asked = f", {some.n_queries:,} of them as queries" if some else ""
-    asked += f" for their k = {scores[0].k} nearest" if scores[0].k else ""
-    left_out = (
-        " Hatched cells cannot be compared; hover over one to see why." if len(scores) < len(pairs) else ""
-    )
-    best = ""
-    if found.best_chance:
-        first, second, score = found.best
-        band = found.best_chance
-        best = (
+    text = f"{rows} rows, paired by id" + (f", {some.n_queries:,} of them as queries" if some else "")
+    text += f" for their k = {scores[0].k} nearest." if scores[0].k else "."
+    if band := result.best_chance:
+        first, second, score = result.best
+        text += (
             f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of"
             f" {len(scores)} scores: {short(band.low)} … {short(band.high)}."
         )
+    left_out = len(scores) < len(pairs)
     return (
-        f"{rows} rows, paired by id{asked}.{best} Chance level: the rows of one space are permuted; hover for"
-        " its 95 % band. Click a cell to compare its pair: the row becomes the source, the column the"
-        f" target.{left_out}"
+        f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
+        " make its row the source and its column the target."
+        + (" Hatched cells cannot be compared; hover over one to see why." if left_out else "")
     )

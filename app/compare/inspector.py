@@ -73,26 +73,20 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     if any(facts):
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
     _neighbours(pair, identifier)
-    is_anchor = identifier in session.workspace().anchors
-    verb, icon = (
-        ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
-    )
-    change = session.remove_anchors if is_anchor else session.add_anchors
-    pinned, full = (
-        identifier in session.workspace().pinned,
-        not (is_anchor or offered((identifier,), session.workspace().anchors)),
-    )
+    workspace = session.workspace()
+    is_anchor, pinned = identifier in workspace.anchors, identifier in workspace.pinned
+    full = not (is_anchor or offered((identifier,), workspace.anchors))
     st.button(
-        verb,
-        icon=icon,
-        on_click=change,
+        "Remove anchor" if is_anchor else "Add as anchor",
+        icon=":material/star_border:" if is_anchor else ":material/star:",
+        on_click=session.remove_anchors if is_anchor else session.add_anchors,
         args=((identifier,),),
         width="stretch",
         key="inspector.anchor",
         disabled=pinned or full,
         help="Pinned: unpin it on the Anchors page first" if pinned else FULL_HELP if full else None,
     )
-    view = session.workspace().view
+    view = workspace.view
     # Pivots do not show in the colours of labels: start again with this one.
     pivots = () if view.color_by == "labels" else view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
@@ -111,27 +105,15 @@ def _neighbours(pair: Match, identifier: str) -> None:
     """The row's neighbours in the representation that is chosen; a click on one inspects it."""
     workspace, form = session.workspace(), "absolute"
     if workspace.anchors:
-        form = st.selectbox(
-            "Neighbours in",
-            FORMS,
-            key="inspector.form",
-            format_func="{} spaces".format,
-            persist_state="session",
-            label_visibility="collapsed",
-        )
+        look = {"key": "inspector.form", "format_func": "{} spaces".format, "label_visibility": "collapsed"}
+        form = st.selectbox("Neighbours in", FORMS, persist_state="session", **look)
     k = min(workspace.k, len(pair) - 1)
-    table = neighbours_of(
-        pair, identifier, k, form, compute.needed_anchors(form, workspace.anchors), workspace.projection
-    )
-    st.html(neighbours_html(pair, table))
-    after = (
-        ", by cosine after centring"
-        if form == "absolute"
-        else f", by cosine; {counted(len(workspace.anchors), 'anchor')}"
-    )
+    anchors = compute.needed_anchors(form, workspace.anchors)
+    st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))
+    after = " after centring" if form == "absolute" else f"; {counted(len(workspace.anchors), 'anchor')}"
     st.caption(
-        f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click"
-        " one to inspect it."
+        f"The {k} nearest neighbours in each {form} space, by cosine{after}. Shaded ids are neighbours in"
+        " both. Click one to inspect it."
     )
 
 
@@ -144,9 +126,7 @@ def neighbours_of(
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
-    """One row's neighbours in both spaces in one representation, side by side; see
-    `relcore.compare.neighbours`.
-    """
+    """`relcore.compare.neighbours.neighbours_of` in one representation."""
     rows = compute.represent(pair, form, anchors, projection) if form != "absolute" else None
     return neighbours.neighbours_of(pair, identifier, k, rows)
 
@@ -186,13 +166,7 @@ def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, st
     named = {}
     for identifier, label, text, picture in zip(ids, labels, items.texts(ids), pictures, strict=True):
         image = f'<img src="{picture}" alt="" height="{SMALL}">' if picture else ""
-        about = (
-            identifier
-            if identifier.startswith(f"{label}/")
-            else f"{label} · {identifier}"
-            if label
-            else identifier
-        )
+        about = identifier if not label or identifier.startswith(f"{label}/") else f"{label} · {identifier}"
         title = " · ".join(filter(None, (text, about)))
         named[identifier] = (image, text or (label if picture else "") or identifier, title)
     return named
@@ -200,17 +174,14 @@ def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, st
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
     """A grid of pictures or a list of texts."""
-    named = _named(pair, ids, items)
-    if items.has_pictures:
-        cells = "".join(
-            f'<li title="{plain_html(title)}">{image}</li>' for image, _, title in named.values() if image
-        )
-        return f'<ul class="relscope-grid" aria-label="Pictures">{cells}</ul>'
+    pictures, named = items.has_pictures, _named(pair, ids, items).values()
     cells = "".join(
-        f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>'
-        for _, name, title in named.values()
+        f'<li title="{plain_html(title)}">{image if pictures else f"<span>{plain_html(name)}</span>"}</li>'
+        for image, name, title in named
+        if image or not pictures
     )
-    return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
+    kind, label = ("grid", "Pictures") if pictures else ("list", "Texts")
+    return f'<ul class="relscope-{kind}" aria-label="{label}">{cells}</ul>'
 
 
 def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
@@ -223,38 +194,35 @@ def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items |
     n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
     st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
     new, only = n_offered(len(chosen) - n_anchors, len(set(anchors))), n_offered(len(chosen))
-    st.button(
-        f"Add {counted(new, 'anchor')}",
-        icon=":material/star:",
-        on_click=lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
-        disabled=not new,
-        help=LIMIT_HELP if new < len(chosen) - n_anchors else None,
-        width="stretch",
-        key="inspector.add",
-    )
-    st.button(
-        "Use only these as anchors" if only == len(chosen) else f"Use only {only:,} of these as anchors",
-        on_click=lambda: session.set_anchors(f"use {only} selected as anchors", offered(chosen)),
-        help=LIMIT_HELP if only < len(chosen) else None,
-        width="stretch",
-        key="inspector.only",
-    )
-    st.button(
-        f"Remove {counted(n_removable, 'anchor')}",
-        on_click=session.remove_anchors,
-        args=(chosen,),
-        disabled=not n_removable,
-        width="stretch",
-        key="inspector.remove",
-    )
-    st.button(
-        "Clear",
-        icon=":material/close:",
-        on_click=session.select,
-        args=((),),
-        width="stretch",
-        key="inspector.clear",
-    )
+    for label, key, help_text, disabled, call, given in (
+        (
+            f"Add {counted(new, 'anchor')}",
+            "add",
+            LIMIT_HELP if new < len(chosen) - n_anchors else None,
+            not new,
+            lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
+            (),
+        ),
+        (
+            "Use only these as anchors" if only == len(chosen) else f"Use only {only:,} of these as anchors",
+            "only",
+            LIMIT_HELP if only < len(chosen) else None,
+            False,
+            lambda: session.set_anchors(f"use {only} selected as anchors", offered(chosen)),
+            (),
+        ),
+        (
+            f"Remove {counted(n_removable, 'anchor')}",
+            "remove",
+            None,
+            not n_removable,
+            session.remove_anchors,
+            (chosen,),
+        ),
+        ("Clear", "clear", None, False, session.select, ((),)),
+    ):
+        look = {"key": f"inspector.{key}", "help": help_text, "disabled": disabled, "width": "stretch"}
+        st.button(label, on_click=call, args=given, **look)
     if items is not None and not items.problem:
         step = -(
             -len(chosen) // MOST_SHOWN

@@ -26,13 +26,11 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
-from relcore.invert.figures import RecoveredRows, RecoveryErrors, inversion_scene
+from relcore.invert.figures import COLORS, RecoveredRows, RecoveryErrors, inversion_scene
 from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.payload import PaneEvent
 from relcore.spaces.space import Match
-
-# The choosers of the Invert page: one row in the tabs that need them; their values are in the workspace.
 
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
@@ -42,6 +40,9 @@ _BY_HELP = (
     " used for this. By hand: your own numbers."
 )
 _CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last, to begin with by hand
+_HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
+STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
+LISTED = 200  # worst and best rows
 
 
 def choosers(workspace: Workspace) -> None:
@@ -83,126 +84,112 @@ def _tune(tuned: bool) -> None:
 
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
-@compute.cached(6, "Inverting …")
-def inverted(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
-    """The pair's rows, inverted through these anchors."""
-    return invert_pair(pair, anchors, spec)
+inverted = compute.cached(6, "Inverting …")(invert_pair)
 
 
 @compute.cached(12)
-def inverted_scene(
+def _scene(
     pair: Match, anchors: tuple[str, ...], spec: InversionSpec, color_by: str, view: ViewSpec
 ) -> Scene:
-    """Both panes, coloured."""
     return inversion_scene(pair, inverted(pair, anchors, spec), color_by, view)
-
-
-STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
-LISTED = 200  # worst and best rows
-_HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
-_COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
-_NO_ANCHORS = (
-    "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least"
-    " two."
-)
 
 
 def draw(workspace: Workspace) -> None:
     """The whole tab; errors are shown with a remedy, and the choosers stay."""
     if not workspace.anchors:
-        st.info(_NO_ANCHORS, icon=":material/star:")
+        messages.no_anchors()
         return
     pair = compute.matched(workspace.source, workspace.target)
     chosen = pair, workspace.anchors, workspace.inversion
+    colors = {
+        name: name.capitalize() for name in COLORS if name != "labels" or pair.source.labels is not None
+    }
+    if (color_by := st.session_state.setdefault("invert.color", "error")) not in colors:
+        color_by = st.session_state["invert.color"] = "error"
     try:
-        found = inverted(*chosen)
-        color_by = _color(pair)
-        scene = inverted_scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
+        result = inverted(*chosen)
+        scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
     except SpaceError as error:
         messages.error(error)
         st.caption(
             "Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step."
         )
         return
-    if found.choice:
-        st.session_state[_CHOSEN] = found.choice.numbers()
-    _warnings(found)
+    if result.choice:
+        st.session_state[_CHOSEN] = result.choice.numbers()
+    _warnings(result)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
-        _color_chooser(pair)
-        _panes(pair, found, workspace, scene, color_by)
-        panes = RecoveredRows.of(recipe, inversion=found.spec, color_by=color_by)
-        exports.export_bar(panes.draw((found, scene)), "invert-panes")
+        kept(
+            st.segmented_control,
+            "Colour by",
+            list(colors),
+            format_func=colors.get,
+            key="invert.color",
+            required=True,
+            help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
+        )
+        _panes(pair, result, workspace, scene, color_by)
+        panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
+        exports.export_bar(panes.draw((result, scene)), "invert-panes")
     with side:
         st.html(STYLE)
-        st.html(_scores(pair, found))
-    rows, one = st.columns([2.9, 1], gap="medium")
+        st.html(_scores(pair, result))
+    rows, inspected = st.columns([2.9, 1], gap="medium")
     with rows:
-        _extremes(pair, found, workspace)
+        _extremes(pair, result, workspace)
         st.subheader("Errors", anchor=False)
-        errors = RecoveryErrors.of(recipe, inversion=found.spec).draw(found)
-        drawn = errors.interactive(exports.theme())
-        drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
-        exports.chart(drawn, "invert.errors")
+        errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
+        figure = errors.interactive(exports.theme())
+        figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+        exports.chart(figure, "invert.errors")
         exports.export_bar(errors, "invert-errors")
-    with one:
+    with inspected:
         inspector(pair)
 
 
-def _warnings(found: Inversion) -> None:
-    width = found.shape[1]
-    if found.rank < width:
+def _warnings(result: Inversion) -> None:
+    width = result.shape[1]
+    if result.rank < width:
         messages.warning(
-            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
-            " dimensions are kept. Choose more anchors, or lower δ.",
-            icon=":material/warning:",
+            f"Only {result.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
+            " dimensions are kept. Choose more anchors, or lower δ."
         )
-    elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
+    elif (
+        result.spec.method == "pruned" and 0.8 * width <= result.kept <= 1.3 * width and result.condition > 20
+    ):
         messages.info(
-            f"The number of anchors kept ({short(found.kept, 0)}) is close to the number of dimensions"
+            f"The number of anchors kept ({short(result.kept, 0)}) is close to the number of dimensions"
             f" ({width:,}). The inverse is least stable there: its condition number is"
-            f" {short(found.condition, 0)}. Try another δ; the study of δ × ω compares them.",
+            f" {short(result.condition, 0)}. Try another δ; the study of δ × ω compares them.",
             icon=":material/lightbulb:",
         )
 
 
-def _colors(pair: Match) -> list[str]:
-    return [name for name in _COLORS if name != "labels" or pair.source.labels is not None]
-
-
-def _color(pair: Match) -> str:
-    if st.session_state.setdefault("invert.color", "error") not in _colors(pair):
-        st.session_state["invert.color"] = "error"
-    return st.session_state["invert.color"]
-
-
-def _color_chooser(pair: Match) -> None:
-    kept(
-        st.segmented_control,
-        "Colour by",
-        _colors(pair),
-        format_func=_COLORS.get,
-        key="invert.color",
-        required=True,
-        help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
-    )
-
-
-def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by: str) -> None:
-    view = View(found.rows, np.full(len(found.rows), -1), ())
+def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, color_by: str) -> None:
+    view = View(result.rows, np.full(len(result.rows), -1), ())
     items = items_of(workspace)
     texts, notes = hover_columns(pair, view, items, color_by != "labels")
     look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
+
+    def receive(event: PaneEvent) -> None:
+        if event.hidden is not None:
+            st.session_state[_HIDDEN] = event.hidden[0]
+        elif event.named is not None:
+            session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+        else:
+            select(pair, result.rows[event.rows])
+
     linked_scatter(
         replace(scene, texts=texts, notes=notes, **look),
         key="invert",
-        selected=places_of_selected(pair, found.rows),
+        selected=places_of_selected(pair, result.rows),
         height=560,
         sheet=sheet_of(pair, view, items),
-        on_event=lambda event: _receive(event, pair, found.rows),
+        on_event=receive,
     )
-    rows, columns = found.shape
+    rows, columns = result.shape
     st.caption(
         f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's"
         " length is lost: the recovered row has the anchors' mean length, reduced by the part of its"
@@ -210,84 +197,59 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     )
 
 
-def _receive(event: PaneEvent, pair: Match, rows: np.ndarray) -> None:
-    if event.hidden is not None:
-        st.session_state[_HIDDEN] = event.hidden[0]
-    elif event.named is not None:
-        session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
-    else:
-        select(pair, rows[event.rows])
-
-
-def _scores(pair: Match, found: Inversion) -> str:
+def _scores(pair: Match, result: Inversion) -> str:
     """Mean cosine by each method with its chance level, and facts about the inverse."""
-    source, target = side_names(pair, found.spec.route)
-    way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
-    lines = []
-    for name, score in found.scores.items():
-        own = name == found.spec.title
+    spec, choice, lines = result.spec, result.choice, []
+    source, target = side_names(pair, spec.route)
+    route = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
+    for name, score in result.scores.items():
+        own, null = name == spec.title, score.null
         knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
-        chance = (
-            f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
-        )
-        row = f"<th>{plain_html(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
+        chance = f"chance level {short(null.low)} … {short(null.high)}" if null else ""
+        row = f"<th>{plain_html(name)}<small>{knows}{chance}</small></th><td><b>{short(score)}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
-    pruned = found.spec.method == "pruned"
+    pruned, n_anchors = spec.method == "pruned", f"{result.n_anchors:,}"
     facts = {
-        "Settings": f"{found.spec.settings()}{', auto' if found.choice else ''}",
-        "Anchors kept": (
-            f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
-        ),
-        "Condition number": short(found.condition, 1) if np.isfinite(found.condition) else "∞",
-        "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
+        "Settings": f"{spec.settings()}{', auto' if choice else ''}",
+        "Anchors kept": f"{short(result.kept, 1)} of {n_anchors}" if pruned else f"all {n_anchors}",
+        "Condition number": short(result.condition, 1) if np.isfinite(result.condition) else "∞",
+        "Directions recovered": f"{result.rank:,} of {result.shape[1]:,}",
     }
     lines += [f"<tr><th>{name}</th><td>{plain_html(value)}</td></tr>" for name, value in facts.items()]
-    auto = found.choice and (
-        f" Auto: the best of {found.choice.n_tried} settings on {found.choice.n_held_out:,} held-out anchors"
-        f" at a time (mean cosine {short(found.choice.cosine)}), fitted on all anchors."
-    )
-    averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
+    more = " Anchors and condition: means over the prunings." if pruned and spec.omega > 1 else ""
+    if choice:
+        more += (
+            f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a"
+            f" time (mean cosine {short(choice.cosine)}), fitted on all anchors."
+        )
+    n, left = result.n_scored, counted(result.n - result.n_anchors, "held-out row")
+    rows = left if n == result.n - result.n_anchors else f"{n:,} of {left}"
     return (
         '<table class="relscope-inversion"><caption>Recovered to true, mean cosine:'
-        f" {plain_html(way)}</caption><tbody>"
-        f"{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted,'
-        " 95 % band."
-        f"{averaged}{auto or ''}</p>"
+        f" {plain_html(route)}</caption><tbody>{''.join(lines)}</tbody></table>"
+        f'<p class="relscope-facts">{rows}, after centring. Chance level: these rows permuted,'
+        f" 95 % band.{more}</p>"
     )
 
 
-def scored_rows(found: Inversion) -> str:
-    """``"700 held-out rows"``: how many rows the scores are of."""
-    left = found.n - found.n_anchors
-    return (
-        counted(found.n_scored, "held-out row")
-        if found.n_scored == left
-        else f"{found.n_scored:,} of {counted(left, 'held-out row')}"
-    )
-
-
-def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
-    worst, best = st.tabs(["Worst rows", "Best rows"])
-    errors = found.errors[found.spec.title]
-    order = np.flatnonzero(found.scored)
+def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
+    source, errors = pair.source, result.errors[result.spec.title]
+    order = np.flatnonzero(result.scored)
     order = order[np.argsort(-errors[order], kind="stable")]
-    for tab, chosen, key in ((worst, order[:LISTED], "worst"), (best, order[::-1][:LISTED], "best")):
-        table = pd.DataFrame({"id": pair.ids[found.rows[chosen]]})
-        labels = pair.source.labels[found.rows[chosen]] if pair.source.labels is not None else np.array([])
-        if (labels != "").sum() > len(labels) / 2:
-            table["label"] = labels
-        for method, values in found.errors.items():
-            if method != "absolute copy":
-                table[method] = values[chosen]
-        if pair.source.counts is not None:
-            table["count"] = pair.source.counts[found.rows[chosen]]
+    number = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
+    tabs = st.tabs(["Worst rows", "Best rows"])
+    for tab, chosen, key in zip(tabs, (order[:LISTED], order[::-1][:LISTED]), ("worst", "best"), strict=True):
+        rows = result.rows[chosen]
+        table = pd.DataFrame({"id": pair.ids[rows]})
+        if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
+            table["label"] = source.labels[rows]
+        methods = {name: values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
+        table = table.assign(**methods)
+        if source.counts is not None:
+            table["count"] = source.counts[rows]
         with tab:
             shown, look = with_items(workspace, table)
-            for method in found.errors:
-                look["column_config"][method] = st.column_config.NumberColumn(
-                    format="%.3f", help="1 − cosine"
-                )
+            look["column_config"] |= dict.fromkeys(methods, number)
             brushing_table(shown, f"invert.{key}", height=330, **look)
     st.caption(
         "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight"

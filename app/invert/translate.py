@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages, results
-from app.page_settings import kept
+from app.page_settings import kept, segments
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -38,10 +38,7 @@ def draw(workspace: Workspace) -> None:
     """The whole tab."""
     st.caption(_ABOUT)
     if not workspace.anchors:
-        st.info(
-            "No anchors yet: choose some in the sidebar, or pick them on the Anchors page.",
-            icon=":material/star:",
-        )
+        messages.no_anchors()
         return
     readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     usual = [spec for spec in readable if _has(spec, workspace.anchors)][:MOST_SPACES]
@@ -53,12 +50,9 @@ def draw(workspace: Workspace) -> None:
         format_func=space_labels(readable).get,
         key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
         placeholder="Choose two or more",
-        help=(
-            "Spaces over the same ids, such as languages, encoders or layers. By default, those that contain"
-            " all anchors."
-        ),
+        help="Spaces over the same ids. By default, those that contain all anchors.",
     )
-    methods = kept(
+    chosen = kept(
         st.pills,
         "Methods",
         list(METHODS),
@@ -71,84 +65,57 @@ def draw(workspace: Workspace) -> None:
             " spaces. δ, ω and λ are set above."
         ),
     )
-    if len(specs) < 2 or not methods:
+    if len(specs) < 2 or not chosen:
         st.info("Choose at least two spaces and one method.", icon=":material/translate:")
         return
     try:
-        _table(workspace, specs, tuple(name for name in METHODS if name in methods))
+        _table(workspace, specs, tuple(name for name in METHODS if name in chosen))
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other spaces here, or other anchors in the sidebar.")
 
 
 def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
-    spaces = [compute.load_space(spec) for spec in specs]
-    spec = TranslationSpec(
-        methods,
-        workspace.k,
-        compute.LIVE_QUERIES,
-        test_ids=results.held_out_ids(specs),
-        settings=settings_of(workspace),
-    )
-    n_pairs = len(spaces) * (len(spaces) - 1)
+    chosen, ridge = workspace.inversion, workspace.projection.ridge
+    settings = MethodSettings(ridge=ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge)
+    test_ids = results.held_out_ids(specs)
+    spec = TranslationSpec(methods, workspace.k, compute.LIVE_QUERIES, test_ids=test_ids, settings=settings)
+    n_pairs = len(specs) * (len(specs) - 1)
     label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"
     result = results.computed(Translation(workspace.anchors, spec), specs, label=label)
     if result is None:
         return
-    metric = kept(
-        st.segmented_control,
-        "Score",
-        result.metrics,
-        default="cosine",
-        format_func=METRICS.get,
-        key=f"translate.metric-{len(result.metrics)}",
-        required=True,
-        help=_METRIC_HELP,
-    )
-    recipe = {
-        "spaces": tuple(specs),
-        "digests": tuple(space.digest for space in spaces),
-        "anchors": workspace.anchors,
-    }
+    titles, key = {name: METRICS[name] for name in result.metrics}, f"translate.metric-{len(result.metrics)}"
+    metric = segments("Score", titles, key, help=_METRIC_HELP)
+    recipe = {"spaces": tuple(specs), "digests": compute.digests(specs), "anchors": workspace.anchors}
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
-    exports.chart(figure.interactive(exports.theme()), f"translate.map-{metric}")
-    exports.export_bar(figure, "translate")
-    st.caption(told(result, metric))
+    exports.figure(figure, f"translate.map-{metric}")
+    st.caption(circumstances(result, metric))
     st.markdown("#### Mean over the pairs")
     st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
     st.markdown("#### Every pair")
     st.dataframe(result.wide(metric).round(3), hide_index=True, key="translate.pairs")
 
 
-def settings_of(workspace: Workspace) -> MethodSettings:
-    """δ, ω and λ of the page's choosers, and the whitening λ of the session's projection."""
-    chosen = workspace.inversion
-    return MethodSettings(
-        ridge=workspace.projection.ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge
-    )
-
-
-def told(result: TranslationResult, metric: str) -> str:
+def circumstances(result: TranslationResult, metric: str) -> str:
     """The caption: rows, settings, queries and chance level."""
-    rows = f"**{result.n:,}** shared rows that are not anchors, **{result.n_anchors:,}** anchors"
-    settings = result.spec.settings
+    settings, spec = result.spec.settings, result.spec
     ridges = f"λ = {general(settings.inverse_ridge)} (ridge), {general(settings.ridge)} (whitened)"
-    how = f"δ = {general(settings.delta)}, ω = {settings.omega}, {ridges}"
-    parts = [f"{rows}; {how}."]
-    if metric in ("jaccard", "mrr") and result.spec.n_queries and result.spec.n_queries < result.n:
-        parts.append(f"{result.spec.n_queries:,} random rows are the queries, with k = {result.spec.k}.")
+    text = (
+        f"**{result.n:,}** shared rows that are not anchors, **{result.n_anchors:,}** anchors;"
+        f" δ = {general(settings.delta)}, ω = {settings.omega}, {ridges}."
+    )
+    if metric in ("jaccard", "mrr") and spec.n_queries and spec.n_queries < result.n:
+        text += f" {spec.n_queries:,} random rows are the queries, with k = {spec.k}."
     if metric == "accuracy":
-        own = sum(result.own) / len(result.own)
-        parts.append(
-            f"Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean"
-            f" accuracy is {short(own)}."
+        text += (
+            f" Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean"
+            f" accuracy is {short(sum(result.own) / len(result.own))}."
         )
     elif not result.n_test:
-        parts.append("No accuracy: it needs a label for every shared row, and training rows of every class.")
-    parts.append(
-        "Chance level: rows permuted." if metric != "accuracy" else "Chance level: the most frequent class."
-    )
-    return " ".join([*parts, "Dotted cells: a space into itself."])
+        text += " No accuracy: it needs a label for every shared row, and training rows of every class."
+    chance = "the most frequent class" if metric == "accuracy" else "rows permuted"
+    return f"{text} Chance level: {chance}. Dotted cells: a space into itself."
 
 
 def _has(spec: SpaceSpec, anchors: tuple[str, ...]) -> bool:

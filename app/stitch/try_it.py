@@ -15,9 +15,9 @@ import streamlit as st
 from app import exports, messages
 from app.components.drawing_pad import drawing_pad
 from app.jobs import engine
-from app.page_settings import kept
+from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
-from app.stitch.panel import StitchSetup, digests_of, fitted
+from app.stitch.panel import StitchSetup, fitted
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# The item of Try it: a typed sentence, or a picture from the test rows, drawn or uploaded.
-
 _SHOWN = 160  # pixels of a picture's longer side
 
 
@@ -57,26 +55,13 @@ class Item:
     truth: str = ""
 
 
-def choose(encoder: ItemEncoder, stitching: Stitching) -> Item | None:
-    """The chooser for the kind of items that this encoder takes; None while no item is chosen."""
-    return (
-        _text(encoder.dataset, stitching) if encoder.kind == "texts" else _picture(encoder.dataset, stitching)
-    )
-
-
 def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
     key = "stitch.try-text"
     if key not in st.session_state:
         _put_text(dataset, stitching, 0)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kept(
-            st.text_input,
-            "A sentence",
-            key=key,
-            live="200ms",
-            placeholder="Type a sentence; every pair answers as you type",
-            max_chars=2000,
-        )
+        look = {"placeholder": "Type a sentence; every pair answers as you type", "max_chars": 2000}
+        kept(st.text_input, "A sentence", key=key, live="200ms", **look)
         st.button(
             "Another test sentence",
             key="stitch.try-another",
@@ -93,70 +78,47 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
     """A test sentence; at random without a number."""
     if number is None:
         number = int(np.random.default_rng().integers(len(stitching.split.test)))
-    text, label = _test_item(dataset, stitching, number)
-    text = " ".join(text.split())[:2000]
+    item = _test_item(dataset, stitching, number)
+    text = " ".join(item.item.split())[:2000]
     st.session_state["stitch.try-text"] = text
-    st.session_state["relscope.try-truth"] = {text: label}
+    st.session_state["relscope.try-truth"] = {text: item.truth}
 
 
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
-    sources = {"test": "Test", "draw": "Draw", "upload": "Upload"}
-    if not look.on_dark:
-        del sources["draw"]
-    source = kept(
-        st.segmented_control,
-        "Picture",
-        list(sources),
-        default="test",
-        format_func=sources.get,
-        key="stitch.try-way",
-        required=True,
-    )
+    sources = {"test": "Test"} | ({"draw": "Draw"} if look.on_dark else {}) | {"upload": "Upload"}
+    source = segments("Picture", sources, "stitch.try-way")
     if source == "test":
         n = len(stitching.split.test)
         number = kept(st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180)
-        item, truth = _test_item(dataset, stitching, int(number) - 1)
-        _show_picture(item, f"Label: {truth}")
-        return Item(item, truth)
+        item = _test_item(dataset, stitching, int(number) - 1)
+        return _shown(item, f"Label: {item.truth}")
     if source == "draw":
-        found = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger")
-        if found is None:
+        picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
+        if picture is None:
             st.caption("Draw a picture. Every pair answers when you lift the pen.")
             return None
-        return _adapted(found, dataset, "drawing")
-    uploaded = st.file_uploader(
-        "A picture", type=["png", "jpg", "jpeg", "webp", "bmp", "gif"], key="stitch.try-upload"
-    )
-    if uploaded is None:
-        size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
-        grey = ", grey" if look.mode == "L" else ""
-        dark = ", light on dark" if look.on_dark else ""
-        st.caption(f"The upload is converted to the form the encoders were trained on: {size}{grey}{dark}.")
-        return None
-    return _adapted(decode_image(uploaded.getvalue(), uploaded.name), dataset, uploaded.name)
+    else:
+        kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
+        file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
+        if file is None:
+            size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
+            more = (", grey" if look.mode == "L" else "") + (", light on dark" if look.on_dark else "")
+            st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
+            return None
+        picture, name = decode_image(file.getvalue(), file.name), file.name
+    return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
 
 
-def _adapted(picture: Image, dataset: Dataset, where: str) -> Item | None:
-    try:
-        item = made_like(picture, _look(dataset.digest, dataset), where)
-    except SpaceError as error:
-        messages.error(error)
-        return None
-    _show_picture(item, "As the encoders see it")
-    return Item(item)
+def _shown(item: Item, caption: str) -> Item:
+    st.image(BytesIO(png_thumbnail(item.item, _SHOWN)), caption=caption, alt=caption)
+    return item
 
 
-def _show_picture(item: Image, caption: str) -> None:
-    st.image(BytesIO(png_thumbnail(item, _SHOWN)), caption=caption, alt=caption)
-
-
-def _test_item(dataset: Dataset, stitching: Stitching, number: int) -> tuple[str | Image, str]:
-    """A test row's item and its label."""
-    row = int(stitching.split.test[number])
-    identifier = stitching.shared.ids[row]
-    place = int(np.flatnonzero(dataset.ids == identifier)[0])
-    return dataset.item(place), stitching.shared.classes[stitching.shared.targets[row]]
+def _test_item(dataset: Dataset, stitching: Stitching, number: int) -> Item:
+    rows, row = stitching.shared, int(stitching.split.test[number])
+    place = int(np.flatnonzero(dataset.ids == rows.ids[row])[0])
+    return Item(dataset.item(place), rows.classes[rows.targets[row]])
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -164,16 +126,13 @@ def _look(digest: str, _dataset: Dataset):
     return look_of(_dataset)
 
 
-# The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which matters while
-# typing.
+# A table of the page is drawn in a tenth of the time that Plotly takes, which matters while typing.
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
 
 def answers_html(data: Matrices, theme: Theme) -> str:
-    """The only panel of `Matrices` in its own colours, texts and frames; a cell explains itself on hover
-    and on focus.
-    """
+    """The only panel of `Matrices` as a table; a cell explains itself on hover and on focus."""
     (panel,) = data.panels
     heads = "".join(f'<th scope="col">{plain_html(name_of(name))}</th>' for name in panel.columns)
     lines = []
@@ -189,8 +148,8 @@ def answers_html(data: Matrices, theme: Theme) -> str:
 
 def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
     (panel,) = data.panels
-    told = "<br>".join(map(plain_html, panel.explain(i, j).split("\n")))
-    hint = f'<span role="tooltip">{told}</span>'
+    lines = "<br>".join(map(plain_html, panel.explain(i, j).split("\n")))
+    hint = f'<span role="tooltip">{lines}</span>'
     if np.isnan(panel.values[i, j]):
         return f'<td class="none" tabindex="0">–{hint}</td>'
     color = data.color(panel.values[i, j], theme)
@@ -201,9 +160,6 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
         f'<td{own} style="{paint}"'
         f' tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
     )
-
-
-# Encoders kept in memory for items that are typed, drawn or uploaded: only the first use takes seconds.
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
@@ -240,77 +196,59 @@ def draw(setup: StitchSetup | None) -> None:
         )
         return
     ready, others = encoders(setup.specs)
-    _left_out(others)
-    if not ready:
-        st.info(
-            "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder"
-            " can then be used.",
-            icon=":material/keyboard:",
-        )
-        return
-    kind = next(iter(ready.values())).kind
-    of_kind = {spec: encoder for spec, encoder in ready.items() if encoder.kind == kind}
-    _left_out(
-        {spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if spec not in of_kind}
-    )
-    _ask(setup, of_kind)
-
-
-def _left_out(others: dict[SpaceSpec, str]) -> None:
+    kind = next((encoder.kind for encoder in ready.values()), "")
+    others |= {
+        spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if encoder.kind != kind
+    }
     for spec, reason in others.items():
         st.caption(f"{plain_name(space_name(spec))} is used as a head only: its encoder {plain(reason)}.")
+    if ready:
+        _answers(setup, {spec: encoder for spec, encoder in ready.items() if spec not in others})
+        return
+    messages.info(
+        "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder can"
+        " then be used.",
+        icon=":material/keyboard:",
+    )
 
 
 @st.fragment
-def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
+def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
     """Chooser and answers; a keystroke redraws only this part."""
     try:
         first = next(iter(encoders.values()))
-        method = kept(
-            st.segmented_control,
-            "From an encoder to another's head",
-            list(setup.spec.methods),
-            default=_usual(setup.spec.methods),
-            format_func=lambda name: METHODS[name].title,
-            key=f"stitch.try-method-{'-'.join(setup.spec.methods)}",
-            required=True,
-        )
-        alone = replace(
-            setup, spec=replace(setup.spec, methods=(method,))
-        )  # all methods would take as many times as long
-        stitching = fitted(alone)
+        methods = {name: METHODS[name] for name in setup.spec.methods}
+        usual = next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), None)
+        key = f"stitch.try-method-{'-'.join(methods)}"
+        method = segments("From an encoder to another's head", methods, key, usual)
+        setup = replace(setup, spec=replace(setup.spec, methods=(method,)))  # the others would take time, too
+        stitching = fitted(setup)
         if first.kind == "texts":
-            asked, answers = choose(first, stitching), st.container()
+            item, place = _text(first.dataset, stitching), st.container()
         else:
-            item, answers = st.columns([1, 2.4], gap="large")
-            with item:
-                asked = choose(first, stitching)
-        if asked is None:
+            left, place = st.columns([1, 2.4], gap="large")
+            with left:
+                item = _picture(first.dataset, stitching)
+        if item is None:
             return
         started = time.perf_counter()
-        rows = rows_of([encoders.get(spec) for spec in setup.specs], [asked.item])
-        found = answers_of(stitching, method, rows)
+        rows = rows_of([encoders.get(spec) for spec in setup.specs], [item.item])
+        answers = answers_of(stitching, method, rows)
         seconds = time.perf_counter() - started
-        with answers:
-            _show(setup, found, asked, method, seconds)
+        with place:
+            _show(setup, answers, item, seconds)
     except SpaceError as error:
         messages.error(error)
 
 
-def _usual(methods: tuple[str, ...]) -> str:
-    return next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), methods[0])
-
-
-def _show(setup: StitchSetup, found: Answers, asked: Item, method: str, seconds: float) -> None:
-    st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
-    stitching = replace(setup.spec, methods=(method,))
-    recipe = TryIt.of(asked.item, spaces=setup.specs, digests=digests_of(setup), stitching=stitching)
-    figure = recipe.draw(found)
+def _show(setup: StitchSetup, answers: Answers, item: Item, seconds: float) -> None:
+    messages.lead(lead(answers, item.truth))
+    figure = TryIt.of(item.item, **setup.recipe).draw(answers)
     with st.container(key="stitch-try-map"):
-        st.html(answers_html(matrices_of(found), exports.theme()))
-    if found.silent:
+        st.html(answers_html(matrices_of(answers), exports.theme()))
+    if answers.silent:
         st.caption(
-            f"{plain(', '.join(found.silent))}: knows none of these words. Its row is zero, so its answer"
+            f"{plain(', '.join(answers.silent))}: knows none of these words. Its row is zero, so its answer"
             " means nothing."
         )
     st.caption(
@@ -333,7 +271,7 @@ def lead(answers: Answers, truth: str = "") -> str:
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
     rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
     if len(leaders) > 1:
-        shown = " and ".join(f"<b>{plain_html(one)}</b>" for one in leaders[:3])
+        shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
         return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
     (most,) = leaders

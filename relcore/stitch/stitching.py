@@ -1,11 +1,10 @@
-"""StitchSpec: every choice of a stitching experiment, as JSON that people can read and edit, and the task
-that runs it.
-"""
+"""Classification stitching: every encoder with every head, by every method."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -61,41 +60,31 @@ class StitchSpec(Task["StitchResult"]):
     )
     settings: MethodSettings = MethodSettings()
 
-    @property
-    def title(self) -> str:
-        return "Stitching every pair"
+    title: ClassVar[str] = "Stitching every pair"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-
-        return self.seconds_for(share_rows(spaces, self.order))
-
-    def seconds_for(self, shared: SharedRows) -> float:
-        """`seconds` of rows that are shared already; heads are nearly all of it."""
+        """Heads are nearly all of it."""
+        shared = share_rows(spaces, self.order)
         n, n_classes = len(shared.targets) * (1 - self.test_fraction), len(shared.classes)
         n_anchors = len(self.anchors) or self.n_anchors
+        kinds = [METHODS[method].heads for method in self.methods]
         total = 0.0
-        for kind in {METHODS[method].heads for method in self.methods}:
-            for space in shared.spaces:
-                width = space.dimension if kind == "absolute" else n_anchors * (4 if kind == "product" else 1)
-                total += self._head_seconds(n, width, n_classes)
-        carried = sum(METHODS[method].heads == "absolute" for method in self.methods)
+        for kind, space in product(set(kinds), shared.spaces):
+            width = space.dimension if kind == "absolute" else n_anchors * (4 if kind == "product" else 1)
+            if self.head == "logistic":
+                total += 0.01 + n * width * n_classes * _LOGISTIC
+            else:
+                weights = (width + _WIDTH + n_classes) * _WIDTH
+                total += 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * weights)
         widest = max(space.dimension for space in shared.spaces)
-        total += carried * len(shared.spaces) ** 2 * (0.002 + n_anchors * widest * 2e-7)
+        total += kinds.count("absolute") * len(spaces) ** 2 * (0.002 + n_anchors * widest * 2e-7)
         return total * len(self.random_states)
-
-    def _head_seconds(self, n: float, width: int, n_classes: int) -> float:
-        if self.head == "logistic":
-            return 0.01 + n * width * n_classes * _LOGISTIC
-        return 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * (width + _WIDTH + n_classes) * _WIDTH)
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> StitchResult:
-
         return stitch_matrix(spaces, self, report=report)
 
-
-# StitchResult: the answers of every encoder × head pair, and their scores.
 
 NO_ANSWER = -1
 
@@ -138,20 +127,25 @@ class StitchResult:
 
     @property
     def n_test(self) -> int:
-        """Test rows, the mean over the random states: each draws its own, so their number differs by a
-        few.
-        """
+        """Test rows, the mean over the random states: each draws its own."""
         return round(float(np.mean([len(run.truth) for run in self.runs])))
 
     @property
     def tested(self) -> str:
         """``"48 test rows"``; of several states ``"46 – 54 test rows a state"``."""
-        counts = sorted({len(run.truth) for run in self.runs})
-        return (
-            f"{counts[0]:,} test rows"
-            if len(counts) == 1
-            else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
-        )
+        first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
+        return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows a state"
+
+    @property
+    def untested(self) -> str:
+        """Says which classes have no test row in any state, as a class of one row is trained on; "" where
+        all have.
+        """
+        tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
+        names = [name for number, name in enumerate(self.classes) if number not in tested]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        text = f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}."
+        return text if names else ""
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
         """Scores (random states, E, E), NaN where a pair has no answer.
@@ -161,7 +155,7 @@ class StitchResult:
         need_one_of("metric", metric, self.metrics)
         return np.array(
             [
-                [[self._score(run, cell, metric) for cell in row] for row in run.answers[method]]
+                [[self._score(run.truth, cell, metric) for cell in row] for row in run.answers[method]]
                 for run in self.runs
             ]
         )
@@ -174,9 +168,8 @@ class StitchResult:
         """The score of always answering the class that is most frequent, on the test rows; mean over the
         states.
         """
-        return float(
-            np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs])
-        )
+        constant = ((run.truth, np.full(len(run.truth), run.majority)) for run in self.runs)
+        return float(np.mean([self._score(*answered, metric) for answered in constant]))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
         """The score of the same answers if the labels of the test rows were permuted: the mean over all
@@ -186,11 +179,10 @@ class StitchResult:
         above that of one class alone.
         """
         scores = [
-            self._permuted_score(run, run.answers[method][i, j], metric)
+            _score_of(_permuted(self._confusion(run.truth, answers)), metric)
             for run in self.runs
-            for i in range(len(self.encoders))
-            for j in range(len(self.encoders))
-            if i != j and run.answers[method][i, j, 0] != NO_ANSWER
+            for answers in run.answers[method][~np.eye(len(self.encoders), dtype=bool)]
+            if answers[0] != NO_ANSWER
         ]
         return float(np.mean(scores)) if scores else float("nan")
 
@@ -198,18 +190,6 @@ class StitchResult:
         """The better of `chance` and `permuted`: what needs no knowledge of the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
         return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
-
-    @property
-    def untested(self) -> str:
-        """Says which classes have no test row in any state, as a class of one row is trained on; "" where
-        all have.
-        """
-        tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
-        names = [name for number, name in enumerate(self.classes) if number not in tested]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        return (
-            f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}." if names else ""
-        )
 
     def summary(self) -> pd.DataFrame:
         """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and
@@ -219,44 +199,23 @@ class StitchResult:
         frequent class), permuted (see `permuted`), pairs (how many can be stitched), of (how many there are).
         Deviations are over the random states.
         """
-        off = ~np.eye(len(self.encoders), dtype=bool)
-        rows = []
-        for method in self.spec.methods:
-            for metric in self.metrics:
-                scores = self.by_state(method, metric)
-                pairs = scores[:, off]
-                able = ~np.isnan(pairs[0])
-                stitched = (
-                    _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
-                )
-                own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
-                numbers = (
-                    *stitched,
-                    *own,
-                    self.chance(metric),
-                    self.permuted(method, metric),
-                    int(able.sum()),
-                    able.size,
-                )
-                rows.append((METHODS[method].title, STITCH_METRICS[metric].title, *numbers))
-        columns = [
-            "method",
-            "metric",
-            "stitched",
-            "stitched_deviation",
-            "own",
-            "own_deviation",
-            "chance",
-            "permuted",
-        ]
-        columns += ["pairs", "of"]
-        return pd.DataFrame(rows, columns=columns)
+        off, rows = ~np.eye(len(self.encoders), dtype=bool), []
+        for method, metric in product(self.spec.methods, self.metrics):
+            scores = self.by_state(method, metric)
+            able = ~np.isnan(scores[0][off])
+            stitched = np.nan, np.nan
+            if able.any():
+                stitched = _mean_and_deviation(scores[:, off][:, able].mean(axis=1))
+            own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
+            chance = self.chance(metric), self.permuted(method, metric)
+            titles = METHODS[method].title, STITCH_METRICS[metric].title
+            rows.append((*titles, *stitched, *own, *chance, int(able.sum()), able.size))
+        columns = "method metric stitched stitched_deviation own own_deviation chance permuted pairs of"
+        return pd.DataFrame(rows, columns=columns.split())
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
         """How often truth (rows) was answered by a class (columns), all random states together, (C, C)."""
-        return sum(
-            _confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs
-        )
+        return sum(self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
         """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
@@ -264,48 +223,30 @@ class StitchResult:
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
 
-    def changed(self, method: str, encoder: int, head: int, run: int = 0) -> pd.DataFrame:
-        """Test rows with another answer than on the head's own encoder; those that were right there come
-        first.
+    def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        answered, n = answers != NO_ANSWER, len(self.classes)
+        pairs = truth[answered].astype(np.int64) * n + answers[answered]
+        return np.bincount(pairs, minlength=n**2).reshape(n, n)
 
-        Columns: id, truth, own (the answer on its own encoder), stitched.
-        """
-        one = self.runs[run]
-        own, stitched = one.answers[method][head, head], one.answers[method][encoder, head]
-        rows = np.flatnonzero((own != stitched) & (stitched != NO_ANSWER))
-        rows = rows[np.argsort(own[rows] != one.truth[rows], kind="stable")]
-        names = np.array(self.classes, dtype=object)
-        columns = {"id": one.test_ids[rows], "truth": names[one.truth[rows]], "own": names[own[rows]]}
-        return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
+    def _score(self, truth: np.ndarray, answers: np.ndarray, metric: str) -> float:
+        return float("nan") if answers[0] == NO_ANSWER else _score_of(self._confusion(truth, answers), metric)
 
-    def _permuted_score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
-        truth, given = (
-            np.bincount(of, minlength=len(self.classes)) / len(answers) for of in (run.truth, answers)
-        )
-        if metric == "accuracy":
-            return float(truth @ given)
-        if metric == "mae":
-            numbers = np.arange(len(self.classes))
-            return float(truth @ np.abs(numbers[:, None] - numbers) @ given)
-        return float(
-            truth @ (2 * truth * given / np.maximum(truth + given, 1e-12))
-        )  # F1 is linear in the right answers
 
-    def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
-        if answers[0] == NO_ANSWER:
-            return float("nan")
-        if metric == "accuracy":
-            return float(np.mean(answers == run.truth))
-        if metric == "mae":
-            return float(np.mean(np.abs(answers.astype(np.int64) - run.truth)))
-        *_, f1, support = class_scores(_confusion(run.truth, answers, len(self.classes)))
+def _score_of(confusion: np.ndarray, metric: str) -> float:
+    """Accuracy, weighted F1 or mean absolute error of counts (C, C), truth by answer."""
+    if metric == "f1":
+        *_, f1, support = class_scores(confusion)
         return float(np.average(f1, weights=support))
+    numbers = np.arange(len(confusion))
+    weights = np.eye(len(confusion)) if metric == "accuracy" else np.abs(numbers[:, None] - numbers)
+    return float((confusion * weights).sum() / confusion.sum())
 
 
-def _confusion(truth: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
-    answered = answers != NO_ANSWER
-    pairs = truth[answered].astype(np.int64) * n_classes + answers[answered]
-    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
+def _permuted(confusion: np.ndarray) -> np.ndarray:
+    """The mean over all permutations of the truth; each score is linear in it, as the counts of truth and of
+    answers stay.
+    """
+    return np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -320,9 +261,6 @@ def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = by_state.mean(axis=0)
     return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)
-
-
-# Classification stitching: every encoder with every head, by every method.
 
 
 @dataclass(frozen=True)
@@ -388,7 +326,7 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
     on.
 
     Anchors that the spec names are taken out of the test rows. Where it names none, as many as it says are
-    chosen among the training rows.
+    chosen among the training rows that have a direction in every space.
 
     Raises
     ------
@@ -417,22 +355,13 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
         )
     if len(anchors):
         return split
-    anchors = chosen_anchors(shared, spec, split.train, random_state)
-    return replace(split, anchors=anchors, train=np.setdiff1d(split.train, anchors))
-
-
-def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
-    """As many anchors as the spec says, by its strategy, among training rows that have a direction in
-    every space.
-    """
-    first = shared.spaces[0]
-    alive = train[np.all([space.norms[train] > 0 for space in shared.spaces], axis=0)]
+    alive = split.train[np.all([space.norms[split.train] > 0 for space in shared.spaces], axis=0)]
     labels = [shared.classes[number] for number in shared.targets[alive]]
-    candidates = first.take(alive)
-    candidates = LatentSpace(
-        candidates.vectors, candidates.ids, name=first.name, labels=labels, counts=candidates.counts
-    )
-    return first.rows(select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state))
+    rows = first.take(alive)
+    candidates = LatentSpace(rows.vectors, rows.ids, name=first.name, labels=labels, counts=rows.counts)
+    anchors = select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state)
+    places = first.rows(anchors)
+    return replace(split, anchors=places, train=np.setdiff1d(split.train, places))
 
 
 class Stitching:
@@ -450,7 +379,7 @@ class Stitching:
         shared: SharedRows,
         spec: StitchSpec,
         random_state: int = 0,
-        report: Report | None = None,
+        report: Report = silent,
     ) -> None:
         self.shared, self.spec, self.random_state = shared, spec, random_state
         self.split = split_rows(shared, spec, random_state)
@@ -463,22 +392,19 @@ class Stitching:
         self._heads: dict[str, list[Head]] = {}
         kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
         for number, kind in enumerate(kinds):
-            if report:
-                report(number, len(kinds), f"{spec.head} heads on {kind} rows")
+            report(number, len(kinds), f"{spec.head} heads on {kind} rows")
             self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
+            train = shared.targets[known], len(shared.classes), spec.head, random_state
             self._heads[kind] = [
-                fit_head(
-                    function(side.train), shared.targets[known], len(shared.classes), spec.head, random_state
-                )
+                fit_head(function(side.train), *train)
                 for function, side in zip(self._represent[kind], self._sides, strict=True)
             ]
         self._carriers = {
             (method, i, j): carrier(method, source, target, spec.settings, random_state)
             for method in spec.methods
-            if METHODS[method].heads == "absolute"
             for i, source in enumerate(self._sides)
             for j, target in enumerate(self._sides)
-            if i != j
+            if i != j and METHODS[method].heads == "absolute"
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -489,13 +415,10 @@ class Stitching:
         diagonal the encoder's own head reads its own rows as they are.
         """
         n, kind = len(self.shared.spaces), METHODS[method].heads
-        if len(rows) != n or any(
-            X.shape[1] != side.train.shape[1] for X, side in zip(rows, self._sides, strict=True)
-        ):
-            expected = [f"(m, {side.train.shape[1]})" for side in self._sides]
-            raise SpaceError(
-                f"expected rows of each encoder, {', '.join(expected)}, got {[X.shape for X in rows]}"
-            )
+        widths = [side.train.shape[1] for side in self._sides]
+        if [X.shape[1] for X in rows] != widths:
+            expected = ", ".join(f"(m, {width})" for width in widths)
+            raise SpaceError(f"expected rows of each encoder, {expected}, got {[X.shape for X in rows]}")
         found = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
         for i, X in enumerate(rows):
             own = self._represent[kind][i](np.asarray(X, dtype=np.float32))
@@ -508,21 +431,19 @@ class Stitching:
 
     def run(self) -> StitchRun:
         """The answers to the test rows."""
-        answers, test = {}, self.split.test
+        answers, test, shared = {}, self.split.test, self.shared
         for method in self.spec.methods:
-            probabilities = self.probabilities(method, [space.vectors[test] for space in self.shared.spaces])
+            probabilities = self.probabilities(method, [space.vectors[test] for space in shared.spaces])
             none = np.isnan(probabilities[..., 0])
             answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
-        majority = int(np.bincount(self.shared.targets).argmax())
-        return StitchRun(
-            self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers
-        )
+        majority = int(np.bincount(shared.targets).argmax())
+        return StitchRun(self.random_state, shared.ids[test], shared.targets[test], majority, answers)
 
 
 def stitch_matrix(
     spaces: Sequence[LatentSpace],
     spec: StitchSpec | None = None,
-    report: Report | None = None,
+    report: Report = silent,
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
 
@@ -551,19 +472,14 @@ def stitch_matrix(
     ((2, 2), True)
     """
     spec = spec or StitchSpec()
-    shared, runs = share_rows(spaces, spec.order), []
-    n_states = len(spec.random_states)
+    shared, runs, n_states = share_rows(spaces, spec.order), [], len(spec.random_states)
     for number, state in enumerate(spec.random_states):
 
-        def told(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
-            if report:
-                report(
-                    number * total + done,
-                    total * n_states,
-                    message + (f", state {state}" if n_states > 1 else ""),
-                )
+        def of_all(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
+            message += f", state {state}" if n_states > 1 else ""
+            report(number * total + done, total * n_states, message)
 
-        runs.append(Stitching(shared, spec, state, told).run())
+        runs.append(Stitching(shared, spec, state, of_all).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
 
 

@@ -96,7 +96,7 @@ def test_every_number_is_the_cores(make_encoders):
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
 
 
-def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
+def test_a_cell_opens_its_confusion(make_encoders):
     specs = make_encoders()
     session = session_on(specs)
     session.at.session_state["stitch.cell-method"] = "relative"
@@ -109,10 +109,6 @@ def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
     shown = figure(session, 1)
     texts = shown["data"][1]["hovertext"]
     assert [int(text.split("<br>")[-1].split()[0]) for text in texts] == confusion.ravel().tolist()
-    assert table(session, "recall")["class"].tolist() == list(CLASSES)
-    changed = result.changed("relative", 0, 2)
-    if len(changed):
-        assert table(session, "id")["id"].tolist() == changed["id"].tolist()
 
 
 def test_a_click_names_way_encoder_and_head(make_encoders):
