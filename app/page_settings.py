@@ -26,19 +26,8 @@ if TYPE_CHECKING:
 
 # What the names of settings begin with.
 PAGES = (
-    *(
-        "across",
-        "bootstrap",
-        "drift",
-        "encode",
-        "invert",
-        "languages",
-        "migrate",
-        "papers",
-        "stitch",
-        "studies",
-    ),
-    *("translate", "words"),
+    *("across", "audit", "bootstrap", "differences", "drift", "encode", "invert", "languages"),
+    *("migrate", "papers", "sets", "stitch", "studies", "threshold", "translate", "words", "worse"),
 )
 _STATE = "relscope.page-settings"
 _MOST = 500  # settings

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.items import with_items
+from app.page_settings import segments
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
@@ -31,14 +32,11 @@ def audit(workspace: Workspace, pair: Match) -> None:
     if len(workspace.anchors) < FEWEST:
         messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
         return
-    method = st.segmented_control(
+    method = segments(
         "Method",
         AUDITS,
-        default="procrustes",
-        format_func=lambda name: AUDITS[name].title,
-        key="audit.method",
-        required=True,
-        persist_state="session",
+        "audit.method",
+        "procrustes",
         help=(
             "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best;"
             " it finds more, but needs both spaces at once. Rows of similarities correlates the similarities"
@@ -52,7 +50,11 @@ def audit(workspace: Workspace, pair: Match) -> None:
     if outcome is None:
         return
     if outcome.decided:
-        st.markdown(f"**{plain(outcome.headline)}** " + _told(task))
+        st.markdown(
+            f"**{plain(outcome.headline)}** A wrong pair agrees as little as anchors that are mismatched on"
+            f" purpose. The list ends where more than {100 * task.false_share:.0f} % of it would be right"
+            " pairs on average, if right pairs agree better than that."
+        )
     else:
         messages.warning(outcome.headline)
     if outcome.caution:
@@ -64,18 +66,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
         if outcome.scores:
             _scores(outcome)
     with drawn:
-        digests = tuple(compute.load_space(spec).digest for spec in specs)
+        digests = compute.digests(specs)
         figure = AnchorAudit(source=specs[0], target=specs[1], digests=digests, audit=task).draw(outcome)
-        exports.chart(figure.interactive(exports.theme()), "audit.chart")
-        exports.export_bar(figure, "audit")
-
-
-def _told(task: PairAudit) -> str:
-    return (
-        "A wrong pair agrees as little as anchors that are mismatched on purpose. The list ends where more"
-        f" than {100 * task.false_share:.0f} % of it would be right pairs on average, if right pairs agree"
-        " better than that."
-    )
+        exports.figure(figure, "audit.chart")
 
 
 def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:

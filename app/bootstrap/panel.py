@@ -4,7 +4,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.jobs import engine
-from app.page_settings import kept
+from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
 from app.tables import score_table
@@ -54,10 +53,6 @@ class BootstrapSetup:
     target: LatentSpace
     spec: BootstrapSpec
 
-    @property
-    def digests(self) -> tuple[str, str]:
-        return self.source.digest, self.target.digest
-
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
     """The choosers of the page; None if the settings are invalid, and the page shows why."""
@@ -77,11 +72,11 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         modes = [mode for mode in _MODES if experiments or mode == "real"]
-        mode = _segments("Purpose", modes, _MODES.get, "mode", _MODE_HELP)
+        mode = segments("Purpose", modes, "bootstrap.mode", help=_MODE_HELP, format_func=_MODES.get)
         starts = [one for one in _SEEDS if experiments or one in ("typed", "none")]
         starts = [one for one in starts if one != "random" or mode == "hide"]
-        label = "Seeds (known pairs)"
-        start = _segments(label, starts, _SEEDS.get, f"start-{'-'.join(starts)}", _SEEDS_HELP)
+        look = {"help": _SEEDS_HELP, "format_func": _SEEDS.get}
+        start = segments("Seeds (known pairs)", starts, f"bootstrap.start-{'-'.join(starts)}", **look)
         method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
@@ -138,11 +133,6 @@ def tell_in_use() -> None:
         " the original space in the sidebar, or undo.",
         icon=":material/hub:",
     )
-
-
-def _segments(label: str, options: list[str], titled: Callable[[str], str], key: str, explained: str) -> str:
-    look = {"default": options[0], "format_func": titled, "help": explained, "required": True}
-    return kept(st.segmented_control, label, options, key=f"bootstrap.{key}", **look)
 
 
 def _rows(n: int, has_counts: bool, method: str) -> int | None:
@@ -211,20 +201,13 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         on_click=session.guarded,
         args=(use, setup, outcome),
     )
-    recipe = {
-        "source": setup.source_spec,
-        "target": setup.target_spec,
-        "digests": setup.digests,
-        "bootstrap": setup.spec,
-    }
+    digests = setup.source.digest, setup.target.digest
+    recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
     rounds, listed = st.columns([1.4, 1], gap="large")
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
-        exports.chart(
-            _by_rounds(figure.interactive(exports.theme()), len(result.history)), "bootstrap.rounds"
-        )
-        exports.export_bar(figure, "bootstrap-rounds")
+        exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
     with listed:
         _list(outcome)
     if outcome.scores:
@@ -236,11 +219,6 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         st.caption(
             "No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors."
         )
-
-
-def _by_rounds(figure: Any, n: int) -> Any:
-    """A tick for every round if there are few of them."""
-    return figure.update_xaxes(dtick=1) if n <= 20 else figure
 
 
 def _list(outcome: Outcome) -> None:
@@ -273,16 +251,11 @@ def _live(jobs: list[Job]) -> None:
         return
     lines = tuple(Line(name, range(1, len(curve[name]) + 1), curve[name]) for name in names)
     chart = Lines(lines, "round", "share", y_range=(0, 1.02))
-    figure = _by_rounds(lines_figure(chart, exports.theme(), height=320), len(curve[names[0]]))
-    exports.chart(figure, "bootstrap.live")
-    known = (
-        " Found: anchors with their true partner, which the method does not know."
-        if "share found" in names
-        else ""
-    )
+    exports.chart(lines_figure(chart, exports.theme(), height=320), "bootstrap.live")
+    known = " Found: anchors with their true partner, which the method does not know."
     st.caption(
         "Paired: source rows that are mutual nearest neighbours with a target row; for the published method,"
-        f" its anchors.{known}"
+        f" its anchors.{known if 'share found' in names else ''}"
     )
 
 

@@ -148,14 +148,13 @@ def measured(setup: MigrateSetup) -> MigrationResult | None:
 def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     """Verdict, figure and table."""
     head, rest = lead(result)
-    st.html(f'<p class="relscope-lead"><strong>{head}.</strong> {plain_html(rest)}</p>')
+    messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:
         messages.warning(caution)
     if not result.verdict.is_clear:
         st.caption("Too close to call; judge more queries.")
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
-    exports.chart(figure.interactive(exports.theme()), "migrate.chart")
-    exports.export_bar(figure, "migrate")
+    exports.figure(figure, "migrate.chart")
     table = {
         "option": [],
         result.metric: [],

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import exports, messages, results, session
+from app import exports, messages, results
 from app.items import items_of
-from app.migrate.panel import KEEP, STARTS_ITSELF, MigrateSetup
+from app.migrate.panel import STARTS_ITSELF, MigrateSetup
+from app.page_settings import kept, segments
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
@@ -35,7 +36,6 @@ from relcore.migrate.migration import (
 from relcore.papers.runs import commit_of
 from relcore.runs.digest import digest_of
 
-_COMPARE = Path(__file__).parents[2] / "pages" / "compare.py"
 _LISTED = 200
 _CODE = """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
 
@@ -46,19 +46,10 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     """What the change of model does to a similarity threshold, and the map that restores it."""
     titles = {"bridge": "After bridging", "re-embed": "After re-embedding"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        system = _segments("Scores", list(SYSTEMS), "bridge", titles, "threshold.system")
-        threshold = st.number_input(
-            "Threshold of the old model",
-            -1.0,
-            1.0,
-            None,
-            0.01,
-            key="threshold.value",
-            placeholder="Ten rows per query",
-            width=240,
-            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
-            **KEEP,
-        )
+        system = segments("Scores", {name: titles[name] for name in SYSTEMS}, "threshold.system", "bridge")
+        look = {"key": "threshold.value", "placeholder": "Ten rows per query", "width": 240}
+        look["help"] = "Rows with at least this cosine count as found. Empty: what ten rows per query reach."
+        threshold = kept(st.number_input, "Threshold of the old model", -1.0, 1.0, None, 0.01, **look)
     settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
     try:
@@ -76,8 +67,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         return
     st.markdown(f"**{plain(outcome.describe())}**")
     figure = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task).draw(outcome)
-    exports.chart(figure.interactive(exports.theme()), "threshold.chart")
-    exports.export_bar(figure, "threshold")
+    exports.figure(figure, "threshold.chart")
     table = printed(outcome)
     for column in table.columns[1:]:
         table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
@@ -89,16 +79,12 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         " ones pass changes with the model."
     )
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
-    st.download_button(
-        "Download the map (CSV)",
+    csv, explained = (
         knots.to_csv(index=False, lineterminator="\n"),
-        "score-map.csv",
-        "text/csv",
-        key="threshold.download",
-        icon=":material/download:",
-        on_click="ignore",
-        help="Knots of the map; interpolate linearly between them: numpy.interp(score, new, old).",
+        "numpy.interp(score, new, old) applies it.",
     )
+    file = csv, "score-map.csv", "text/csv", "threshold.download"
+    exports.download("Download the map (CSV)", *file, help=explained)
 
 
 def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -107,9 +93,9 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         usual = "bridge" if result.verdict.option == "keep" else result.verdict.option
         others = [name for name in measured if name != "keep"]
-        option = _segments("Option", others, usual, TITLES, "worse.option")
+        option = _option("Option", others, usual, "worse.option")
         others = [name for name in measured if name != option]
-        to = _segments("Compared with", others, "keep", TITLES, f"worse.to-{option}")
+        to = _option("Compared with", others, "keep", f"worse.to-{option}")
     table = result.worst_queries(option, to)
     lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
     st.markdown(
@@ -128,11 +114,10 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
     _by_group(setup, result, option, to)
 
 
-def _segments(label: str, options: list[str], usual: str, titles: dict[str, str], key: str) -> str:
-    first = usual if usual in options else options[0]
-    key = f"{key}-{len(options)}-{first}"
-    look = {"default": first, "format_func": titles.get, "required": True, "key": key, **KEEP}
-    return st.segmented_control(label, options, **look)
+def _option(label: str, names: list[str], usual: str, key: str) -> str:
+    first = usual if usual in names else names[0]
+    titles = {name: TITLES[name] for name in names}
+    return segments(label, titles, f"{key}-{len(names)}-{first}", first)
 
 
 def _texts(setup: MigrateSetup, ids) -> list[str]:
@@ -145,10 +130,9 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
     """The rows that each option finds for one query; relevant ones are marked."""
     place, old = result.queries.index(query), setup.old
     relevant = set(result.relevant_row[result.relevant_query == place].tolist())
-    columns, listed = {}, {query} & set(old.index)
+    columns = {}
     for option, lists in result.found.items():
         rows = lists[place][lists[place] >= 0]
-        listed |= set(map(str, old.ids[rows]))
         columns[TITLES[option]] = pd.Series(
             [
                 f"{'✓' if row in relevant else '·'} {text or old.ids[row]}"
@@ -160,24 +144,6 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
     narrow = {name: st.column_config.TextColumn(width=260) for name in table.columns}
     st.dataframe(table, hide_index=True, key="worse.found", column_config=narrow)
     st.caption(f"✓ marks relevant rows; there are {len(relevant):,}.")
-    st.button(
-        "Show in Compare",
-        key="worse.compare",
-        icon=":material/join_inner:",
-        on_click=_show,
-        args=(setup, tuple(sorted(listed))),
-        help="Makes the two models source and target, and selects these rows in the linked panes.",
-    )
-    if st.session_state.pop("worse.go", False):
-        st.switch_page(_COMPARE)
-
-
-def _show(setup: MigrateSetup, ids: tuple[str, ...]) -> None:
-    old, new = setup.specs[:2]
-    spaces = tuple(dict.fromkeys((*session.workspace().spaces, old, new)))
-    session.guarded(lambda: session.edit("compare the two models", spaces=spaces, source=old, target=new))
-    session.select(ids)
-    st.session_state["worse.go"] = True
 
 
 def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
@@ -219,16 +185,8 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
         f" {setup.old.dimension:,}-dimensional old vectors are searched."
     )
-    st.download_button(
-        "Download the adapter (ZIP)",
-        data=lambda: archive(setup, result),
-        file_name="adapter.zip",
-        mime="application/zip",
-        key="export-adapter.zip",
-        icon=":material/download:",
-        type="primary",
-        on_click="ignore",
-    )
+    file = lambda: archive(setup, result), "adapter.zip", "application/zip", "export-adapter.zip"
+    exports.download("Download the adapter (ZIP)", *file, type="primary")
     st.caption(
         "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"

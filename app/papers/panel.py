@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, exports, messages, session
 from app.jobs import engine
-from app.page_settings import kept
+from app.page_settings import kept, segments
 from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
@@ -26,13 +29,11 @@ from relcore.papers.rows import (
     SHARE,
     WORDS,
     YES,
-    Cell,
     ClaimVerdict,
     Decided,
     Number,
     Ours,
     PaperRow,
-    PublishedTable,
     load_rows,
     spread_of,
     verdict_of,
@@ -40,27 +41,7 @@ from relcore.papers.rows import (
 from relcore.papers.runs import RUNS, PaperRun, result_of
 from relcore.studies.study import StudySpec, study_of
 
-# The published and the measured numbers as two small HTML tables side by side.
-
 _SIGNS = {YES: "✓", NO: "✗"}
-
-
-def head(row: PaperRow) -> str:
-    """Number, title and sentence."""
-    name = f"{row.name} · {row.title}"
-    return (
-        f'<div class="relscope-paper"><h3>{escape(name)}<small>{escape(row.paper.authors)}</small></h3>'
-        f"<p>{escape(row.shows)}</p></div>"
-    )
-
-
-def published(row: PaperRow) -> str:
-    """The printed table, with its setting; or why there is none."""
-    mark = '<p class="relscope-mark">published <span>(their data)</span></p>'
-    if row.published is None:
-        return f'{mark}<p class="relscope-small">{escape(row.note)}</p>'
-    setting = f'<p class="relscope-small">{escape(row.published.setting)}.</p>'
-    return f'{mark}<div class="relscope-box" tabindex="0">{_printed(row.published, row.name)}</div>{setting}'
 
 
 def small_print(text: str, what: str = "") -> str:
@@ -68,16 +49,82 @@ def small_print(text: str, what: str = "") -> str:
     return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
 
 
+def _table(
+    caption: str, columns: Iterable[tuple[str, str]], lines: Iterable[tuple[Sequence[str], str]]
+) -> str:
+    """Columns are names with units, lines labels with cells, which are HTML."""
+    heads = body = ""
+    for name, unit in columns:
+        small = "" if unit in WORDS or unit == SHARE else f"<small>{escape(unit)}</small>"
+        heads += f'<th scope="col">{escape(name)}{small}</th>'
+    for labels, cells in lines:
+        body += (
+            "<tr>" + "".join(f'<th scope="row">{escape(label)}</th>' for label in labels) + f"{cells}</tr>"
+        )
+    label = escape(caption, quote=True)
+    return (
+        f'<table class="relscope-papers" aria-label="{label}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def published(row: PaperRow) -> str:
+    """The printed table, with its setting; or why there is none."""
+    mark, table = '<p class="relscope-mark">published <span>(their data)</span></p>', row.published
+    if table is None:
+        return mark + small_print(row.note)
+    columns = [(label, SHARE) for label in table.labels]
+    columns += [(measure.name, measure.unit) for measure in table.measures]
+    lines = []
+    for labels, cells in table.lines:
+        texts = []
+        for cell, measure in zip(cells, table.measures, strict=True):
+            words = measure.unit in WORDS
+            value, plus, deviation = escape(cell.text).partition(" ± ")
+            more = f" <span>± {deviation}</span>" if plus else ""
+            value = value if words else value.replace("-", "−")
+            texts.append(f"<td{' class=words' if words else ''}>{value}{more}</td>")
+        lines.append((labels, "".join(texts)))
+    printed = _table(f"{row.name}, as published", columns, lines)
+    return f'{mark}<div class="relscope-box" tabindex="0">{printed}</div>{small_print(table.setting + ".")}'
+
+
 def here(ours: Ours, groups: tuple[str, ...]) -> str:
-    """The measured table: a line per label, a column per metric; the data, the date and the settings."""
+    """The measured numbers, a table for each group of labels with the same metrics; the data, the date and
+    the settings.
+    """
     numbers = ours.of_groups(groups)
+    by_label: dict[str, dict[str, Number]] = {}
+    for number in numbers:
+        by_label.setdefault(number.label, {})[number.metric] = number
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for label, by_metric in by_label.items():
+        alike.setdefault(tuple(by_metric), []).append(label)
+    measured = ""
+    for metrics, labels in alike.items():
+        columns = [("", SHARE), *((name, by_label[labels[0]][name].unit) for name in metrics)]
+        lines = (((label,), "".join(map(_number, by_label[label].values()))) for label in labels)
+        measured += _table("measured here", columns, lines)
+    settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
+    seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
+    commit = f", commit {ours.commit}" if ours.commit else ""
+    small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
     return (
         f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p><div class="relscope-box'
-        f' here" tabindex="0">{_measured(numbers)}</div><p'
-        f' class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} ·'
-        f" {escape(ours.date)}, Relscope {escape(ours.version)}{_commit(ours.commit)},"
-        f" {_took(ours.seconds)}</p>"
+        f' here" tabindex="0">{measured}</div>'
+        + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
     )
+
+
+def _number(number: Number) -> str:
+    cell, spread = _short(number.value), spread_of(number)
+    if number.deviation is not None:
+        cell += f" <span>± {_short(number.deviation)}</span>"
+    if spread:
+        cell += f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>"
+    if number.baseline is not None:
+        cell += f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
+    return f"<td>{cell}</td>"
 
 
 def verdict_html(verdict: ClaimVerdict) -> str:
@@ -95,79 +142,11 @@ def verdict_html(verdict: ClaimVerdict) -> str:
 def _claim(decided: Decided) -> str:
     ends = "no interval" if isnan(decided.low) else f"95 %: {_short(decided.low)} … {_short(decided.high)}"
     sides = f"{_short(decided.more)} against {_short(decided.than)}"
-    sides = f"{sides}, difference {_short(decided.difference)} ({ends})"
     outcome = f"{_SIGNS.get(decided.outcome, '○')} <b>{escape(decided.outcome.capitalize())}:</b>"
-    return f"{outcome} {escape(decided.claim.says)} <span>{sides}</span>"
-
-
-def _printed(table: PublishedTable, name: str) -> str:
-    labels = "".join(f'<th scope="col">{escape(label)}</th>' for label in table.labels)
-    measures = "".join(
-        f'<th scope="col">{escape(measure.name)}{_unit(measure.unit)}</th>' for measure in table.measures
-    )
-    words = tuple(measure.unit in WORDS for measure in table.measures)
-    body = "".join(
-        "<tr>"
-        + "".join(f'<th scope="row">{escape(label)}</th>' for label in line)
-        + "".join(_cell(cell, wide) for cell, wide in zip(cells, words, strict=True))
-        + "</tr>"
-        for line, cells in table.lines
-    )
-    return _table(f"{name}, as published", labels + measures, body)
-
-
-def _cell(cell: Cell, words: bool) -> str:
-    value, plus, deviation = cell.text.partition(" ± ")
-    more = f" <span>± {escape(deviation)}</span>" if plus else ""
-    shown = escape(value) if words else escape(value).replace("-", "−")
-    return f"<td{' class=words' if words else ''}>{shown}{more}</td>"
-
-
-def _measured(numbers: tuple[Number, ...]) -> str:
-    """A table for each group of labels with the same metrics, so that no table has empty cells."""
-    by_label: dict[str, dict[str, Number]] = {}
-    for number in numbers:
-        by_label.setdefault(number.label, {})[number.metric] = number
-    alike: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
-    for label, by_metric in by_label.items():
-        alike.setdefault(tuple(by_metric), {})[label] = by_metric
-    return "".join(_block(lines) for lines in alike.values())
-
-
-def _block(lines: dict[str, dict[str, Number]]) -> str:
-    metrics = next(iter(lines.values()))
-    columns = "".join(
-        f'<th scope="col">{escape(name)}{_unit(number.unit)}</th>' for name, number in metrics.items()
-    )
-    body = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>' + "".join(map(_number, by_metric.values())) + "</tr>"
-        for label, by_metric in lines.items()
-    )
-    return _table("measured here", f'<th scope="col"></th>{columns}', body)
-
-
-def _number(number: Number) -> str:
-    more = "" if number.deviation is None else f" <span>± {_short(number.deviation)}</span>"
-    least = (
-        ""
-        if number.baseline is None
-        else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
-    )
-    spread = spread_of(number)
-    band = f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>" if spread else ""
-    return f"<td>{_short(number.value)}{more}{band}{least}</td>"
-
-
-def _table(caption: str, columns: str, body: str) -> str:
-    label = escape(caption, quote=True)
     return (
-        '<table class="relscope-papers"'
-        f' aria-label="{label}"><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>'
+        f"{outcome} {escape(decided.claim.says)} <span>{sides}, difference {_short(decided.difference)}"
+        f" ({ends})</span>"
     )
-
-
-def _unit(unit: str) -> str:
-    return "" if unit in WORDS or unit == SHARE else f"<small>{escape(unit)}</small>"
 
 
 def _short(value: float) -> str:
@@ -176,41 +155,27 @@ def _short(value: float) -> str:
 
 def _rests_on(numbers: tuple[Number, ...]) -> str:
     """``"n = 359, k = 10, mean ± deviation over 5"``; ranges where they differ."""
-    parts = []
-    for name in ("n", "k"):
-        values = sorted({value for number in numbers if (value := getattr(number, name)) is not None})
-        if values:
-            parts.append(f"{name} = {values[0]:,}" + (f" … {values[-1]:,}" if len(values) > 1 else ""))
-    repeats = sorted(
-        {number.repeats for number in numbers if number.deviation is not None and number.repeats > 1}
-    )
-    if repeats:
-        over = f"{repeats[0]}" + (f" … {repeats[-1]}" if len(repeats) > 1 else "")
-        parts.append(f"mean ± deviation over {over}")
+    values = {
+        "n = ": {number.n for number in numbers if number.n is not None},
+        "k = ": {number.k for number in numbers if number.k is not None},
+        "mean ± deviation over ": {
+            number.repeats for number in numbers if number.deviation is not None and number.repeats > 1
+        },
+    }
+    parts = [
+        f"{name}{min(some):,}" + (f" … {max(some):,}" if len(some) > 1 else "")
+        for name, some in values.items()
+        if some
+    ]
     return ", ".join(parts) or "one run"
 
 
-def _settings(ours: Ours) -> str:
-    return (
-        ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
-        or "no settings"
-    )
-
-
-def _value(value) -> str:
+def _value(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name} {part}" for name, part in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
     return str(value)
-
-
-def _commit(commit: str) -> str:
-    return f", commit {escape(commit)}" if commit else ""
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 _ASSETS = Path(__file__).parents[2] / "assets"
@@ -236,11 +201,11 @@ def draw() -> None:
     n_measured = sum(any(name in results for name in row.run_names()) for row in rows)
     words = [verdict.word for row in rows if (verdict := verdict_of(row, results))]
     holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
-    st.html(
-        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b>'
+    messages.lead(
+        f"<b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b>"
         f" have numbers measured here. The paper’s pattern holds in <b>{holds}</b>, holds partly in"
         f" <b>{partly}</b> and does not hold in <b>{does_not}</b>. Published numbers come from the papers’"
-        " data and models, ours from the data and models at hand: compare the patterns, not the values.</p>"
+        " data and models, ours from the data and models at hand: compare the patterns, not the values."
     )
     chosen = _filtered(rows, results)
     _exports(chosen, results)
@@ -256,16 +221,8 @@ def draw() -> None:
 def _filtered(rows: tuple[PaperRow, ...], results: dict[str, Ours]) -> list[PaperRow]:
     papers = {row.paper.id: row.paper for row in rows}
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        paper = kept(
-            st.segmented_control,
-            "Paper",
-            [_ALL, *papers],
-            default=_ALL,
-            format_func=lambda name: papers[name].short if name in papers else _ALL,
-            key="papers.paper",
-            label_visibility="collapsed",
-            required=True,
-        )
+        titles = {_ALL: _ALL} | {name: paper.short for name, paper in papers.items()}
+        paper = segments("Paper", titles, "papers.paper", label_visibility="collapsed")
         only = kept(st.toggle, "With numbers measured here", key="papers.only")
     if paper in papers:
         chosen = papers[paper]
@@ -284,44 +241,31 @@ def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
         "json": ("JSON", tables.as_json, "application/json", "Everything, with settings, dates and versions"),
     }
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        for suffix, (label, make, mime, explanation) in files.items():
-            st.download_button(
-                label,
-                data=lambda make=make: make(rows, results),
-                file_name=f"papers.{suffix}",
-                mime=mime,
-                key=f"papers.{suffix}",
-                help=f"{explanation}: the rows shown",
-                type="tertiary",
-                icon=":material/download:",
-                on_click="ignore",
-                disabled=not rows,
-            )
+        for suffix, (label, make, media, explanation) in files.items():
+            look = {"help": f"{explanation}: the rows shown", "type": "tertiary", "disabled": not rows}
+            content = partial(make, rows, results)
+            exports.download(label, content, f"papers.{suffix}", media, f"papers.{suffix}", **look)
 
 
 def _row(row: PaperRow, results: dict[str, Ours]) -> None:
     with st.container(border=True, key=f"papers-{row.id}"):
-        st.html(head(row))
-        measured = any(name in results for name in row.run_names())
-        widths = [1, 1] if measured else [2.2, 1]
-        left, right = st.columns(widths if row.published else [1, 2.2], gap="large")
-        with left:
-            needs = small_print(row.needs, "Their data and models:") if row.needs else ""
-            st.html(published(row) + needs)
-        with right:
-            st.html(_ours(row, results))
+        st.html(
+            f'<div class="relscope-paper"><h3>{escape(f"{row.name} · {row.title}")}'
+            f"<small>{escape(row.paper.authors)}</small></h3><p>{escape(row.shows)}</p></div>"
+        )
+        parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
+        left, right = st.columns(
+            [1, 2.2] if not row.published else [1, 1] if parts else [2.2, 1], gap="large"
+        )
+        needs = small_print(row.needs, "Their data and models:") if row.needs else ""
+        left.html(published(row) + needs)
+        if verdict := parts and verdict_of(row, results):
+            parts.insert(0, verdict_html(verdict))
+        if parts and row.differs:
+            parts.append(small_print(row.differs, "Differences from the paper:"))
+        missing = row.why_not or "No result with the row's settings."
+        right.html("".join(parts) or small_print(missing, "Not measured here:"))
         _explore(row)
-
-
-def _ours(row: PaperRow, results: dict[str, Ours]) -> str:
-    parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
-    if not parts:
-        return small_print(row.why_not or "No result with the row's settings.", "Not measured here:")
-    if verdict := verdict_of(row, results):
-        parts.insert(0, verdict_html(verdict))
-    if row.differs:
-        parts.append(small_print(row.differs, "Differences from the paper:"))
-    return "".join(parts)
 
 
 def _explore(row: PaperRow) -> None:

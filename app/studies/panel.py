@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.encode import forms, jobs
 from app.jobs import engine, learned
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
-from app.session import fit_to_pair
 from app.spaces.loading import rejoined
-from app.tables import chosen_rows
-from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec
-from relcore.runs.digest import digest_of
 from relcore.studies.study import (
-    Opening,
     Option,
     Study,
     StudyChart,
@@ -68,29 +60,24 @@ def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
     if not option.choices:
         given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
         on = kept(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
-        return st.session_state.get(given) or (_of_session(option, workspace) if on else ())
+        if given := st.session_state.get(given):
+            return given
+        if on and option.name == "spaces":
+            return tuple(_described(spec) for spec in (workspace.source, workspace.target))
+        if on and not workspace.anchors:
+            st.caption("No anchors in this session yet: choose some in the sidebar.")
+        return workspace.anchors if on else ()
     names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
     look |= {"format_func": names.get}
     if option.many:
-        chosen = kept(
-            st.pills, option.label, option.choices, selection_mode="multi", default=option.default, **look
-        )
-        return chosen or option.default  # pills cannot demand a choice where several may be chosen
+        look |= {"selection_mode": "multi", "default": option.default}
+        # Pills cannot demand a choice where several may be chosen.
+        return kept(st.pills, option.label, option.choices, **look) or option.default
     if len(option.choices) > 5:
-        return kept(
-            st.selectbox, option.label, option.choices, index=option.choices.index(option.default), **look
-        )
-    return kept(
-        st.segmented_control, option.label, option.choices, default=option.default, required=True, **look
-    )
-
-
-def _of_session(option: Option, workspace: Workspace) -> tuple[str, ...]:
-    if option.name == "spaces":
-        return tuple(_described(spec) for spec in (workspace.source, workspace.target))
-    if not workspace.anchors:
-        st.caption("No anchors in this session yet: choose some in the sidebar.")
-    return workspace.anchors
+        index = option.choices.index(option.default)
+        return kept(st.selectbox, option.label, option.choices, index=index, **look)
+    look |= {"default": option.default, "required": True}
+    return kept(st.segmented_control, option.label, option.choices, **look)
 
 
 def _described(spec: SpaceSpec) -> str:
@@ -159,15 +146,9 @@ def offer_files(spec: StudySpec) -> None:
     """The choices as a file, and back from one."""
     with st.popover("Study file", icon=":material/description:", key="studies.file"):
         text = json.dumps(without_paths(spec.to_json()), indent=2) + "\n"
-        st.download_button(
-            "Save these choices",
-            text,
-            f"{spec.kind}.json",
-            "application/json",
-            key="studies.save",
-            icon=":material/download:",
-            help="A JSON file; relscope study takes it, too",
-            on_click="ignore",
+        look = {"help": "A JSON file; relscope study takes it, too"}
+        exports.download(
+            "Save these choices", text, f"{spec.kind}.json", "application/json", "studies.save", **look
         )
         given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
         if given is not None:
@@ -197,12 +178,6 @@ def open_spec(spec: StudySpec) -> None:
 
 def _duration(seconds: float) -> str:
     return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
-
-
-# What a study has found so far: figure, answer in numbers, every run in a table, and a run that other pages
-# can open.
-
-_CHOSEN = "relscope.study-run"
 
 
 def draw(runs: StudyRuns) -> None:
@@ -268,95 +243,21 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     names = list(charts)
     chart = names[0]
     if len(names) > 1:
-        key = f"studies.{runs.study.kind}.chart"
-        chosen = st.segmented_control(
-            "Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed"
-        )
-        chart = chosen if chosen in names else names[0]
+        look = {"key": f"studies.{runs.study.kind}.chart", "label_visibility": "collapsed"}
+        chart = st.segmented_control("Chart", names, default=chart, required=True, **look)
+        chart = chart if chart in names else names[0]
     figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
-    picks = not live and any(len(line.keys) for line in getattr(charts[chart], "lines", ()))
-    if picks:
-        figure.update_layout(clickmode="event+select", dragmode="zoom")
-        figure.update_traces(unselected={"marker": {"opacity": 0.45}}, selector={"mode": "markers"})
-    exports.chart(figure, f"studies.figure-{chart}", picked=_pick if picks else None)
+    exports.chart(figure, f"studies.figure-{chart}")
     return chart
 
 
-def _pick(points: Sequence[Mapping[str, Any]]) -> None:
-    if points and points[0].get("customdata"):
-        st.session_state[_CHOSEN] = points[0]["customdata"][0]
-
-
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
-    """Every run with every setting; one that is selected, here or in the figure, can be opened."""
+    """Every run with every setting."""
     lists = [name for name in table if table[name].map(lambda value: isinstance(value, list)).any()]
     blank = [name for name in table if name not in lists and (table[name] == "").all()]
     shown = table.drop(columns=["key", *lists, *blank])
     st.markdown(f"#### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
-    # Other runs, or a click in the figure: none chosen.
-    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]
-    rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)
-    st.download_button(
-        "All runs as CSV",
-        shown.to_csv(index_label="run"),
-        f"{runs.study.kind}-runs.csv",
-        "text/csv",
-        key="studies.csv",
-        type="tertiary",
-        icon=":material/download:",
-        on_click="ignore",
-    )
-    key = table.key.iloc[rows[0]] if rows else st.session_state.get(_CHOSEN)
-    if key not in set(table.key):
-        st.caption("Select a run, in the table or in the figure, to open it on the other pages.")
-        return
-    number = int(table.index[table.key == key][0])
-    settings = runs.settings[number]
-    opening = _opening(key, runs.study, settings)
-    plain_settings = {name: one for name, one in settings.items() if not isinstance(one, list | dict)}
-    with st.container(border=True):
-        st.markdown(f"**Run {number}**")
-        st.caption(plain(", ".join(f"{name} {value}" for name, value in plain_settings.items())))
-        if opening is None:
-            st.caption("This run has nothing that other pages can show.")
-            return
-        st.button(
-            "Open that run",
-            key="studies.open",
-            icon=":material/open_in_new:",
-            type="primary",
-            help=(
-                "Trains the encoders of this run again, to the same bytes, and adds their spaces."
-                if opening.encoders
-                else "Makes its spaces source and target, with its anchors."
-            ),
-            on_click=session.guarded,
-            args=(open_run, opening, f"open run {number} of {runs.study.title}"),
-        )
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _opening(key: str, _study: Study, _settings: dict[str, Any]) -> Opening | None:
-    """Its anchors may take a k-means over all rows."""
-    return _study.opening(_settings)
-
-
-def open_run(opening: Opening, step: str) -> None:
-    """Spaces, anchors and encoders of a run into the session; what has to be encoded joins it when it is
-    there.
-    """
-    if opening.encoders:
-        data = forms.preview(opening.dataset)
-        jobs.submit(opening.dataset, data.digest, data.name, opening.encoders)
-        if under_way := len(jobs.awaited()):
-            session.announce(f"{under_way} being encoded: the spaces join the session when they are there.")
-        return
-    spaces = session.workspace().spaces
-    new = tuple(spec for spec in opening.spaces if spec not in spaces)
-    source, target = opening.spaces
-    changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
-    changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
-    session.become(step, fit_to_pair(changed, compute.matched(source, target)))
-    names = " and ".join(map(space_name, opening.spaces))
-    session.announce(f"{names}, with {counted(len(opening.anchors), 'anchor')}: see Compare.")
+    st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
+    csv, name = shown.to_csv(index_label="run"), f"{runs.study.kind}-runs.csv"
+    exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")

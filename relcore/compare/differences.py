@@ -5,15 +5,17 @@ than chance?
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whole
+from relcore.base.errors import SpaceError
 from relcore.base.magnitude import brought, centred
 from relcore.base.numbers import short
+from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.figures.charts import Line, Lines
@@ -29,9 +31,6 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-# Neighbourhood agreement that the same noise everywhere would leave: what the agreement of each row is
-# compared with.
-#
 # Rows in a dense part of a space lose their neighbours to a little noise, rows far from all others keep them.
 # So agreement differs from class to class even if no class has moved. Adding noise to either space, as much
 # as lowers the mean agreement to what was measured, tells how much each row would keep then.
@@ -86,18 +85,13 @@ def agreement_under_noise(
         low, high = _LEVELS
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (
-                (middle, high)
-                if noisy_overlap(side, 10.0**middle, some).mean() > agreement
-                else (low, middle)
-            )
+            if noisy_overlap(side, 10.0**middle, some).mean() > agreement:
+                low = middle
+            else:
+                high = middle
         levels.append(10.0 ** ((low + high) / 2))
     every = np.arange(len(queries))
     return np.stack([noisy_overlap(draw % 2, levels[draw % 2], every) for draw in range(n_draws)])
-
-
-# Which groups of rows kept fewer neighbours than the same noise everywhere would leave them, in whichever
-# space it is?
 
 
 @dataclass(frozen=True)
@@ -266,44 +260,43 @@ class FoundDifferences:
 
 
 @dataclass(frozen=True)
-class Differences(Task[FoundDifferences]):
+class DifferenceSettings:
+    """What a comparison of groups and its figure are set to."""
+
+    representation: str = setting("absolute", choices=FORMS)
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    groups: str = setting("classes", choices=GROUPS)
+    n_clusters: int = setting(20, low=2)
+    k: int = setting(NEIGHBOURS, low=1)
+    n_queries: int = setting(4000, low=2 * LEAST_ROWS)
+
+
+@dataclass(frozen=True)
+class Differences(DifferenceSettings, Task[FoundDifferences]):
     """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested
     against chance.
 
     Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own
     (mutual kNN): "absolute" after centring, other representations as they are, their anchors left out.
-    `noise_test.moved_beyond_noise` tests it against `noise_level.agreement_under_noise`: without this
-    correction a dense class would count as moved although every row got the same noise. Where there are more
-    rows than `n_queries`, half of these are shared among the groups.
+    `moved_beyond_noise` tests it against `agreement_under_noise`: without this correction a dense class would
+    count as moved although every row got the same noise. Where there are more rows than `n_queries`, half of
+    these are shared among the groups.
     """
 
-    kind = "differences"
-    version = 2
-    result = "relcore.compare.differences:FoundDifferences"
+    kind: ClassVar[str] = "differences"
+    version: ClassVar[int] = 2
+    result: ClassVar[str] = "relcore.compare.differences:FoundDifferences"
 
-    representation: str = "absolute"
-    anchors: tuple[str, ...] = ()
-    projection: ProjectionSpec = ProjectionSpec()
-    groups: str = "classes"
-    n_clusters: int = 20
-    k: int = NEIGHBOURS
-    n_queries: int = 4000
     random_state: int = 0
-
-    def __post_init__(self) -> None:
-        need_one_of("representation", self.representation, FORMS)
-        need_one_of("groups", self.groups, GROUPS)
-        need_whole(self, n_clusters=2, k=1, n_queries=2 * LEAST_ROWS)
 
     @property
     def title(self) -> str:
         return f"Differences, {self.representation}"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, width = (
-            len(spaces[0]),
-            (spaces[0].dimension if self.representation == "absolute" else len(self.anchors)),
-        )
+        n, absolute = len(spaces[0]), self.representation == "absolute"
+        width = spaces[0].dimension if absolute else len(self.anchors)
         searches = (_DRAWS + 2) * min(self.n_queries, n) + 18 * 400
         return n * searches * (width + 100) / 2e10 + 26 * n * width / 1e8 + 0.3
 
@@ -319,18 +312,63 @@ class Differences(Task[FoundDifferences]):
             raise SpaceError(
                 f"differences: expected two held-out rows or more, got {len(rows)}; choose fewer anchors"
             )
-        remake = self._representation(pair, rows)
-        made = tuple(remake(space.vectors) for space in (pair.source, pair.target))
-        numbers, names = self._groups(pair)
+        vectors = (pair.source.vectors, pair.target.vectors)
+        represented = self._representation(pair, rows)
+        if self.groups == "classes":
+            numbers, names = class_groups(pair.source)
+        else:
+            n_clusters = min(self.n_clusters, len(pair))
+            numbers, names = clusters_of(pair.source, n_clusters, self.random_state)
         queries = queries_of_groups(numbers[rows], pair.ids[rows], self.n_queries)
-        found = find_neighbours(*made, k=k, convention="mutual", queries=queries)
+        near = find_neighbours(*map(represented, vectors), k=k, convention="mutual", queries=queries)
         report(1, 3, "measuring what noise would leave")
-        lists, vectors = (found.own, found.other), (pair.source.vectors, pair.target.vectors)
-        under_noise = agreement_under_noise(
-            vectors, remake, lists, queries, found.overlap.mean(), _DRAWS, self.random_state
-        )
+        agreement, lists = near.overlap, (near.own, near.other)
+        drawn = queries, agreement.mean(), _DRAWS, self.random_state
+        under_noise = agreement_under_noise(vectors, represented, lists, *drawn)
         report(2, 3, "comparing groups with random ones")
-        return _grouped(pair, numbers, names, rows, queries, found.overlap, under_noise, k, self.random_state)
+        compared = numbers[rows[queries]]
+        enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
+        if not len(enough):
+            raise SpaceError(
+                f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare"
+                " clusters"
+            )
+        renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
+        renumbered[enough] = np.arange(len(enough))
+        compared, every = renumbered[compared], renumbered[numbers]
+        test = moved_beyond_noise(agreement, under_noise, compared, self.random_state)
+        expected, ids = under_noise.mean(axis=0, dtype=np.float64), pair.ids[rows[queries]]
+        groups, order = [], np.argsort(test.z, kind="stable")
+        for number in order.tolist():
+            members = np.flatnonzero(compared == number)
+            lost = members[np.argsort((agreement - expected)[members], kind="stable")[:_EXAMPLES]]
+            middle, reach = float(test.expected[number]), float(test.reach[number])
+            groups.append(
+                MovedGroup(
+                    name=names[enough[number]],
+                    n=int(np.count_nonzero(every[rows] == number)),
+                    n_queries=len(members),
+                    agreement=float(agreement[members].mean()),
+                    expected=middle,
+                    low=middle - reach,
+                    high=middle + reach,
+                    z=float(test.z[number]),
+                    p=float(test.p[number]),
+                    examples=tuple(ids[lost].tolist()),
+                )
+            )
+        return FoundDifferences(
+            groups=tuple(groups),
+            n=len(rows),
+            k=k,
+            rows=rows[queries],
+            agreement=agreement,
+            expected=expected,
+            belongs=np.append(np.argsort(order), -1)[every],
+            between=test.between,
+            n_permutations=test.n_permutations,
+            left_out=len(names) - len(enough),
+        )
 
     def _representation(self, pair: Match, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """From the vectors (n, d) of either space to those rows of it in which neighbours are searched."""
@@ -339,69 +377,6 @@ class Differences(Task[FoundDifferences]):
         projection = self.projection.projection(whiten=self.representation == "whitened")
         anchors = pair.source.rows(shared_anchors(self.anchors, pair.source, pair.target))
         return lambda vectors: projection.fit(vectors, anchors=anchors).transform(vectors)[rows]
-
-    def _groups(self, pair: Match) -> tuple[np.ndarray, list[str]]:
-        """The number of each row's group (n,), −1 for none, and the names of the groups."""
-        if self.groups == "classes":
-            return class_groups(pair.source)
-        return clusters_of(pair.source, min(self.n_clusters, len(pair)), self.random_state)
-
-
-def _grouped(
-    pair: Match,
-    numbers: np.ndarray,
-    names: Sequence[str],
-    rows: np.ndarray,
-    queries: np.ndarray,
-    agreement: np.ndarray,
-    under_noise: np.ndarray,
-    k: int,
-    random_state: int,
-) -> FoundDifferences:
-    compared = numbers[rows[queries]]
-    enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
-    if not len(enough):
-        raise SpaceError(
-            f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters"
-        )
-    renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
-    renumbered[enough] = np.arange(len(enough))
-    compared = renumbered[compared]
-    expected = under_noise.mean(axis=0, dtype=np.float64)
-    test = moved_beyond_noise(agreement, under_noise, compared, random_state)
-    every, order = renumbered[numbers], np.argsort(test.z, kind="stable")
-    groups = tuple(
-        MovedGroup(
-            name=names[enough[number]],
-            n=int(np.count_nonzero(every[rows] == number)),
-            n_queries=int(np.count_nonzero(compared == number)),
-            agreement=float(agreement[compared == number].mean()),
-            expected=float(test.expected[number]),
-            low=float(test.expected[number] - test.reach[number]),
-            high=float(test.expected[number] + test.reach[number]),
-            z=float(test.z[number]),
-            p=float(test.p[number]),
-            examples=_examples(pair.ids[rows[queries]], agreement - expected, compared == number),
-        )
-        for number in order.tolist()
-    )
-    return FoundDifferences(
-        groups,
-        len(rows),
-        k,
-        rows[queries],
-        agreement,
-        expected,
-        np.append(np.argsort(order), -1)[every],
-        test.between,
-        test.n_permutations,
-        len(names) - len(enough),
-    )
-
-
-def _examples(ids: np.ndarray, residual: np.ndarray, members: np.ndarray) -> tuple[str, ...]:
-    """The compared rows of a group that lost most neighbours, compared with what noise would cost them."""
-    return tuple(ids[members][np.argsort(residual[members], kind="stable")[:_EXAMPLES]].tolist())
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
@@ -424,62 +399,40 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
     return replace(found, groups=tuple(groups))
 
 
-# The figure "differences" from a recipe: each group's agreement beside that of random groups of its size.
-
 SHOWN = 30  # groups with a name beneath that can still be read
 _LONGEST = 28  # characters of a group's name on the axis
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupDifferences(Recipe):
-    """Classes or clusters by how much of their neighbourhoods the other space keeps.
-
-    The result is that of `Differences`, `with_anchors`.
+class GroupDifferences(DifferenceSettings, Recipe):
+    """Classes or clusters by how much of their neighbourhoods the other space keeps; the result is that of
+    `Differences`, `with_anchors`.
     """
 
     figure: ClassVar[str] = "differences"
 
     spaces: tuple[SpaceSpec, SpaceSpec]
     digests: tuple[str, ...] = ()
-    representation: str = "absolute"
-    anchors: tuple[str, ...] = ()
-    projection: ProjectionSpec = ProjectionSpec()
-    groups: str = "classes"
-    n_clusters: int = 20
-    k: int = NEIGHBOURS
-    n_queries: int = 4000
 
     def __post_init__(self) -> None:
-        need_strings("recipe: anchors", self.anchors)
-        _ = self.task  # it checks the settings
+        check(self)
 
     @property
     def task(self) -> Differences:
         """What computes it; the absolute spaces need no anchors."""
-        settings = {
-            name: getattr(self, name) for name in ("representation", "groups", "n_clusters", "k", "n_queries")
-        }
-        needed = (
-            {}
-            if self.representation == "absolute"
-            else {"anchors": self.anchors, "projection": self.projection}
-        )
-        return Differences(**settings, **needed)
+        settings = {one.name: getattr(self, one.name) for one in fields(DifferenceSettings)}
+        if self.representation == "absolute":
+            del settings["anchors"], settings["projection"]
+        return Differences(**settings)
 
     def draw(self, result: FoundDifferences | None = None) -> Exportable:
         if result is None:
             pair = match(*load_all(self.spaces, self.digests, self.figure))
             result = with_anchors(self.task.run((pair.source, pair.target)), pair, self.anchors)
-        described: dict[str, Any] = self.to_json()
-        drawn = chart_exportable(differences_lines(result, self.groups), described, "relscope-differences")
-        return Exportable(
-            drawn.name,
-            drawn.interactive,
-            drawn.publication,
-            lambda: differences_table(result),
-            described,
-            lambda: printed_table(result),
-        )
+        chart = differences_lines(result, self.groups)
+        drawn = chart_exportable(chart, self.to_json(), "relscope-differences")
+        table, latex = partial(differences_table, result), partial(printed_table, result)
+        return replace(drawn, table=table, latex=latex)
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
@@ -487,47 +440,34 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
     same size.
     """
     shown = found.groups[:SHOWN]
-    places = {True: [], False: []}
-    for place, group in enumerate(shown):
-        places[group.significant].append(place)
-    chance = Line(
-        "random group of that size, 95 %",
-        range(len(shown)),
-        [group.expected for group in shown],
-        [group.low for group in shown],
-        [group.high for group in shown],
-    )
-    lines = [chance]
+    ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
+    lines = [Line("random group of that size, 95 %", range(len(shown)), *ends)]
     for significant, name in (
         (True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"),
         (False, "not more than chance"),
     ):
-        if some := places[significant]:
-            told = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
-            lines.append(
-                Line(
-                    name,
-                    some,
-                    [shown[place].agreement for place in some],
-                    labels=told,
-                    keys=[str(p) for p in some],
-                )
-            )
+        some = [place for place, group in enumerate(shown) if group.significant == significant]
+        if some:
+            labels = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
+            lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
+    names = (group.name for group in shown)
     return Lines(
         tuple(lines),
         "",
         f"neighbours kept (Jaccard, k = {found.k})",
         kind="points",
         note=summary(found, kind),
-        x_names=tuple(_short_name(group.name) for group in shown),
+        x_names=tuple(
+            name if len(name) <= _LONGEST else name[: _LONGEST - 1].rstrip(" ,") + "…" for name in names
+        ),
     )
 
 
 def summary(found: FoundDifferences, kind: str) -> str:
     """``"2 of 10 classes moved more than chance (p < .05, corrected for 10 classes)"``."""
     n = len(found.groups)
-    told = f"{len(found.moved)} of {n} {kind} moved more than chance (p < .05, corrected for {n} {kind})"
-    return f"{told}; the {SHOWN} that moved most are shown" if n > SHOWN else told
+    text = f"{len(found.moved)} of {n} {kind} moved more than chance (p < .05, corrected for {n} {kind})"
+    return f"{text}; the {SHOWN} that moved most are shown" if n > SHOWN else text
 
 
 def p_told(group: MovedGroup, found: FoundDifferences) -> str:
@@ -543,41 +483,24 @@ def differences_table(found: FoundDifferences) -> pd.DataFrame:
     group), z, p (corrected for the number of groups), k, n, examples, source_anchors, target_anchors (ids,
     separated by "; ").
     """
-    return pd.DataFrame(
-        [
-            {
-                "group": group.name,
-                "rows": group.n,
-                "compared": group.n_queries,
-                "agreement": group.agreement,
-                "expected": group.expected,
-                "low": group.low,
-                "high": group.high,
-                "z": group.z,
-                "p": group.p,
-                "k": found.k,
-                "n": found.n,
-                "examples": "; ".join(group.examples),
-                "source_anchors": "; ".join(group.source_anchors),
-                "target_anchors": "; ".join(group.target_anchors),
-            }
-            for group in found.groups
-        ]
-    )
+    names = {"name": "group", "n": "rows", "n_queries": "compared"}
+    table = pd.DataFrame([vars(group) for group in found.groups]).rename(columns=names)
+    for column in ("examples", "source_anchors", "target_anchors"):
+        table[column] = table[column].map("; ".join)
+    table.insert(9, "k", found.k)
+    table.insert(10, "n", found.n)
+    return table
 
 
 def printed_table(found: FoundDifferences) -> pd.DataFrame:
     """What a paper prints: group, rows, agreement, the band by chance, p."""
+    groups = found.groups
     return pd.DataFrame(
         {
-            "group": [group.name for group in found.groups],
-            "n": [group.n_queries for group in found.groups],
-            f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in found.groups],
-            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in found.groups],
-            "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in found.groups],
+            "group": [group.name for group in groups],
+            "n": [group.n_queries for group in groups],
+            f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in groups],
+            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in groups],
+            "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in groups],
         }
     )
-
-
-def _short_name(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1].rstrip(" ,") + "…"

@@ -33,8 +33,6 @@ class Line:
         The band around the line, or the bar through each point.
     labels : m strings, optional
         Hover text of each point.
-    keys : m strings, optional
-        What a click on a point returns, in its ``customdata``.
     """
 
     name: str
@@ -43,18 +41,17 @@ class Line:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     labels: Sequence[str] = ()
-    keys: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for part in ("x", "y", "low", "high", "labels", "keys"):
+        for part in ("x", "y", "low", "high", "labels"):
             values = getattr(self, part)
-            if values is None or (part in ("labels", "keys") and not len(values)):
+            if values is None or (part == "labels" and not len(values)):
                 continue
             if len(values) != len(self.x):
                 raise SpaceError(
                     f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}"
                 )
-            if part not in ("labels", "keys"):
+            if part != "labels":
                 object.__setattr__(self, part, np.asarray(values, dtype=float))
 
     def __len__(self) -> int:

@@ -157,9 +157,7 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
-    """Each line with its band, or each point with its bar; what a point's `keys` say is its
-    ``customdata``.
-    """
+    """Each line with its band, or each point with its bar."""
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     figure = _new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
@@ -254,9 +252,8 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
         known = line.has_band and not np.isnan(line.low[i])
         ends = f" ({band(line.low[i], line.high[i])})" if known else ""
         texts.append(f"{label}{general(line.x[i], 4)}: {short(line.y[i])}{ends}")
-    keys = {"customdata": [[line.keys[i]] for i in order]} if len(line.keys) else {}
     extra = f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"
-    return {"hovertext": texts, "hovertemplate": extra, **keys}
+    return {"hovertext": texts, "hovertemplate": extra}
 
 
 # Heat maps side by side: one colour scale, numbers where there is room, every cell to be picked.

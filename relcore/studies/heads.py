@@ -43,7 +43,7 @@ from relcore.studies.statistics import (
     mean_at,
     sentence,
 )
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, grid, states
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 _METHODS = (
     *("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened"),
@@ -350,9 +350,6 @@ class HeadAcross(Study):
             f" {average(table, 'ceiling'):.3f}."
         )
 
-    def opening(self, settings: Settings) -> Opening:
-        return Opening(dataset=dataset_of("sentences"), encoders=_encoders())
-
 
 def _encoders() -> tuple[Encoder, ...]:
     from relcore.encoders.transformers import MiniLM
@@ -433,9 +430,6 @@ class PicturesAndWords(Study):
             f" trained on all labels {average(table, 'head'):.3f}.",
             mean_at(table, "n_pairs", most, "accuracy"),
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        return Opening(dataset=dataset_of("digits"), encoders=(_VISION,))
 
 
 def _text_encoder(name: str) -> Encoder:
@@ -618,9 +612,6 @@ class Layers(Study):
             f" of all stitched pairs is {chance} by chance.",
             *(_apart(table, apart) for apart in (1, 6)),
         )
-
-    def opening(self, settings: Settings) -> Opening:
-        return Opening(dataset=dataset_of("sentences"), encoders=(_layered(),))
 
 
 def _layered() -> Encoder:

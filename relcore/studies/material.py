@@ -27,7 +27,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import Opening, Option, Settings, Study
+from relcore.studies.study import Option, Settings, Study
 
 LABELLED = ("digits", "sentences")
 DATA = Option(
@@ -102,9 +102,6 @@ def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
 class OnLabelled(Study):
     """A study of the encoders of `settings["data"]`, which a run opens."""
 
-    def opening(self, settings: Settings) -> Opening:
-        return Opening(dataset=dataset_of(settings["data"]), encoders=encoders_of(settings["data"]))
-
 
 # Pairs of word spaces: bundled, or the session's.
 
@@ -161,10 +158,6 @@ class OnWords(Study):
         """The ids of a run's anchors, by default random ones."""
         state = settings["random_state"]
         return select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
-
-    def opening(self, settings: Settings) -> Opening | None:
-        anchors = self.anchors(settings, word_pair(settings["spaces"], Store()))
-        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors))
 
 
 # Of the open questions: spaces over the same rows.

@@ -66,7 +66,7 @@ from relcore.studies.statistics import (
     points_chart,
     sentence,
 )
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finished_run, grid, states
+from relcore.studies.study import Option, RunResult, Settings, Study, finished_run, grid, states
 
 if TYPE_CHECKING:
     import torch
@@ -386,9 +386,6 @@ class SimilarityPerformance(Study):
             mean(_good(table)[f"pearson over epochs, {chosen}"], bounded=True),
         )
 
-    def opening(self, settings: Settings) -> Opening:
-        return Opening(dataset=_DATA[settings["data"]], encoders=(_encoder(settings),))
-
 
 def _grid(data: str) -> list[dict[str, Any]]:
     """Every combination: of the paper's Table 8 for Cora, of settings good and poor for the digits."""
@@ -535,7 +532,7 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
 def _groups(rows: pd.DataFrame, similarity: str, head: str, found: dict[str, Estimate]) -> Lines:
     """A group of points for each architecture and optimiser; a correlation takes two networks or more."""
     lines = [
-        Line(f"{kind.upper()}, {optimizer}", part.x, part.y, labels=list(part.label), keys=list(part.key))
+        Line(f"{kind.upper()}, {optimizer}", part.x, part.y, labels=list(part.label))
         for (kind, optimizer), part in rows.groupby(["architecture", "optimizer"])
     ]
     texts = [f"{name} {estimate}" for name, estimate in found.items() if not np.isnan(estimate.value)]

@@ -62,7 +62,7 @@ from relcore.studies.statistics import (
     points_chart,
     sentence,
 )
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, grid, states
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 CHOICES = {
     "random": "random",
@@ -180,9 +180,6 @@ class AnchorChoice(OnWords, OnLabelled):
             f"Against random anchors, the {name} of relative rows changes by {changes[best]} with the best"
             f" choice, {CHOICES[best]}, and by {changes[worst]} with the worst, {CHOICES[worst]}."
         )
-
-    def opening(self, settings: Settings) -> Opening | None:
-        return (OnWords if settings["data"] == "words" else OnLabelled).opening(self, settings)
 
 
 def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state: int = 0) -> list[str]:

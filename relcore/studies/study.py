@@ -16,9 +16,6 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMER_STUDIES, STUDIES
 from relcore.base.records import need_plain
-from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
 from relcore.figures.charts import Lines, Matrices, PictureGrid
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.digest import digest_of
@@ -92,18 +89,6 @@ class RunResult:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What a run can put into a session: an encoder to run on a dataset, or spaces that are there, and
-    anchors by id.
-    """
-
-    dataset: DatasetSpec | None = None
-    encoders: tuple[Encoder, ...] = ()
-    spaces: tuple[SpaceSpec, ...] = ()
-    anchors: tuple[str, ...] = ()
-
-
 class Study(ABC):
     """A study has no state: a worker gets its name only. Raise `version` when a run would give another
     result. A `table` is `StudyRuns.table` of one finished run or more.
@@ -152,10 +137,6 @@ class Study(ABC):
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         """The finding in one sentence, with its 95 % interval; "" while too few runs are done to say it."""
         return ""
-
-    def opening(self, settings: Settings) -> Opening | None:
-        """What other pages can show of a run."""
-        return None
 
 
 @dataclass(frozen=True)

@@ -78,16 +78,6 @@ def test_what_is_missing_is_offered(page, finished):
     assert start.label.startswith("Resume 7 of 12 runs · about")
 
 
-def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
-    runs, submitted = finished(), []
-    monkeypatch.setattr("app.encode.jobs.submit", lambda *asked: submitted.append(asked))
-    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
-    page.select_rows("studies.runs", 3).click("studies.open")
-    ((dataset, _, name, encoders),) = submitted
-    assert (dataset.source, name) == ("digits", "digits")
-    assert encoders == runs.study.opening(runs.settings[3]).encoders
-
-
 def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):
     study = study_of("similarity-performance")
     record = StudySpec.of(study, {"n_runs": 30, "similarity": "centred"}).to_json()
