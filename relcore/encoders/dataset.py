@@ -139,9 +139,6 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __repr__(self) -> str:
-        return f"Dataset({self.name!r}, kind={self.kind!r}, n={len(self)})"
-
     def items(self, start: int, stop: int) -> list[Any]:
         """The items of these rows; nothing else is decoded.
 

@@ -82,12 +82,14 @@ class GraphEncoder(TrainedEncoder):
         """Train; `watch`, if given, is called with the space, (n, width), after each epoch."""
         import torch
         from torch.nn.functional import cross_entropy
+        from torch_geometric.transforms import RandomNodeSplit
 
         device = best_device()
         graph = _Graph(dataset, self.architecture)
         with torch.random.fork_rng():
             torch.manual_seed(self.split_state)
-            training, validation = (mask.to(device) for mask in graph.split())
+            split = RandomNodeSplit(num_val=0.1, num_test=0)(graph.data)
+            training, validation = split.train_mask.to(device), split.val_mask.to(device)
             torch.manual_seed(self.random_state)
             network = _network(self, graph).to(device)
             graph.to(device)
@@ -116,8 +118,8 @@ class GraphEncoder(TrainedEncoder):
                 if self.keep == "last" or best < 0 or accuracies[-1] > accuracies[best]:
                     best, weights = epoch, saved_arrays(network)
                 measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
-                told = f"loss {short(losses[-1])}, validation accuracy {short(accuracies[-1])}"
-                report(epoch + 1, self.epochs, told, measured)
+                scores = f"loss {short(losses[-1])}, validation accuracy {short(accuracies[-1])}"
+                report(epoch + 1, self.epochs, scores, measured)
         facts = {
             "validation accuracy": accuracies[best],
             "epoch": best + 1,
@@ -165,16 +167,8 @@ class _Graph:
         )
 
     def to(self, device: str) -> None:
-        self.features, self.classes, self.matrix = (
-            tensor.to(device) for tensor in (self.features, self.classes, self.matrix)
-        )
-
-    def split(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Masks of the nodes to train and to validate on, from torch's global generator."""
-        from torch_geometric.transforms import RandomNodeSplit
-
-        split = RandomNodeSplit(num_val=0.1, num_test=0)(self.data)
-        return split.train_mask, split.val_mask
+        tensors = (self.features, self.classes, self.matrix)
+        self.features, self.classes, self.matrix = (tensor.to(device) for tensor in tensors)
 
 
 def neighbour_matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from relcore.encoders.transformers import file_digest, require_texts
 from relcore.encoders.words import BUNDLED, MODELS, load_words
 from relcore.runs.progress import Report
 from relcore.spaces.space import LatentSpace
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -173,12 +170,13 @@ class PooledWords(TrainedEncoder):
         require_texts(dataset)
         report(0, 2, f"loading {self.words}")
         pooling = _Pooling(load_words(self._source()))
-        n, known, texts_with, occurrences = len(dataset), 0, 0, 0
+        n, known = len(dataset), 0
+        texts_with, occurrences = np.zeros(len(pooling.space), np.int64), np.zeros(len(pooling.space))
         for _, texts in dataset.blocks():
             counts = pooling.counts(texts)
             known += np.count_nonzero(np.diff(counts.indptr))
-            texts_with = texts_with + np.bincount(counts.indices, minlength=counts.shape[1])
-            occurrences = occurrences + np.asarray(counts.sum(axis=0)).ravel()
+            texts_with += np.bincount(counts.indices, minlength=counts.shape[1])
+            occurrences += np.asarray(counts.sum(axis=0)).ravel()
         if not known:
             raise SpaceError(
                 f"{dataset.name}: expected texts with words of {self.words!r}, got none of {n}; choose other"
@@ -219,34 +217,24 @@ class _Pooling:
     """Counts and weighted means of the words in a space, looked up as written, else in lower case."""
 
     def __init__(self, space: LatentSpace) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        row_of = {word: row for row, word in enumerate(space.ids)}
+
+        def words(text: str) -> list[str]:
+            return [w if w in row_of else w.lower() for w in _WORD.findall(text.replace("’", "'"))]
+
         self.space = space
-        self.row_of = {word: row for row, word in enumerate(space.ids)}
-
-    def counts(self, texts: list[str]) -> csr_matrix:
-        """How often each word occurs in each text, (m, words)."""
-        from scipy.sparse import csr_matrix
-
-        known = [self._known(text) for text in texts]
-        ends = np.cumsum([0, *map(len, known)])
-        columns = np.array([row for rows in known for row in rows], dtype=np.int64)
-        matrix = csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(texts), len(self.space)))
-        matrix.sum_duplicates()
-        return matrix
+        self.counts = CountVectorizer(vocabulary=row_of, analyzer=words, dtype=np.float64).transform
 
     def rows(self, texts: list[str], weights: np.ndarray) -> np.ndarray:
         """(m, d) in float64."""
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        used = np.unique(
-            counts.indices
-        )  # SciPy would make a float64 copy of all vectors, gigabytes for some spaces
+        # SciPy would make a float64 copy of all vectors, gigabytes for some spaces.
+        used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
-
-    def _known(self, text: str) -> list[int]:
-        words = _WORD.findall(text.replace("’", "'"))
-        rows = (self.row_of.get(word, self.row_of.get(word.lower())) for word in words)
-        return [row for row in rows if row is not None]
 
 
 def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:

@@ -401,7 +401,6 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
 
 
 def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
-    """The tokenizer or the image processor."""
     from transformers import AutoImageProcessor, AutoTokenizer
 
     texts = spec.kind == "texts"

@@ -172,7 +172,7 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     """
     name = str(name_or_path)
     if name in BUNDLED:
-        return _bundled(name, limit)
+        return read_bundled(BUNDLED[name], name, limit)
     if name in MODELS:
         return load_space(fetch(name), name=name, limit=limit, duplicates="first")
     path = expanded(name_or_path)
@@ -181,15 +181,6 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     raise SpaceError(
         f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}"
     )
-
-
-def _bundled(name: str, limit: int | None) -> LatentSpace:
-    if not BUNDLED[name].is_file():
-        raise SpaceError(
-            f"{name}: expected {BUNDLED[name]}, which comes with the project, got no such file; "
-            "check it out again, or make it with assets/words/train_words.py"
-        )
-    return read_bundled(BUNDLED[name], name, limit)
 
 
 @lru_cache(maxsize=4)  # they do not change; the app reads them before its first visitor comes
@@ -275,7 +266,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _first_variant(line: str) -> str:
-    """``"you (singular), thou"`` → ``"you"``."""
     return re.split(r"[,/(]", line)[0].strip().lower()
 
 

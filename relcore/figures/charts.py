@@ -323,9 +323,6 @@ def thinned(n: int, room: float) -> int:
 
 # Pictures and their reconstructions, a row per encoder and decoder, a block per family.
 
-_CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
-_GAP, _GROUP_GAP = 3, 12
-
 
 @dataclass(frozen=True)
 class PictureRow:
@@ -382,51 +379,6 @@ class PictureGrid:
         errors = "; ".join(f"{row.family} {row.label}: {error_text(row.error)}" for row in self.rows)
         n = f"Grid of {len(self.originals)} pictures and their reconstructions."
         return f"{n} Mean squared error × 1000: {errors}. {self.note}"
-
-    def layout(self, theme: Theme, above: float = 0) -> PictureLayout:
-        """A block per family, one above the other, with `above` units for each title."""
-        height, width = self.originals.shape[1:]
-        factor = max(1, round(_CELL / max(height, width)))
-        high, wide, above = height * factor, width * factor, int(above)
-        labels = list(dict.fromkeys(row.label for row in self.rows))
-        families = list(dict.fromkeys(row.family for row in self.rows))
-        gaps = [_GROUP_GAP, *(_GAP if number % 2 == 0 else _GROUP_GAP for number in range(len(labels) - 1))]
-        offsets = np.cumsum([0, *(high + gap for gap in gaps)]).tolist()  # rows stand in pairs
-        block_wide = len(self.originals) * (wide + _GAP) - _GAP
-        block_high = above + offsets[-1] + high + _GROUP_GAP
-        mosaic = np.empty((len(families) * block_high, block_wide, 3), dtype=np.uint8)
-        mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
-        layout = PictureLayout(mosaic, [], [], [])
-        by_place = {(row.family, row.label): row for row in self.rows}
-        for number, family in enumerate(families):
-            top = number * block_high + above
-            layout.titles.append((0, top - above / 2, family))
-            for label, offset in zip(("original", *labels), offsets, strict=True):
-                row, y = by_place.get((family, label)), top + offset
-                layout.labels.append((-8, y + high / 2, label))
-                if row is None and label != "original":
-                    continue
-                if row:
-                    layout.errors.append((block_wide + 8, y + high / 2, error_text(row.error)))
-                for i, picture in enumerate(row.pictures if row else self.originals):
-                    x = i * (wide + _GAP)
-                    large = np.kron(np.round(255 * picture).astype(np.uint8), np.ones((factor, factor)))
-                    mosaic[y : y + high, x : x + wide] = large[..., None]
-        return layout
-
-
-@dataclass(frozen=True)
-class PictureLayout:
-    """Where everything stands, in units: x to the right, y down, from the mosaic's corner; texts as (x, y,
-    text).
-
-    `mosaic` is uint8 (height, width, 3).
-    """
-
-    mosaic: np.ndarray
-    titles: list[tuple[float, float, str]]
-    labels: list[tuple[float, float, str]]
-    errors: list[tuple[float, float, str]]
 
 
 def error_text(error: float) -> str:

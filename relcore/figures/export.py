@@ -242,7 +242,6 @@ class Exportable:
         Path(path).write_bytes(self.bytes(kind, style, full_paths=full_paths))
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows."""
         return self.bytes("png")
 
     @property

@@ -40,6 +40,7 @@ from relcore.figures.charts import (
     Matrices,
     MatrixPanel,
     PictureGrid,
+    error_text,
     name_of,
     score_places,
     score_range,
@@ -154,7 +155,6 @@ def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
 
 
 def _color_bar(axes: Axes, colors: Colormap, style: Style, **options: Any) -> Colorbar:
-    """The colours of a scale, 0 … 1, in axes of their own."""
     bar = axes.get_figure().colorbar(ScalarMappable(Normalize(0, 1), colors), cax=axes, **options)
     bar.outline.set_visible(False)
     bar.solids.set_rasterized(False)
@@ -163,12 +163,10 @@ def _color_bar(axes: Axes, colors: Colormap, style: Style, **options: Any) -> Co
 
 
 def _width(artist: Artist) -> float:
-    """Inches."""
     return artist.get_window_extent().width / artist.get_figure().dpi
 
 
 def _height(artist: Artist) -> float:
-    """Inches."""
     return artist.get_window_extent().height / artist.get_figure().dpi
 
 
@@ -433,38 +431,57 @@ def _write_cells(
 
 
 def _lift(text: Text, points: float) -> None:
-    """Lift a text by a number of points above its place."""
     lift = ScaledTranslation(0, points * POINT, text.get_figure().dpi_scale_trans)
     text.set_transform(text.get_transform() + lift)
 
 
 # Pictures and their reconstructions: pictures as rasters, text as text.
 
+_CELL = 40  # pixels a picture's longer side takes, about: small ones are enlarged by a whole factor
+_GAP, _GROUP_GAP = 3, 12
+
 
 def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
-    """As on the screen, a picture at most half an inch."""
+    """A block per family, one above the other, its rows in pairs; a picture at most half an inch."""
     with settings(style):
         line, size, theme = style.line, style.font_size, style.theme
-        left, right = 7.6 * line, 4.0 * line
-        unit = min((style.width - left - right) / grid.layout(theme).mosaic.shape[1], 0.013)  # inches
-        layout = grid.layout(theme, 1.3 * line / unit)
-        high, wide = layout.mosaic.shape[:2]
-        figure = _blank_figure(style, high * unit)
-        axes = _add_axes(figure, left, 0, wide * unit, high * unit)
-        axes.imshow(layout.mosaic, extent=(0, wide, high, 0), interpolation="nearest", aspect="auto")
+        n, (height, width) = len(grid.originals), grid.originals.shape[1:]
+        factor = max(1, round(_CELL / max(height, width)))
+        high, wide = height * factor, width * factor
+        total_wide = n * (wide + _GAP) - _GAP
+        unit = min((style.width - 11.6 * line) / total_wide, 0.013)  # inches
+        above = int(1.3 * line / unit)
+        labels = list(dict.fromkeys(row.label for row in grid.rows))
+        families = list(dict.fromkeys(row.family for row in grid.rows))
+        gaps = [_GROUP_GAP, *(_GAP if number % 2 == 0 else _GROUP_GAP for number in range(len(labels) - 1))]
+        offsets = np.cumsum([above, *(high + gap for gap in gaps)]).tolist()
+        block = offsets[-1] + high + _GROUP_GAP
+        total = len(families) * block
+        mosaic = np.empty((total, total_wide, 3), dtype=np.uint8)
+        mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
+        figure = _blank_figure(style, total * unit)
+        axes = _add_axes(figure, 7.6 * line, 0, total_wide * unit, total * unit)
+        middle, right = {"va": "center"}, total_wide + 8
+        head = {"color": theme.muted, "fontsize": size - 2, **middle}
+        by_place = {(row.family, row.label): row for row in grid.rows}
+        for number, family in enumerate(families):
+            top = number * block
+            letter = f"{'abcd'[number]}  " if style.panel_letters and len(families) > 1 else ""
+            bold = {"fontsize": size + 0.5, "fontweight": "bold", **middle}
+            axes.text(0, top + above / 2, letter + family, **bold)
+            axes.text(right, top + above / 2, "MSE × 10³", **head)
+            for label, offset in zip(("original", *labels), offsets, strict=True):
+                row, y = by_place.get((family, label)), top + offset
+                pictures = grid.originals if label == "original" else row.pictures if row else ()
+                axes.text(-8, y + high / 2, label, ha="right", fontsize=size - 1, **middle)
+                if row:
+                    axes.text(right, y + high / 2, error_text(row.error), fontsize=size - 1, **middle)
+                for i, picture in enumerate(pictures):
+                    large = np.kron(np.round(255 * picture), np.ones((factor, factor)))
+                    mosaic[y : y + high, i * (wide + _GAP) :][:, :wide] = large[..., None]
+        axes.imshow(mosaic, extent=(0, total_wide, total, 0), interpolation="nearest", aspect="auto")
         axes.axis("off")
-        lettered = style.panel_letters and len(layout.titles) > 1
-        bold = {"fontsize": size + 0.5, "fontweight": "bold", "va": "center"}
-        small, head = {"fontsize": size - 1, "va": "center"}, {"fontsize": size - 2, "va": "center"}
-        for number, (x, y, text) in enumerate(layout.titles):
-            axes.text(x, y, f"{'abcd'[number]}  {text}" if lettered else text, **bold)
-        for x, y, text in layout.labels:
-            axes.text(x, y, text, ha="right", **small)
-        for x, y, text in layout.errors:
-            axes.text(x, y, text, **small)
-        for _, y, _ in layout.titles:
-            axes.text(layout.errors[0][0], y, "MSE × 10³", color=theme.muted, **head)
-        axes.set(xlim=(0, wide), ylim=(high, 0))
+        axes.set(xlim=(0, total_wide), ylim=(total, 0))
         return figure
 
 
@@ -559,7 +576,6 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
 
 
 def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
-    """The names of the groups where they have room."""
     points, theme, size = (
         scene.panes[i].coordinates,
         style.theme,

@@ -88,7 +88,6 @@ def _new_figure(theme: Theme, alt: str, height: int | None, **layout: Any) -> go
 
 
 def _translucent(color: str, alpha: float) -> str:
-    """A hexadecimal colour as rgba, alpha 0 … 1."""
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 
@@ -197,7 +196,6 @@ def _level(name: str) -> dict[str, Any]:
 
 
 def _line_traces(line: Line, color: str) -> list[go.Scatter]:
-    """The band, where there is one, and the line."""
     order = np.argsort(line.x, kind="stable")
     x, name, traces = line.x[order], plain_text(line.name), []
     if line.has_band:

@@ -180,7 +180,6 @@ class PanesWidget(anywidget.AnyWidget):
             self.keys = [*self.keys, *new]
 
     def _show(self) -> None:
-        """What has changed, to the browser, in one message."""
         header, arrays = self._payload()
         self._have_traits(arrays)
         with self.hold_sync():
@@ -190,7 +189,6 @@ class PanesWidget(anywidget.AnyWidget):
 
 
 def _looking_like(before: Scene, scene: Scene) -> Scene:
-    """The scene with the classes hidden, the names, the turn and the stars of the one before."""
     second = scene.second and before.second and replace(scene.second, hidden=before.second.hidden)
     look = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
     return replace(scene, **look, second=second)
