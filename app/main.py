@@ -1,4 +1,4 @@
-"""Entry point: the pages, the sidebar with spaces and anchors, the status line. Served by `app/serve.py`."""
+"""Entry point: the pages, and the sidebar with spaces and anchors. Served by `app/serve.py`."""
 
 from __future__ import annotations
 
@@ -81,5 +81,4 @@ except (SpaceError, EngineError, StoreError) as error:
     st.caption(
         "Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings."
     )
-sidebar.draw_status(page.title)
 saving.save()  # what the page itself changed

@@ -2,8 +2,8 @@
 them back.
 
 What was saved is data from outside. A value is taken only when a widget of its name is drawn, and only if
-that widget offers it: one of its options, a number within its limits. Everything else is dropped. An option
-that is no plain value is saved as its digest, so nothing is made from what was saved.
+that widget offers it: one of its options, a number within its limits. An option that is no plain value is
+saved as its digest, so nothing is made from what was saved.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
             st.session_state[key] = value
     chosen = widget(*call.args, **call.kwargs, persist_state="session")
     text = _text(chosen)
-    if text == _text(usual):
-        settings.changed.pop(key, None)
-    elif len(text) <= _LONGEST and (key in settings.changed or len(settings.changed) < _MOST):
+    settings.changed.pop(key, None)
+    if text != _text(usual) and len(text) <= _LONGEST and len(settings.changed) < _MOST:
         settings.changed[key] = text
     return chosen
 
@@ -78,11 +77,11 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
     """Tabs of which the open one is remembered when the user comes back to the page."""
-    remembered = st.session_state.get(last := f"{key}:last")
+    remembered = st.session_state.get(f"{key}:last")
     if st.session_state.get(key) not in names:
         st.session_state[key] = remembered if remembered in names else names[0]
     tabs = st.tabs(names, key=key, on_change="rerun")
-    st.session_state[last] = st.session_state.get(key)
+    st.session_state[f"{key}:last"] = st.session_state.get(key)
     return tabs
 
 
@@ -130,9 +129,7 @@ def _text(value: Any) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return list(map(plain, value))
-        return (
-            value if value is None or isinstance(value, str | int | float) else {"digest": digest_of(value)}
-        )
+        return value if isinstance(value, str | int | float | None) else {"digest": digest_of(value)}
 
     return json.dumps(plain(value), ensure_ascii=False)
 
@@ -143,22 +140,18 @@ def _offered(arguments: Mapping[str, Any], usual: Any, saved: str) -> list[Any]:
         value = parse(saved, "setting")
     except SpaceError:
         return []
+    several = isinstance(value, list)
     if "options" in arguments:
-        texts = [
-            json.dumps(one, ensure_ascii=False) for one in (value if isinstance(value, list) else [value])
-        ]
         options = {_text(option): option for option in arguments["options"]}
+        texts = [json.dumps(text, ensure_ascii=False) for text in (value if several else [value])]
         most = arguments.get("max_selections") or len(texts)
-        if not (set(texts) <= set(options) and len(set(texts)) == len(texts) <= most):
-            return []
-        if isinstance(value, list) != isinstance(usual, list | tuple):
+        fits = set(texts) <= set(options) and len(set(texts)) == len(texts) <= most
+        if not fits or several != isinstance(usual, list | tuple):
             return []
         chosen = [options[text] for text in texts]
-        return [chosen] if isinstance(value, list) else chosen
-    if type(value) is not type(usual):
-        return []
-    low, high = arguments.get("min_value"), arguments.get("max_value")
-    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [chosen] if several else chosen
+    fits = type(value) is type(usual)
+    if fits and type(value) in (int, float):
+        low, high = arguments.get("min_value"), arguments.get("max_value")
         fits = math.isfinite(value) and (low is None or low <= value) and (high is None or value <= high)
-        return [value] * fits
-    return [value]
+    return [value] * fits

@@ -1,12 +1,9 @@
-"""The sidebar of every page: spaces, anchors, how they project, undo and redo, the session file; and the
-status line.
-"""
+"""The sidebar of every page: spaces, anchors, how they project, undo and redo, and the session file."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import streamlit as st
@@ -111,25 +108,6 @@ def _choosers(workspace: Workspace) -> None:
         projection_choosers(workspace)
     with st.expander("Scores", icon=":material/speed:"):
         score_choosers(workspace)
-
-
-def draw_status(page: str) -> None:
-    """The status line: the device, and the rows of the pair."""
-    parts = [_device()]
-    if page not in ON_THEIR_OWN:
-        workspace = session.workspace()
-        with suppress(SpaceError):  # the page says what is wrong
-            parts.append(counted(len(compute.matched(workspace.source, workspace.target)), "row"))
-    with st.sidebar, st.container(key="status"):
-        st.caption(" · ".join(parts))
-
-
-@st.cache_resource
-def _device() -> str:
-    from relcore.scores.device import gpu_name
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return gpu_name() or f"CPU, {counted(cores, 'core')}"
 
 
 def _undo_and_redo() -> None:

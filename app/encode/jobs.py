@@ -100,26 +100,17 @@ def joined() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The first two of what joined last, where source and target are not of that dataset; one alone is
-    paired with an older.
+    """What joined last, and the encoding of the same items before it, maybe of another column of the table;
+    None where they are compared already.
     """
     new, workspace = joined(), session.workspace()
-    if not new:
-        return None
-    same = [spec for spec in workspace.spaces if spec not in new and _alike(spec, new[0])]
-    candidates = [*(spec for spec in new if _alike(spec, new[0])), *same]
-    if len(candidates) < 2 or {workspace.source, workspace.target} <= set(candidates):
-        return None
-    return candidates[0], candidates[1]
+    alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
+    pair = alike[-1:-3:-1]
+    return tuple(pair) if len(pair) == 2 and {workspace.source, workspace.target} != set(pair) else None
 
 
-def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
-    """Whether the rows of two encodings match: of one dataset, maybe of two columns of one table."""
-    if one.dataset is None or other.dataset is None:
-        return False
-    return replace(one.dataset, column="", label_column="") == replace(
-        other.dataset, column="", label_column=""
-    )
+def _items(spec: SpaceSpec) -> DatasetSpec | None:
+    return spec.dataset and replace(spec.dataset, column="", label_column="")
 
 
 def _specs_of(job: Job) -> list[SpaceSpec]:

@@ -32,7 +32,6 @@ from relcore.files import items, reading
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns, overview, shown_name
 from relcore.files.columns import what_loads as size_of
 from relcore.files.items import SUFFIXES, is_metadata
-from relcore.files.series import series_around, series_of
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
@@ -93,20 +92,6 @@ def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     joined = row_tables.joined(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
     return {path: Path(table) if table else None for path, table in tables}
-
-
-def _series(folder: str | None, path: Path | None) -> list[Path]:
-    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of
-    the data folder.
-    """
-    known = {Path(entry.spec.name) for entry in available(folder) if entry.spec.source == "file"}
-    root = allowed(folder) if folder else data_folder()
-    if path is not None:
-        return series_around(path, known, root) if root else []
-    try:
-        return series_of(root, known.__contains__) if folder else []
-    except (SpaceError, OSError):
-        return []
 
 
 # One file of vectors before it is loaded: which of its matrices, what its columns are, and which table
@@ -382,17 +367,17 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
 
 def draw_catalogue(folder: str | None) -> None:
     """Everything that can be loaded from this machine and over the network: a table for each place, with the
-    choosers of the chosen entry below it.
+    choosers of the chosen entry below it; of several, such as checkpoints, all are loaded.
     """
     entries = available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
         if some:
             st.markdown(f"**{title}**")
-            _draw_place(some, where, folder)
+            _draw_place(some, where)
 
 
-def _draw_place(entries: list[CatalogEntry], where: str, folder: str | None) -> None:
+def _draw_place(entries: list[CatalogEntry], where: str) -> None:
     columns = {"name": "name", "kind": "kind", "n": "rows", "dimension": "dimensions"}
     columns |= {"size_bytes": "megabytes", "description": "what"}
     rows = [[getattr(entry, field) for field in columns] for entry in entries]
@@ -400,29 +385,28 @@ def _draw_place(entries: list[CatalogEntry], where: str, folder: str | None) -> 
     table["megabytes"] /= 1e6
     key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
     megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
-    rows = chosen_rows(table, key, column_config=megabytes)
-    chosen = entries[rows[0]] if rows else None
+    chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=megabytes)]
     body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
     with buttons:
         limit = _limit(f"limit-{where}", 200_000)
     with body:
-        to_load = chosen and _describe_entry(chosen, limit)
-    verb = f"Load {to_load[1] if to_load else ''}".strip()
-    if where != "here":
-        verb = f"Download {chosen.size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
+        one = _describe_entry(chosen[0], limit) if len(chosen) == 1 else None
+    what = one[1] if one else f"{len(chosen)} spaces" if len(chosen) > 1 else ""
+    size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load" if chosen else ""
     look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
-    with buttons:
-        if st.button(verb, disabled=not to_load, **look):
-            load([to_load[0]])
-        if where == "here":
-            _offer_series(folder, chosen, to_load, limit)
+    verb = f"Load {what}".strip() if where == "here" else f"Download{size}"
+    if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
+        load([one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen])
+
+
+def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
+    fits = entry.spec.source == "bundled" or (entry.n is not None and entry.n <= limit)
+    return entry.spec.limit if fits else limit
 
 
 def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
     """What is loaded of an entry; None while something about its file is unclear."""
-    spec = entry.spec
-    fits = spec.source == "bundled" or (entry.n is not None and entry.n <= limit)
-    limit = spec.limit if fits else limit
+    spec, limit = entry.spec, _entry_limit(entry, limit)
     if spec.source != "file":
         return replace(spec, limit=limit), size_of(entry.n, entry.dimension, limit)
     path, tables = Path(spec.name), []
@@ -431,21 +415,6 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
         tables = [table for table in tables if table != path]
     proposed = tables_of((path, *tables)).get(path) if tables else None
     return describe(path, spec.options, limit, tables, proposed)
-
-
-def _offer_series(
-    folder: str | None, chosen: CatalogEntry | None, to_load: ToLoad | None, limit: int
-) -> None:
-    """A button that loads all spaces of a folder of checkpoints, with the settings of the chosen one."""
-    is_file = chosen is not None and chosen.spec.source == "file"
-    if chosen is not None and not (is_file and to_load):
-        return
-    paths = _series(folder, Path(chosen.spec.name) if is_file else None)
-    limit, options = (to_load[0].limit, to_load[0].options) if to_load else (limit, ())
-    help_ = "One space per file or sub-folder, such as the checkpoints of a training, in natural order."
-    look = {"key": "spaces.load-series", "icon": ":material/stacks:", "help": help_}
-    if len(paths) > 1 and st.button(f"Load all {len(paths)} spaces of the folder", **look):
-        load([SpaceSpec("file", str(path), limit, options) for path in paths])
 
 
 # Two spaces without a common id: nothing is wrong, their rows are only not paired yet.

@@ -5,7 +5,7 @@ checkpoints are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -107,22 +107,6 @@ def vector_places(folder: Path) -> Iterator[Path]:
                 yield path
             elif suffix_of(path) and path.is_file():
                 yield path
-
-
-def series_around(path: Path, known: Collection[Path], within: Path) -> list[Path]:
-    """The known spaces of the series that one of them belongs to, in its folder or the one around it,
-    `within` one; else [].
-    """
-    for folder in (path.parent, path.parent.parent):
-        if not folder.is_relative_to(within):
-            continue
-        try:
-            found = series_of(folder, known.__contains__)
-        except (SpaceError, OSError):
-            continue
-        if path in found and len(found) > 1:
-            return found
-    return []
 
 
 def read_parts(
