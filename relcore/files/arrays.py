@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
@@ -191,14 +192,13 @@ class Safetensors(Format):
         from safetensors import safe_open
 
         file = safe_open(path, framework="np")
-        names = sorted(file.keys())
-        return file, {name: tuple(file.get_slice(name).get_shape()) for name in names}
+        return file, {name: tuple(file.get_slice(name).get_shape()) for name in sorted(file.keys())}
 
     def describe(self, path: Path) -> Description:
         return describe_matrices(path, self._open(path)[1])
 
-    def _parts(self, path: Path, request: Request) -> tuple[str, Any, tuple[int, int], dict[str, Any]]:
-        """The matrix, its tensor, its shape, and the columns of its first rows."""
+    def _parts(self, path: Path, request: Request) -> tuple[str, Any, Regions]:
+        """The matrix, its tensor, and where its first rows lie, with their columns."""
         file, shapes = self._open(path)
         main = the_matrix(path, shapes, request.matrix)
         rows, d = shapes[main]
@@ -215,40 +215,29 @@ class Safetensors(Format):
             columns["counts"] = file.get_slice("counts")[:n]
         if "ids" not in columns and OF_TOKENS.fullmatch(main):
             columns["tokens"] = [main, rows]
-        return main, file.get_slice(main), (n, d), columns
+        with path.open("rb") as stream:  # `safetensors` has checked the header
+            length = int.from_bytes(stream.read(8), "little")
+            begin = 8 + length + msgspec.json.decode(stream.read(length))[main]["data_offsets"][0]
+        tensor = file.get_slice(main)
+        kind = self._KINDS.get(tensor.get_dtype(), "")
+        return main, tensor, Regions([(begin, kind, (n, d))], (main,), columns)
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        main, tensor, (n, d), columns = self._parts(path, request)
+        main, tensor, regions = self._parts(path, request)
+        begin, kind, (n, d) = regions.parts[0]
         n = request.rows(path, n, d)
-        what = f"{path.name}, tensor {main!r:.60}"
-        halves = tensor.get_dtype() == "BF16"  # which NumPy does not have
-        with path.open("rb") as stream:
-            begin = _tensor_begin(stream, main)
-            for rows in in_blocks(n, 8 * d):
-                if halves:
-                    stream.seek(begin + 2 * d * rows.start)
-                    values = np.frombuffer(stream.read(2 * d * (rows.stop - rows.start)), "<u2")
-                    values = (values.astype(np.uint32) << 16).view(np.float32).reshape(-1, d)
-                else:
-                    values = tensor[rows]
-                yield float32(values, what)
-        return columns
+        halves = np.memmap(path, "<u2", "r", begin, (n, d)) if kind == "bfloat16" else None
+        for rows in in_blocks(n, 8 * d):
+            if halves is not None:  # which NumPy does not have
+                yield (halves[rows].astype(np.uint32) << 16).view(np.float32)
+            else:
+                yield float32(tensor[rows], f"{path.name}, tensor {main!r:.60}")
+        return regions.columns
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        main, tensor, shape, columns = self._parts(path, request)
-        kind = self._KINDS.get(tensor.get_dtype())
-        if kind is None or 0 in shape:
-            return None
-        with path.open("rb") as stream:
-            return Regions([(_tensor_begin(stream, main), kind, shape)], (main,), columns)
-
-
-def _tensor_begin(stream: BinaryIO, tensor: str) -> int:
-    """The byte of an open .safetensors at which a tensor begins; `safetensors` has checked the header."""
-    import msgspec
-
-    length = int.from_bytes(stream.read(8), "little")
-    return 8 + length + msgspec.json.decode(stream.read(length))[tensor]["data_offsets"][0]
+        regions = self._parts(path, request)[2]
+        _, kind, shape = regions.parts[0]
+        return regions if kind and 0 not in shape else None
 
 
 class Torch(Format):
@@ -267,8 +256,8 @@ class Torch(Format):
             compressed = any(member.compress_type for member in archive.infolist())
             if compressed or (whole and archive.testzip()):
                 raise ValueError("an archive that is compressed or damaged")
-            order = [name for name in archive.namelist() if name.endswith("/byteorder")]
-            if any(archive.read(name) != b"little" for name in order):
+            order = {archive.read(name) for name in archive.namelist() if name.endswith("/byteorder")}
+            if order - {b"little"}:
                 raise ValueError("numbers in another order of bytes")
         try:
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
@@ -280,17 +269,12 @@ class Torch(Format):
                 ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
             ) from error
         items = content if isinstance(content, Mapping) else {"vectors": content}
-        tensors = {
-            name: value
-            for name, value in items.items()
-            if isinstance(name, str) and isinstance(value, torch.Tensor) and value.layout == torch.strided
-        }
-        texts = {
-            name: list(items[name])
-            for name in ("ids", "labels")
-            if isinstance(items.get(name), list | tuple)
-            and all(type(one) in (str, int) for one in items[name])
-        }
+        tensors, texts = {}, {}
+        for name, value in items.items():
+            if isinstance(value, torch.Tensor) and value.layout == torch.strided and isinstance(name, str):
+                tensors[name] = value
+            elif name in ("ids", "labels") and isinstance(value, list | tuple):
+                texts |= {name: list(value)} if {type(one) for one in value} <= {str, int} else {}
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
@@ -328,10 +312,9 @@ class Faiss(Format):
         index = open_faiss(path)
         ids = faiss_ids(path, index)
         n = request.rows(path, index.ntotal, index.d)
-        numbers = np.arange(n) if ids is None else ids[:n]
         for rows in in_blocks(n, 4 * index.d):
-            yield faiss_rows(index, numbers[rows], rows)
-        return {} if ids is None else {"ids": numbers}
+            yield faiss_rows(index, ids, rows)
+        return {} if ids is None else {"ids": ids[:n]}
 
 
 def open_faiss(path: Path) -> Any:
@@ -365,23 +348,21 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
         return ids
     if not isinstance(index, faiss.IndexIVF):
         return None
-    lists = [
-        faiss.rev_swig_ptr(index.invlists.get_ids(one), index.invlists.list_size(one)).copy()
-        for one in range(index.nlist)
-    ]
-    ids = np.sort(np.concatenate(lists)) if lists else np.empty(0, np.int64)
-    if len(np.unique(ids)) != len(ids):
+    lists, get = index.invlists, faiss.rev_swig_ptr
+    parts = [get(lists.get_ids(one), lists.list_size(one)).copy() for one in range(index.nlist)]
+    ids = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+    if (ids[1:] == ids[:-1]).any():
         raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")
     index.set_direct_map_type(faiss.DirectMap.Hashtable)
     return None if np.array_equal(ids, np.arange(index.ntotal)) else ids
 
 
-def faiss_rows(index: Any, ids: np.ndarray, rows: slice) -> np.ndarray:
-    """The vectors of these ids, which are in these rows."""
+def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
+    """The vectors of these rows, whose ids are those of `faiss_ids`."""
     import faiss
 
     if isinstance(index, faiss.IndexIVF):
-        return index.reconstruct_batch(ids)
+        return index.reconstruct_batch(np.arange(rows.start, rows.stop) if ids is None else ids[rows])
     inner = index.index if hasattr(index, "index") else index
     return inner.reconstruct_n(rows.start, rows.stop - rows.start)
 
@@ -404,21 +385,18 @@ class H5ad(Format):
         return h5py.File(path, "r", locking=False)
 
     def describe(self, path: Path) -> Description:
-        with self._open(path) as file:
-            shapes = {name: self._shape(self._node(file, name)) for name in self._names(file)}
-        inner = [name for name in shapes if name.startswith("obsm/")]
-        usual = inner[0] if len(inner) == 1 else None if inner else "X"
-        usual = "obsm/X_pca" if "obsm/X_pca" in shapes else usual
-        return Description(shapes, usual if usual in shapes else None)
-
-    def _names(self, file: Any) -> list[str]:
         import h5py
 
-        names = ["X"] if "X" in file else []
-        for group in ("obsm", "layers"):
-            if isinstance(file.get(group), h5py.Group):
-                names += [f"{group}/{name}" for name in list(file[group])[: self._MOST_NAMES]]
-        return [name for name in names if self._is_matrix(self._node(file, name))]
+        with self._open(path) as file:
+            names = ["X"] if "X" in file else []
+            for group in ("obsm", "layers"):
+                if isinstance(file.get(group), h5py.Group):
+                    names += [f"{group}/{name}" for name in list(file[group])[: self._MOST_NAMES]]
+            shapes = {name: self._shape(self._node(file, name)) for name in names}
+        shapes = {name: shape for name, shape in shapes.items() if shape}
+        inner = [name for name in shapes if name.startswith("obsm/")]
+        usual = "obsm/X_pca" if "obsm/X_pca" in inner or len(inner) > 1 else [*inner, "X"][0]
+        return Description(shapes, usual if usual in shapes else None)
 
     def _node(self, file: Any, name: str) -> Any:
         """A group or dataset of the file itself: a link could lead to a file that the asker may not read."""
@@ -437,65 +415,55 @@ class H5ad(Format):
                     raise ValueError(f"data in other files, or in large or unknown chunks, at {name!r:.80}")
         return node
 
-    def _is_matrix(self, node: Any) -> bool:
-        if hasattr(node, "dtype"):
-            return node.ndim == 2 and node.dtype.kind in "fiu"
-        return str(node.attrs.get("encoding-type", "")) in ("csr_matrix", "csc_matrix")
-
-    def _shape(self, node: Any) -> tuple[int, int]:
-        n, d = (int(one) for one in (node.shape if hasattr(node, "dtype") else node.attrs["shape"]))
+    def _shape(self, node: Any) -> tuple[int, int] | None:
+        """(n, d) of a dense or sparse matrix; None for what is none."""
+        dense = hasattr(node, "dtype")
+        if dense and (node.ndim != 2 or node.dtype.kind not in "fiu"):
+            return None
+        if not dense and str(node.attrs.get("encoding-type", "")) not in ("csr_matrix", "csc_matrix"):
+            return None
+        n, d = map(int, node.shape if dense else node.attrs["shape"])
         return n, d
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         description, chosen = self.describe(path), request.matrix
-        wanted = [
+        names = [
             name
             for name in description.matrices
             if (name == description.usual if chosen is None else chosen in (name, name.partition("/")[2]))
         ]
-        if len(wanted) != 1:
+        if len(names) != 1:
             expected = "one matrix" if chosen is None else f"one matrix {chosen!r:.80}"
             raise SpaceError(
                 f"{path.name}: expected {expected}, got {quote(list(description.matrices)[:8]) or 'none'};"
                 " choose one with the option matrix, as FILE#matrix=X_pca"
             )
         with self._open(path) as file:
-            name = wanted[0]
-            node, (rows, d) = self._node(file, name), description.matrices[name]
+            node, (rows, d) = self._node(file, names[0]), description.matrices[names[0]]
             n = request.rows(path, rows, d)
             columns = self._columns(file, rows, n, request)
-            for block in self._rows(file, name, node, n, d):
-                yield float32(block, path.name)
+            matrix = node if hasattr(node, "dtype") else self._sparse(file, names[0], node)
+            for some in in_blocks(n, 8 * d):
+                yield float32(matrix[some] if matrix is node else matrix[some].toarray(), path.name)
             return columns
 
-    def _rows(self, file: Any, name: str, node: Any, n: int, d: int) -> Any:
-        if hasattr(node, "dtype"):
-            for rows in in_blocks(n, 8 * d):
-                yield node[rows]
-            return
+    def _sparse(self, file: Any, name: str, node: Any) -> Any:
         from scipy import sparse
 
         data, indices, indptr = (self._node(file[name], part)[:] for part in ("data", "indices", "indptr"))
         kind = sparse.csr_matrix if str(node.attrs["encoding-type"]) == "csr_matrix" else sparse.csc_matrix
         whole = kind((data, indices, indptr), self._shape(node))
         whole.check_format(full_check=True)
-        whole = whole.tocsr()
-        for rows in in_blocks(n, 8 * d):
-            yield whole[rows].toarray()
+        return whole.tocsr()
 
     def _columns(self, file: Any, rows: int, n: int, request: Request) -> dict[str, Any]:
-        obs = self._node(file, "obs")
-        chosen = request.choices
-        index = str(obs.attrs.get("_index", "_index"))
-        usual = next((one for one in self._LABELS if one in obs), None)
-        wanted = {
-            "ids": chosen.id_column or index,
-            "labels": chosen.label_column or usual,
+        obs, chosen = self._node(file, "obs"), request.choices
+        names = {
+            "ids": chosen.id_column or str(obs.attrs.get("_index", "_index")),
+            "labels": chosen.label_column or next((one for one in self._LABELS if one in obs), None),
             "counts": chosen.count_column,
         }
-        return {
-            role: self._column(obs, column, rows, n) for role, column in wanted.items() if column is not None
-        }
+        return {role: self._column(obs, name, rows, n) for role, name in names.items() if name is not None}
 
     def _column(self, obs: Any, name: str, rows: int | None, n: int | None) -> list[Any]:
         """A column of obs as texts or numbers, "" where one is missing."""

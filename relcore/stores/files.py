@@ -235,7 +235,7 @@ class FaissRows:
     def read(self, start: int, stop: int) -> list[np.ndarray]:
         """Numbers (m,) and vectors (m, width) of these rows."""
         numbers = np.arange(start, stop) if self._ids is None else self._ids[start:stop]
-        return [numbers, faiss_rows(self._index, numbers, slice(start, stop))]
+        return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
 
 
 class FaissFile(VectorIndex):
