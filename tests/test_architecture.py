@@ -260,7 +260,7 @@ def unpickled(tree):
 def test_nothing_is_ever_unpickled():
     """But the points of Qdrant's embedded mode, of which two names become records that do nothing."""
     found = {module for module, tree in trees().items() if any(unpickled(tree))}
-    assert found == {"relcore.stores.qdrant_folder"}
+    assert found == {"relcore.stores.qdrant"}
 
 
 @pytest.mark.parametrize(

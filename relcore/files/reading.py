@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from relcore.files.formats import (
 )
 from relcore.files.items import read_metadata
 from relcore.files.on_disk import MAP_FROM, OnDisk
-from relcore.files.rows import checked_counts, checked_ids, checked_labels, distinct
+from relcore.files.rows import checked_counts, checked_ids, checked_labels
 from relcore.files.series import parts_of, read_parts
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers
@@ -71,7 +71,7 @@ def load_space(
 
     | file | read as |
     |---|---|
-    | .npy | a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line |
+    | .npy | a matrix; ids from `<stem>.ids.txt` beside it, one per line |
     | .npz .pt .pth | `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present |
     | .safetensors | the same, ids and labels as UTF-8 lines; of a model its token embeddings |
     | .parquet .arrow .feather .csv .tsv | number columns, or one column of lists, and a text column of ids |
@@ -146,16 +146,21 @@ def load_space(
     if metadata is not None:
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
-    max_bytes = usable_bytes() if max_bytes is None else max_bytes
     size = sum(part.stat().st_size for part in parts) if parts else path.stat().st_size
+    if max_bytes is None:
+        max_bytes = usable_bytes() if size > 1 << 20 else 8 << 30
     on_disk = of.has_regions and size >= map_from
-
-    def read(file: Path, limit: int | None) -> tuple[Any, dict[str, Any]]:
-        request = Request(limit, max_bytes, matrix, own)
-        return _read(file, of, request, OnDisk.of(file, store) if on_disk else None)
-
+    request = Request(limit, max_bytes, matrix, own)
     try:
-        vectors, columns = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit)
+        if parts:
+            vectors, columns = read_parts(
+                folder,
+                lambda part, most: _read(part, of, replace(request, limit=most), on_disk, store),
+                limit,
+                max_bytes,
+            )
+        else:
+            vectors, columns = _read(path, of, request, on_disk, store)
     except PermissionError as error:
         raise SpaceError(
             f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
@@ -182,8 +187,6 @@ def load_space(
         own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
     elif (lines := lines_beside(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
-    elif (lines := lines_beside(path, "sentences", n, limit)) is not None:
-        own_ids = distinct(lines)
     if "labels" in columns:
         labels = checked_labels(as_many("labels", columns["labels"]), path.name)
     else:
@@ -223,18 +226,20 @@ def _checked_format(
     return of
 
 
-def _read(path: Path, of: Format, request: Request, on_disk: OnDisk | None) -> tuple[Any, dict[str, Any]]:
+def _read(
+    path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
+) -> tuple[Any, dict[str, Any]]:
     """The vectors and the columns of one file; with `on_disk` they are mapped where they lie, or decoded once
     into the store, if that can be done.
     """
-    vectors, columns = None, {}
-    regions = on_disk and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
+    vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
+    regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
     if regions and regions.parts:
-        vectors, columns = on_disk.mapped(regions), regions.columns
+        vectors, columns = file.mapped(regions), regions.columns
     elif regions:
-        unbounded = dataclasses.replace(request, max_bytes=1 << 62)
+        unbounded = replace(request, max_bytes=1 << 62)
         blocks = confined.stream(of.blocks, path, of.libraries, request=unbounded)
-        vectors, columns = on_disk.decoded(regions, blocks), regions.columns
+        vectors, columns = file.decoded(regions, blocks), regions.columns
     if vectors is None:
         blocks = confined.stream(of.blocks, path, of.libraries, request=request)
         vectors, columns = stacked(path, blocks, request.max_bytes)

@@ -84,30 +84,6 @@ def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
     return np.array(counts, dtype=np.int64)
 
 
-def distinct(texts: Sequence[str]) -> list[str]:
-    """Ids of texts that may repeat or be blank: "yes", "yes (2)", "row 3". The same list gives the same ids
-    in every space.
-
-    Examples
-    --------
-    >>> distinct(["yes", "no", "yes", ""])
-    ['yes', 'no', 'yes (2)', 'row 3']
-    """
-    seen: dict[str, int] = {}
-    used = set(texts)
-    found = []
-    for row, text in enumerate(texts):
-        plain = text if text.strip(" \t\r\n") else f"row {row}"
-        number = seen.get(plain, 1 if plain != text and plain in used else 0) + 1
-        name = plain
-        while number > 1 and (name := f"{plain} ({number})") in used:
-            number += 1
-        seen[plain] = number
-        used.add(name)
-        found.append(name)
-    return found
-
-
 def _plain(values: Sequence[Any]) -> list[Any]:
     return (
         values

@@ -135,7 +135,8 @@ def read_parts(
                 f" it, got {quote(cells) or 'none'}; write the parts again"
             )
         n += len(rows)
-        check_size(folder, n, width, max_bytes if not isinstance(rows, MappedRows) else 1 << 62)
+        if not isinstance(rows, MappedRows):
+            check_size(folder, n, width, max_bytes)
         vectors.append(rows)
         for name, items in cells.items():
             columns.setdefault(name, []).extend(items)

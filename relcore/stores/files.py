@@ -1,5 +1,5 @@
-"""A .npy file as an index: rows in C order, their ids in ``<stem>.ids.txt`` beside it, one per line, else
-row numbers.
+"""Files of vectors as indexes: .npy and faiss with ids in ``<stem>.ids.txt`` beside them, and .parquet with a
+payload.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -34,108 +34,94 @@ from relcore.stores.index import (
     vector_column,
 )
 
+_MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
+_FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
+
 
 class NpyIndex(VectorIndex):
-    """Reads with a buffer of one block; never maps the file, whose pages would count as memory."""
+    """Rows in C order. Reads with a buffer of one block; never maps the file, whose pages would count as
+    memory.
+    """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = access.regular_file(path), path.stem
-        with path.open("rb") as stream:
-            (self.n, self.width), self._dtype, self._at = npy_layout(stream, path.stat().st_size, path.name)
+    def __init__(self, place: Place) -> None:
+        self.path, self.name = access.regular_file(place.path), place.path.stem
+        with self.path.open("rb") as stream:
+            size, name = self.path.stat().st_size, self.path.name
+            (self.n, self.width), self._dtype, self._at = npy_layout(stream, size, name)
         if not self.n:
-            raise SpaceError(f"{path.name}: expected rows, got none; save the vectors again")
-
-    @classmethod
-    def open(cls, place: Place) -> NpyIndex:
-        return cls(place.path)
+            raise SpaceError(f"{name}: expected rows, got none; save the vectors again")
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        ids, row_bytes = IdsBeside(self.path, self.n), self.width * self._dtype.itemsize
-        with self.path.open("rb") as stream, ids.lines(start) as lines:
-            stream.seek(self._at + start * row_bytes)
-            for first in range(start, self.n, size):
-                m = min(size, self.n - first)
-                values = np.fromfile(stream, self._dtype, m * self.width)
-                if len(values) < m * self.width:
+        with self.path.open("rb") as stream:
+            stream.seek(self._at + start * self.width * self._dtype.itemsize)
+            for ids in _ids_beside(self.path, self.n, size, start):
+                values = np.fromfile(stream, self._dtype, len(ids) * self.width)
+                if len(values) < len(ids) * self.width:
                     raise SpaceError(
                         f"{self.path.name}: expected {self.n:,} rows, got the end of the file; copy it again"
                     )
                 with np.errstate(over="ignore"):
-                    vectors = values.reshape(m, self.width).astype(np.float32, copy=False)
-                yield StoredRows(ids.of(lines, first, m), vectors)
+                    vectors = values.reshape(-1, self.width).astype(np.float32, copy=False)
+                yield StoredRows(ids, vectors)
 
     @classmethod
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         cls.need_target(place, target)
-        path = place.path
-        with replacing(path) as stream, replacing(ids_path(path)) as ids:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
-            np.lib.format.write_array_header_1_0(stream, header)
-            for block in blocks:
-                stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
-                ids.write(id_lines(path, block.ids))
+        header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
+        _write(place.path, blocks, lambda stream: np.lib.format.write_array_header_1_0(stream, header))
 
 
-class IdsBeside:
-    """The ids beside a file of vectors, streamed: one line per row, or row numbers where there is no such
-    file.
-    """
-
-    def __init__(self, path: Path, n: int) -> None:
-        beside = ids_path(path)
-        self._path = beside if access.beside(path, beside) and beside.is_file() else None
-        self._n = n
-
-    @contextmanager
-    def lines(self, start: int) -> Iterator[TextIO | None]:
-        """The open file behind its first `start` lines."""
-        if self._path is None:
-            yield None
-            return
-        with self._path.open(encoding="utf-8-sig", newline=None) as stream:
-            for _ in islice(stream, start):
-                pass
-            yield stream
-
-    def of(self, lines: TextIO | None, first: int, m: int) -> list[str]:
-        """The ids of m rows from `first` on."""
-        if lines is None:
-            return [str(row) for row in range(first, first + m)]
-        try:
-            found = [line.rstrip("\n") for line in islice(lines, m)]
-        except UnicodeDecodeError as error:
-            raise SpaceError(
-                f"{self._path.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
-            ) from None
-        if len(found) < m or (first + m == self._n and lines.read(1)):
-            got = f"{first + len(found):,}" if len(found) < m else "more"
-            raise SpaceError(
-                f"{self._path.name}: expected {self._n:,} ids, one per row, got {got}; write both from the"
-                " same rows"
-            )
-        return found
-
-
-def ids_path(path: Path) -> Path:
+def _ids_path(path: Path) -> Path:
     """Where the ids of a file of vectors are: `load_space` looks for them there, too."""
     return path.with_name(f"{path.stem}.ids.txt")
 
 
-def id_lines(path: Path, ids: list[str]) -> bytes:
-    """Ids as lines."""
-    text = "\n".join(ids)
-    if text.count("\n") != len(ids) - 1 or "\r" in text:
-        raise SpaceError(
-            f"{path.name}: expected ids without line breaks, got one with a line break; write .parquet"
-            " instead"
-        )
-    return f"{text}\n".encode()
+def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
+    """The ids beside a file of n vectors, block by block, streamed: one line per row, or row numbers where
+    there is no such file.
+    """
+    beside, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
+    if not beside.is_file() or not access.beside(path, beside):
+        yield from (list(map(str, rows)) for rows in blocks)
+        return
+    with beside.open(encoding="utf-8-sig", newline=None) as lines:
+        try:
+            for _ in islice(lines, start):
+                pass
+            for rows in blocks:
+                ids = [line.rstrip("\n") for line in islice(lines, len(rows))]
+                if len(ids) < len(rows) or (rows.stop == n and lines.read(1)):
+                    got = f"{rows.start + len(ids):,}" if len(ids) < len(rows) else "more"
+                    raise SpaceError(
+                        f"{beside.name}: expected {n:,} ids, one per row, got {got}; write both from the same"
+                        " rows"
+                    )
+                yield ids
+        except UnicodeDecodeError as error:
+            raise SpaceError(
+                f"{beside.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
+            ) from None
+
+
+def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
+    """A header and float32 rows, with their ids as lines beside them."""
+    with _replacing(path) as stream, _replacing(_ids_path(path)) as ids:
+        write_header(stream)
+        for block in blocks:
+            stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
+            text = "\n".join(block.ids)
+            if text.count("\n") != len(block.ids) - 1 or "\r" in text:
+                raise SpaceError(
+                    f"{path.name}: expected ids without line breaks, got one with a line break; write"
+                    " .parquet instead"
+                )
+            ids.write(f"{text}\n".encode())
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name once it is whole and on the disk, and not at all after an error."""
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -148,17 +134,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
-# A .parquet file as an index: a column with a vector per row, a column of ids, and all others as payload.
-
-_MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
-
-
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
     """Rows, width, and the columns of vectors and of ids."""
     table = ParquetTable(path)
     vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
-    groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
-    largest = max((group.total_byte_size for group in groups), default=0)
+    sizes = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+    largest = max(sizes, default=0)
     if largest > _MOST_GROUP or not table.n:
         got = f"one of {readable(largest)}" if table.n else "a file without rows"
         raise SpaceError(
@@ -182,21 +163,19 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
         block = batch.slice(max(0, start - row))
         row += batch.num_rows
         if block.num_rows:
-            first = row - block.num_rows
-            yield vars(block_of(path.name, block, first, facts["vectors"], facts["ids"], facts["width"]))
+            at = row - block.num_rows
+            yield vars(block_of(path.name, block, at, facts["vectors"], facts["ids"], facts["width"]))
 
 
 class ParquetIndex(VectorIndex):
-    """Its rows come from the confined reader, block by block."""
+    """A column with a vector per row, a column of ids, and all others as payload. Its rows come from the
+    confined reader, block by block.
+    """
 
-    def __init__(self, path: Path, column: str) -> None:
-        self.path, self.name = access.regular_file(path), column or path.stem
-        self._facts = confined.run(parquet_facts, path, Any, ARROW, column=column)
+    def __init__(self, place: Place) -> None:
+        self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
+        self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
         self.n, self.width = self._facts["n"], self._facts["width"]
-
-    @classmethod
-    def open(cls, place: Place) -> ParquetIndex:
-        return cls(place.path, place.table)
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
@@ -210,20 +189,20 @@ class ParquetIndex(VectorIndex):
         import pyarrow.parquet as parquet
 
         cls.need_target(place, target)
-        path, tables = place.path, tables_of(place.path.name, blocks)
+        tables = tables_of(place.path.name, blocks)
         first = next(tables)
         # Vectors hardly shrink: dictionaries and compression would cost more time than they save space.
         settings = {"use_dictionary": False, "compression": "none"}
-        with replacing(path) as stream, parquet.ParquetWriter(stream, first.schema, **settings) as writer:
+        with (
+            _replacing(place.path) as stream,
+            parquet.ParquetWriter(stream, first.schema, **settings) as writer,
+        ):
             for table in chain([first], tables):
                 writer.write_table(table)
 
 
-# A faiss index file as an index: faiss reads it, where it is confined, for it believes the sizes in a file.
-
-
 class FaissRows:
-    """An open index, for `FaissFile`."""
+    """An open index of faiss, which believes the sizes in a file and so is confined."""
 
     def __init__(self, path: Path) -> None:
         self._index = open_faiss(path)
@@ -232,9 +211,9 @@ class FaissRows:
     def confined_facts(self) -> dict[str, Any]:
         return {"n": self._index.ntotal, "width": self._index.d, "own_ids": self._ids is not None}
 
-    def read(self, start: int, stop: int) -> list[np.ndarray]:
+    def read(self, start: int, stop: int) -> list[Any]:
         """Numbers (m,) and vectors (m, width) of these rows."""
-        numbers = np.arange(start, stop) if self._ids is None else self._ids[start:stop]
+        numbers = None if self._ids is None else self._ids[start:stop]
         return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
 
 
@@ -243,49 +222,32 @@ class FaissFile(VectorIndex):
     file, if it exists.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = access.regular_file(path), path.stem
-        self._rows = confined.Opened(FaissRows, path, ("faiss",))
+    def __init__(self, place: Place) -> None:
+        self.path, self.name = access.regular_file(place.path), place.path.stem
+        self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
         facts = self._rows.facts
         self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
-
-    @classmethod
-    def open(cls, place: Place) -> FaissFile:
-        return cls(place.path)
 
     def close(self) -> None:
         self._rows.close()
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        beside = IdsBeside(self.path, self.n)
-        with beside.lines(start) as lines:
-            for first in range(start, self.n, size):
-                m = min(size, self.n - first)
-                numbers, vectors = self._rows.call("read", start=first, stop=first + m)
-                ids = [str(one) for one in numbers.tolist()] if self._own_ids else beside.of(lines, first, m)
-                yield StoredRows(ids, vectors)
+        for first in range(start, self.n, size) if self._own_ids else ():
+            numbers, vectors = self._rows.call("read", start=first, stop=min(self.n, first + size))
+            yield StoredRows(list(map(str, numbers.tolist())), vectors)
+        for ids in () if self._own_ids else _ids_beside(self.path, self.n, size, start):
+            _, vectors = self._rows.call("read", start=start, stop=start + len(ids))
+            start += len(ids)
+            yield StoredRows(ids, vectors)
 
     @classmethod
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
-        """A flat index for inner products; ids go beside it. Its bytes are written here, so memory stays
-        at one block.
+        """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it. Its
+        bytes are written here, so memory stays at one block.
         """
         cls.need_target(place, target)
-        path = place.path
-        with replacing(path) as stream, replacing(ids_path(path)) as ids:
-            stream.write(flat_header(target.n, target.width))
-            for block in blocks:
-                stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
-                ids.write(id_lines(path, block.ids))
-
-
-_FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
-
-
-def flat_header(n: int, d: int) -> bytes:
-    """What stands before the n × d float32 numbers of a flat index for inner products, as
-    faiss/impl/index_write.cpp writes it.
-    """
-    return b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
+        n, d = target.n, target.width
+        header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
+        _write(place.path, blocks, lambda stream: stream.write(header))

@@ -33,6 +33,8 @@ class LanceIndex(VectorIndex):
     def __init__(self, place: Place) -> None:
         import pyarrow as pa
 
+        with extra("lancedb"):
+            import lancedb  # noqa: F401
         name, _, column = place.table.partition("/")
         self.place, self.name = place, name
         folder = place.path
@@ -57,12 +59,6 @@ class LanceIndex(VectorIndex):
                 f"{place.text}: expected rows with vectors of one width, got {got}; write the table again"
             )
         self.width = kind.list_size
-
-    @classmethod
-    def open(cls, place: Place) -> LanceIndex:
-        with extra("lancedb"):
-            import lancedb  # noqa: F401
-        return cls(place)
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         for first in range(start, self.n, size):

@@ -1,9 +1,17 @@
-"""A collection of Qdrant as an index: of a folder in the embedded mode, or of a server."""
+"""A collection of Qdrant as an index: of a folder in the embedded mode, or of a server.
+
+The points of a folder are read here: the client, which unpickles whatever it finds, never opens a folder that
+is there already.
+"""
 
 from __future__ import annotations
 
+import io
+import math
 import os
+import pickle
 import shutil
+import sqlite3
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
@@ -17,17 +25,22 @@ import numpy as np
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
+from relcore.base.records import read_file
 from relcore.base.text import visible
 from relcore.files import confined
+from relcore.files.formats import readable, usable_bytes
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import BLOCK, Place, StoredRows, Target, VectorIndex, need_new, need_width
-from relcore.stores.qdrant_folder import ID, collections_of, read_points
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
 _AT_ONCE = 256  # points per request: a server refuses requests of more than 32 MB
 _MOST_NUMBER = 2**64
+_META = "meta.json"
+_ID = "relscope_id"  # in the payload, where an id is neither a whole number nor a UUID, which Qdrant needs
+_MOST_POINT = 1 << 26
+_UNPACKED = 6  # bytes of memory for each byte of the file: the points, and an array of their vectors
 
 
 class QdrantIndex(VectorIndex):
@@ -99,6 +112,7 @@ class QdrantFolder(QdrantIndex):
         points = confined.run(
             read_points,
             access.regular_file(folder / "collection" / self.name / "storage.sqlite"),
+            libraries=(__name__,),
             vector=vector,
             width=self.width,
         )
@@ -186,7 +200,7 @@ class QdrantServer(QdrantIndex):
                     " got none"
                 )
         payload = [dict(one.payload or {}) for one in points]
-        ids = [str(kept.pop(ID, one.id)) for one, kept in zip(points, payload, strict=True)]
+        ids = [str(kept.pop(_ID, one.id)) for one, kept in zip(points, payload, strict=True)]
         return StoredRows(ids, np.array(vectors, np.float32), tuple(payload) if any(payload) else ())
 
 
@@ -230,7 +244,7 @@ def _points(block: StoredRows, name: str) -> Iterator[Any]:
     for one, vector, kept in zip(block.ids, block.vectors, payload, strict=True):
         number = _number(one)
         values = vector.tolist()
-        told = dict(kept) if number is not None else {**kept, ID: one}
+        told = dict(kept) if number is not None else {**kept, _ID: one}
         key = str(uuid.uuid5(uuid.NAMESPACE_OID, one)) if number is None else number
         yield models.PointStruct(id=key, vector={name: values} if name else values, payload=told)
 
@@ -302,3 +316,110 @@ def _told(place: Place) -> Iterator[None]:
         raise SpaceError(
             f"{place.text}: expected a collection that can be used, got: {visible(error, 200)}; check it"
         ) from error
+
+
+# Folders of the embedded mode.
+
+
+class Record:
+    """Stands for a point where the pickle asks for one: it keeps the state, and does nothing."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.fields = state["__dict__"]
+
+
+class PointUnpickler(pickle.Unpickler):
+    """Makes numbers, texts, lists, dicts and `Record`s; every other name ends the reading.
+
+    What is checked is what is used: the names are looked at while the point is made, not before.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in (
+            ("qdrant_client.http.models.models", "PointStruct"),
+            ("qdrant_client.http.models.models", "SparseVector"),
+        ):
+            return Record
+        raise pickle.UnpicklingError(f"a pickle that asks for {module}.{name}, which points never need")
+
+
+def collections_of(folder: Path) -> dict[str, Any]:
+    """The collections of a folder by name, with their settings.
+
+    Raises
+    ------
+    SpaceError
+        No such folder, a damaged one.
+    """
+    meta = folder / _META
+    if not meta.is_file():
+        raise SpaceError(
+            f"{folder}: expected a folder of Qdrant's embedded mode, got one without {_META}; check the path"
+        )
+    content = read_file(meta, "Qdrant's collections")
+    collections = content.get("collections") if isinstance(content, dict) else None
+    if not isinstance(collections, dict) or not all(isinstance(one, dict) for one in collections.values()):
+        raise SpaceError(
+            f"{meta}: expected Qdrant's collections by name, got something else; restore the folder"
+        )
+    strange = [name for name in collections if Path(name).name != name or "\\" in name or name in (".", "..")]
+    if strange:
+        raise SpaceError(
+            f"{meta}: expected names of collections without folders, got {quote(strange[:2])}; rename them"
+        )
+    return collections
+
+
+def read_points(path: Path, vector: str, width: int) -> dict[str, Any]:
+    """Ids, vectors (n, width) float32 and payloads of a storage.sqlite, in the order of their ids.
+
+    One statement reads the table, without its indexes, whose content a hostile file may choose.
+
+    Raises
+    ------
+    SpaceError
+        A damaged file, more points than fit into memory, a pickle that asks for anything but a point.
+    """
+    size = path.stat().st_size
+    if _UNPACKED * size > usable_bytes():
+        raise SpaceError(
+            f"{path}: expected points that fit into memory, got {readable(size)} on disk; serve the folder"
+            " with a Qdrant server and name its address"
+        )
+    points: dict[int | str, Any] = {}
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as storage:
+            storage.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_POINT)
+            storage.execute("PRAGMA trusted_schema = OFF")
+            rows = storage.execute("SELECT point FROM points NOT INDEXED ORDER BY rowid DESC")
+            for (content,) in rows:  # the latest comes first, and older ones of the same id do not count
+                fields = PointUnpickler(io.BytesIO(content)).load().fields
+                points.setdefault(_number_or_uuid(fields["id"]), fields)
+        keys = sorted(points, key=lambda key: (key, 0) if isinstance(key, str) else ("", key))
+        vectors = np.empty((len(keys), width), np.float32)
+        for row, key in enumerate(keys):
+            values = points[key]["vector"]
+            values = values[vector] if isinstance(values, dict) else values
+            if not isinstance(values, list) or len(values) != width:
+                raise ValueError(f"no vector of {width} numbers at point {key}")
+            vectors[row] = values
+        payload = [dict(points[key].get("payload") or {}) for key in keys]
+        ids = [str(kept.pop(_ID, key)) for kept, key in zip(payload, keys, strict=True)]
+        return {"ids": ids, "vectors": vectors, "payload": payload}
+    except SpaceError:
+        raise
+    except Exception as error:  # an unpickler may raise anything
+        raise SpaceError(
+            f"{path}: expected the points of a collection of Qdrant, got {visible(error, 200)}; restore the"
+            " folder, or get it from a source that you trust. Nothing of it was run"
+        ) from error
+
+
+def _number_or_uuid(key: Any) -> int | str:
+    if isinstance(key, str):
+        with suppress(ValueError):
+            return str(uuid.UUID(key))
+        return key
+    if isinstance(key, int) and math.isfinite(key):
+        return int(key)
+    raise ValueError(f"a point of id {key!r:.80}")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space
 from relcore.files.rows import checked_counts, checked_ids
 
 
@@ -42,23 +41,3 @@ def test_counts_that_are_none_name_their_row(bad):
         SpaceError, match=r"t\.csv, row 2: expected whole numbers as counts, 0 to 2⁶³ − 1, got .*; mend"
     ):
         checked_counts([1, bad], "t.csv")
-
-
-def test_sentences_beside_a_matrix_are_its_ids_and_may_repeat(tmp_path):
-    np.save(tmp_path / "minilm.npy", np.eye(5, dtype=np.float32))
-    (tmp_path / "minilm.sentences.txt").write_text("yes\nrow 3\nyes\n\nyes (2)\n")
-    assert list(load_space(tmp_path / "minilm.npy").ids) == [
-        "yes",
-        "row 3",
-        "yes (3)",
-        "row 3 (2)",
-        "yes (2)",
-    ]
-    (tmp_path / "minilm.ids.txt").write_text("a\nb\nc\nd\ne\n")
-    assert list(load_space(tmp_path / "minilm.npy").ids) == list("abcde")
-    (tmp_path / "minilm.ids.txt").unlink()
-    (tmp_path / "minilm.sentences.txt").write_text("yes\nno\n")
-    with pytest.raises(
-        SpaceError, match=r"minilm\.sentences\.txt: expected 5 sentences, one per row of minilm\.npy, got 2"
-    ):
-        load_space(tmp_path / "minilm.npy")
