@@ -416,7 +416,7 @@ class H5ad(Format):
         return node
 
     def _shape(self, node: Any) -> tuple[int, int] | None:
-        """(n, d) of a dense or sparse matrix; None for what is none."""
+        """(n, d) of a dense or sparse matrix; None for another node."""
         dense = hasattr(node, "dtype")
         if dense and (node.ndim != 2 or node.dtype.kind not in "fiu"):
             return None
