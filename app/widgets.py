@@ -50,7 +50,7 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
     """The argument that makes this value the one that a widget begins with."""
     if widget.__name__ == "selectbox":
         return {"index": list(settings["options"]).index(value)}
-    return {"default" if widget.__name__ in ("segmented_control", "multiselect") else "value": value}
+    return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
 
 
 def space_name(spec: SpaceSpec) -> str:
