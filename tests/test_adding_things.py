@@ -39,7 +39,6 @@ from relcore.studies.study import Option, RunResult, Study
 
 
 class Doubling(Study):
-    kind = "doubling"
     options = (Option("n_runs", "Runs", (4, 8), 4),)
 
     def runs(self, options):

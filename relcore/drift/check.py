@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import combinations
+from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
 
@@ -123,18 +123,13 @@ def read_thresholds(path: str | Path) -> Thresholds:
     if suffix == ".json":
         return records.from_json(Thresholds, records.read_file(path, _WHAT), str(path))
     if suffix != ".toml":
-        got = f"{suffix or 'no suffix'}; rename the file"
-        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {got}")
-    if not path.exists():
-        raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got no such file; check the path")
+        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}")
     if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
-        got = f"{size >> 10:,} KB; is it this file?"
-        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {got}")
+        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,}")
     try:
         tables = tomllib.loads("\n".join(read_lines(path, _WHAT)))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpaceError(f"{path}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
-    records.need_plain(tables, str(path))
     return records.from_json(Thresholds, tables, str(path))
 
 
@@ -230,13 +225,11 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
         name = f"class_{one.quantity}" if one.group else one.quantity
         threshold = float(getattr(getattr(thresholds, one.situation), name))
         checks.append(Check(one, sure, threshold, sure > threshold))
-    impossible = {}
-    if widths[0] != widths[1]:
-        impossible[NEW_QUERIES] = (
-            f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
-            " compared; embed the rows again, or map the queries"
-        )
-    return DriftVerdict(tuple(checks), impossible)
+    reason = (
+        f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
+        " compared; embed the rows again, or map the queries"
+    )
+    return DriftVerdict(tuple(checks), {NEW_QUERIES: reason} if widths[0] != widths[1] else {})
 
 
 QUERIES = 1000
@@ -257,10 +250,8 @@ class Drift:
     widths : (d_old, d_new)
     only_old, only_new, n_zero : int
         Rows that were left out: of one version only, or zero in either.
-    shares : array (4,)
-        Of the squared change, in the order of `decomposition.STEPS`; NaN between different widths.
-    shift, scale, spread, turn, rho : float
-        See `decomposition.Decomposition`; shift and turn are None between different widths.
+    shares, shift, scale, spread, turn, rho
+        See `measures.Decomposition`; shift and turn are None between different widths.
     chance_rho : float
         The ρ of rows that are paired at random: with few rows of many dimensions, a rotation explains much of
         them.
@@ -305,17 +296,10 @@ class Drift:
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
-        """One measure.
-
-        Raises
-        ------
-        KeyError
-            It was not measured.
-        """
-        for measure in self.measures:
-            if (measure.situation, measure.quantity, measure.group) == (situation, quantity, group):
-                return measure
-        raise KeyError((situation, quantity, group))
+        """One measure; a KeyError where it was not measured."""
+        return {(one.situation, one.quantity, one.group): one for one in self.measures}[
+            situation, quantity, group
+        ]
 
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         """The verdict by these thresholds."""
@@ -376,16 +360,15 @@ class DriftCheck(Task[Drift]):
         SpaceError
             No shared rows, rows that only one version has (unless `shared`), fewer than `FEWEST_ROWS` rows.
         """
-        pair = paired(*spaces, shared=self.shared)
+        pair, state = paired(*spaces, shared=self.shared), self.random_state
         report(0, 3, "splitting the change")
-        old, new = pair.source.vectors, pair.target.vectors
-        k = min(self.k, len(pair) - 2)
-        queries = Split.held_out(pair.ids, random_state=self.random_state).queries(self.n_queries)
+        old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
+        queries = Split.held_out(pair.ids, random_state=state).queries(self.n_queries)
         split = decompose(old, new)
-        permuted = new[np.random.default_rng(self.random_state).permutation(len(new))]
+        permuted = new[np.random.default_rng(state).permutation(len(new))]
         chance_rho = decompose(old, permuted).rho
         report(1, 3, "searching the neighbours")
-        shares = neighbour_shares(old, new, queries, k, self.jitter, _DRAWS, self.random_state)
+        shares = neighbour_shares(old, new, queries, k, self.jitter, _DRAWS, state)
         report(2, 3, "measuring by class")
         groups = classes(pair)
         measures = measures_of(split, shares, queries, self.jitter, groups)
@@ -478,11 +461,9 @@ def headline(drift: Drift, verdict: DriftVerdict) -> str:
             f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
             f" vectors of {old}."
         )
-    rest = (
-        f"and its queries rank the vectors of {old} in another order"
-        if queries
-        else "although its queries still rank the old vectors alike"
-    )
+    rest = "although its queries still rank the old vectors alike"
+    if queries:
+        rest = f"and its queries rank the vectors of {old} in another order"
     return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
 
 
@@ -614,13 +595,12 @@ class SeriesDrift:
 
     def table(self) -> pd.DataFrame:
         """One row per pair of versions: old, new, and all quantities."""
-        v = len(self.names)
-        pairs = [(i, j) for i in range(v) for j in range(v) if i != j]
-        columns = {"old": [self.names[i] for i, _ in pairs], "new": [self.names[j] for _, j in pairs]}
-        for situation, quantity, _ in LINES:
-            matrix = self.matrix(situation, quantity)
-            columns[f"{situation} {quantity}"] = [float(matrix[pair]) for pair in pairs]
-        return pd.DataFrame(columns)
+        rows = []
+        for i, j in permutations(range(len(self.names)), 2):
+            matrices = {f"{one} {quantity}": self.matrix(one, quantity) for one, quantity, _ in LINES}
+            values = {name: float(matrix[i, j]) for name, matrix in matrices.items()}
+            rows.append({"old": self.names[i], "new": self.names[j], **values})
+        return pd.DataFrame(rows)
 
     def headline(self, against: str = "previous") -> str:
         """The version with the largest churn, in a sentence."""
@@ -671,24 +651,24 @@ class DriftSeries(Task[SeriesDrift]):
             [SearchedRows.of(version, queries, k, self.jitter, center) for version in versions]
             for center in (True, False)
         )
-        tables = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
-        pairs = list(combinations(range(v), 2))
-        for done, (i, j) in enumerate(pairs):
-            report(done, len(pairs), "comparing versions")
-            tables["rho"][i, j] = tables["rho"][j, i] = decompose(versions[i], versions[j]).rho
-            same_width = versions[i].shape[1] == versions[j].shape[1]
-            for old, new in ((i, j), (j, i)):
-                tables["churn"][old, new] = churn(centred[old], centred[new]).mean()
-                searched = across(plain[old], plain[new]) if same_width else None
-                tables["lost"][old, new] = searched.lost.mean() if searched else np.nan
-                tables["across_churn"][old, new] = searched.churn.mean() if searched else np.nan
-        rng = np.random.default_rng(self.random_state)
-        noise = []
+        churned, rho = np.zeros((v, v)), np.zeros((v, v))
+        moved, lost = np.full((v, v), np.nan), np.full((v, v), np.nan)
+        np.fill_diagonal(moved, 0)
+        np.fill_diagonal(lost, 0)
+        for done, (old, new) in enumerate(permutations(range(v), 2)):
+            report(done, v * (v - 1), "comparing versions")
+            churned[old, new] = churn(centred[old], centred[new]).mean()
+            if old < new:
+                rho[old, new] = rho[new, old] = decompose(versions[old], versions[new]).rho
+            if versions[old].shape[1] == versions[new].shape[1]:
+                searched = across(plain[old], plain[new])
+                moved[old, new], lost[old, new] = searched.churn.mean(), searched.lost.mean()
+        rng, noise = np.random.default_rng(self.random_state), []
         for version in versions:
             runs = [jittered(version, self.jitter, rng) for _ in range(2)]
             noise.append(churn(*(SearchedRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
-        names = tuple(distinct_names(spaces))
-        return SeriesDrift(names, len(ids), k, len(queries), **tables, noise=np.array(noise))
+        names, facts = tuple(distinct_names(spaces)), (len(ids), k, len(queries))
+        return SeriesDrift(names, *facts, churned, rho, moved, lost, np.array(noise))
 
 
 def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -705,7 +685,9 @@ def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarra
     rows = [space.rows(ids) for space in spaces]
     alive = np.all([space.norms[own] > 0 for space, own in zip(spaces, rows, strict=True)], axis=0)
     if np.count_nonzero(alive) < FEWEST_ROWS:
-        got = f"got {np.count_nonzero(alive)}; compare more rows, or leave out the version that lacks them"
-        raise SpaceError(f"series: expected {FEWEST_ROWS} rows or more that all versions have, {got}")
+        raise SpaceError(
+            f"series: expected {FEWEST_ROWS} rows or more that all versions have, got"
+            f" {np.count_nonzero(alive)}; compare more rows, or leave out the version that lacks them"
+        )
     vectors = [space.vectors[own[alive]] for space, own in zip(spaces, rows, strict=True)]
     return vectors, np.asarray(ids, dtype=object)[alive]

@@ -92,9 +92,10 @@ class DriftLines(DriftMap):
 
 def churn_chart(drift: Drift) -> Lines:
     """Points with 95 % bars: churn in both situations and the noise level, of all rows and of each class."""
-    churned = [one for one in drift.measures if one.quantity == "churn"]
-    new = {one.group: one for one in churned if one.situation == EVERYTHING_NEW}
-    across = {one.group: one for one in churned if one.situation == NEW_QUERIES}
+    new, across = (
+        {one.group: one for one in drift.measures if (one.situation, one.quantity) == (situation, "churn")}
+        for situation in SITUATIONS
+    )
     classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]
     groups = ["", *classes]
     lines = [_points(SITUATIONS[EVERYTHING_NEW].title, [new[group] for group in groups], -0.12)]
@@ -106,20 +107,18 @@ def churn_chart(drift: Drift) -> Lines:
     )
     shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
     hidden = sum(bool(group) for group in new) - len(classes)
-    note = (
-        f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}"
+    notes = (
+        f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
+        f"Of the change: {shares}" * bool(shares),
+        f"{hidden:,} classes with less churn are in the table only" * bool(hidden),
     )
-    if shares:
-        note += f"\nOf the change: {shares}"
-    if hidden:
-        note += f"\n{hidden:,} classes with less churn are in the table only"
     return Lines(
         tuple(lines),
         "",
         "share of neighbours that changed",
         kind="points",
         baselines=(("chance level", drift.chance_churn),),
-        note=note,
+        note="\n".join(filter(None, notes)),
         y_range=(-0.03, 1.05),
         x_names=tuple(_distinct(["all rows", *classes])),
     )

@@ -30,6 +30,7 @@ _LEAST = 1e-3  # a threshold may be zero
 def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
     """All numbers but the table of checks; `situations` are those that decide."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
+    names += " chance_churn churn_uncentred reciprocal_rank"
     return {
         "relscope": __version__,
         "old": drift.names[0],
@@ -40,7 +41,6 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
         "headline": headline(drift, verdict),
         "cautions": cautions(drift, verdict),
         **{name: getattr(drift, name) for name in names.split()},
-        **{name: getattr(drift, name) for name in ("chance_churn", "churn_uncentred", "reciprocal_rank")},
         "shares": shares_told(drift) or None,
     }
 

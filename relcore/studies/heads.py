@@ -61,7 +61,6 @@ class AcrossDomains(Study):
     column.
     """
 
-    kind = "across-domains"
     options = (
         Option(
             "looks",
@@ -299,7 +298,6 @@ class HeadAcross(Study):
     directions. A row that both have is held out of both.
     """
 
-    kind = "across-languages"
     cost = 15.0
     options = (
         Option("head", "Head", ("logistic", "mlp"), "logistic"),
@@ -391,7 +389,6 @@ class PicturesAndWords(Study):
     and the CNN saw the labels of other pictures, which helps the sentences and the head alike.
     """
 
-    kind = "zero-shot"
     cost = 2.0
     options = (
         Option("encoder", "Sentences by", tuple(_SENTENCES), "tfidf", names=tuple(_SENTENCES.values())),
@@ -554,7 +551,6 @@ class Layers(Study):
     rows of each row's layer, through random anchors.
     """
 
-    kind = "layers"
     cost = 40.0
     options = (
         Option(

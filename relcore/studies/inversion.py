@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from relcore.base.numbers import band, general, short
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.invert.recovery import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
-from relcore.represent.heads import Head, fit_head
+from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.progress import Report, silent
@@ -63,7 +62,6 @@ class Pruning(Study):
     averaged.
     """
 
-    kind = "pruning"
     options = (
         Option(
             "data", "Spaces", (*LABELLED, "words"), "digits", help=f"{DATA.help} Words: the two word spaces."
@@ -209,7 +207,7 @@ def inversion_sweep(
     """
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    judge = _Judge.of((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
+    test, accuracy, chance = _judge((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
@@ -220,7 +218,7 @@ def inversion_sweep(
     inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
     if route != "within":
         inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
-    tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
+    tests = project_directions(source.vectors[test], units[0].T, means[0])
     cells, by_chance = [], BestCellChance(true, random_state=random_state)
     for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
         decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
@@ -235,8 +233,8 @@ def inversion_sweep(
                     # Over all permutations of the rows the mean is the product of the two means.
                     cell["chance"] = float(mean_row(decoded) @ mean_row(true))
                     by_chance.add(decoded)
-            if judge.head is not None:
-                cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
+            if accuracy:
+                cell["accuracy"] = accuracy(tests @ decoder + means[1])
         cells.append(cell)
         report(len(cells), len(deltas) * len(omegas), f"δ {general(pruned.delta)}, ω {pruned.omega}")
     rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
@@ -247,9 +245,9 @@ def inversion_sweep(
         "n_rows": len(rows),
         "n_anchors": len(chosen),
         "procrustes": 1.0 if route == "within" else float(rotated),
-        "not stitched": judge.accuracy(target.vectors[judge.rows]),
-        "most frequent class": judge.chance,
-        "test rows": len(judge.rows),
+        "not stitched": accuracy and accuracy(target.vectors[test]),
+        "most frequent class": chance,
+        "test rows": len(test),
         "best by chance, low": null and null.low,
         "best by chance, high": null and null.high,
     }
@@ -301,50 +299,41 @@ class BestCellChance:
             self._best[part] = np.maximum(self._best[part], cosines.max(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """Test rows, and the head that classifies them; none where the spaces have no labels for it."""
+def _judge(
+    spaces: tuple[LatentSpace, LatentSpace],
+    anchors: np.ndarray,
+    test_ids: Sequence[str],
+    n_rows: int,
+    random_state: int,
+) -> tuple[np.ndarray, Callable[[np.ndarray], float] | None, float | None]:
+    """Test rows, the accuracy of a head of the target on what they become, and that of the most frequent
+    class; no rows and None where the spaces have no labels for it.
+    """
+    none = np.empty(0, dtype=np.int64), None, None
+    if any(space.labels is None for space in spaces):
+        return none
+    try:
+        shared = share_rows(spaces)
+        labelled = shared.spaces[0].index.get_indexer(anchors)
+        known_ids = sorted(set(test_ids) & set(shared.ids) - set(anchors))
+        settings = {"test_ids": known_ids, "labels": shared.targets, "random_state": random_state}
+        split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
+    except SpaceError:
+        return none
+    test, train = split.queries(n_rows), split.known
+    if len(train) > MOST_TRAIN:
+        keys = row_keys(shared.ids[train], "head", random_state)
+        train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
+    if len(np.unique(shared.targets[train])) < len(shared.classes):
+        return none
+    head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
+    targets = shared.targets[test]
+    chance = float((targets == np.bincount(shared.targets).argmax()).mean())
 
-    rows: np.ndarray
-    head: Head | None = None
-    targets: np.ndarray | None = None
-    chance: float | None = None
+    def accuracy(rows: np.ndarray) -> float:
+        return float((head.probabilities(rows).argmax(axis=1) == targets).mean())
 
-    @classmethod
-    def of(
-        cls,
-        spaces: tuple[LatentSpace, LatentSpace],
-        anchors: np.ndarray,
-        test_ids: Sequence[str],
-        n_rows: int,
-        random_state: int,
-    ) -> _Judge:
-        none = cls(np.empty(0, dtype=np.int64))
-        if any(space.labels is None for space in spaces):
-            return none
-        try:
-            shared = share_rows(spaces)
-            labelled = shared.spaces[0].index.get_indexer(anchors)
-            known_ids = sorted(set(test_ids) & set(shared.ids) - set(anchors))
-            settings = {"test_ids": known_ids, "labels": shared.targets, "random_state": random_state}
-            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
-        except SpaceError:
-            return none
-        test, train = split.queries(n_rows), split.known
-        if len(train) > MOST_TRAIN:
-            keys = row_keys(shared.ids[train], "head", random_state)
-            train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
-        if len(np.unique(shared.targets[train])) < len(shared.classes):
-            return none
-        head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
-        targets = shared.targets[test]
-        chance = float((targets == np.bincount(shared.targets).argmax()).mean())
-        return cls(spaces[1].rows(shared.ids[test]), head, targets, chance)
-
-    def accuracy(self, rows: np.ndarray) -> float | None:
-        if self.head is None:
-            return None
-        return float((self.head.probabilities(rows).argmax(axis=1) == self.targets).mean())
+    return spaces[1].rows(shared.ids[test]), accuracy, chance
 
 
 # Is the raw cosine of translated rows mostly the common mean?
@@ -373,7 +362,6 @@ class CommonMean(Study):
     of it where it has more than half of that of the translated rows.
     """
 
-    kind = "common-mean"
     options = (
         data_option(*_STUDIED),
         Option("n_anchors", "Anchors", (100, 300), 300),

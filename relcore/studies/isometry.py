@@ -71,7 +71,6 @@ class Isometry(Study):
     one, through 300 anchors.
     """
 
-    kind = "isometry"
     options = (
         Option(
             "networks",
@@ -246,7 +245,6 @@ class AnchorDimension(Study):
     growing at 512 anchors.
     """
 
-    kind = "anchor-dimension"
     options = (
         data_option("words", "reduced", "pooled", "digits", "sentences", "trainings"),
         states("the anchors and the held-out rows"),
@@ -439,7 +437,6 @@ class Reconstruction(Study):
     second run's plane is rotated or reflected, scaled and shifted onto the first one's.
     """
 
-    kind = "reconstruction"
     options = (
         Option("models", "Autoencoders, and the codes that the decoder reads", MODELS, MODELS, many=True),
         Option(

@@ -27,7 +27,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import Option, Settings, Study
+from relcore.studies.study import Option, Settings
 
 LABELLED = ("digits", "sentences")
 DATA = Option(
@@ -99,15 +99,17 @@ def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
-class OnLabelled(Study):
-    """A study of the encoders of `settings["data"]`, which a run opens."""
-
-
 # Pairs of word spaces: bundled, or the session's.
 
 
 def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
-    """Two specs with digests from their JSON, as a session gives them; none: the bundled ones."""
+    """Two specs with digests from their JSON, as a session gives them; none: the bundled ones.
+
+    Raises
+    ------
+    SpaceError
+        Not two, or no spaces in JSON.
+    """
     if not spaces:
         return [(spec, "") for spec in _WORDS]
     try:
@@ -121,25 +123,13 @@ def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
     return list(zip(specs, digests, strict=True))
 
 
-def word_specs(spaces: Sequence[str]) -> tuple[SpaceSpec, SpaceSpec]:
-    """Two specs from their JSON with digests; none: the bundled ones.
-
-    Raises
-    ------
-    SpaceError
-        Not two, or no spaces in JSON.
-    """
-    source, target = (spec for spec, _ in _described(spaces))
-    return source, target
-
-
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
     """The two spaces, paired by id.
 
     Raises
     ------
     SpaceError
-        As in `word_specs`; a space that has changed since its digest was taken.
+        Not two, or no spaces in JSON; a space that has changed since its digest was taken.
     """
     loaded = []
     for spec, digest in _described(spaces):
@@ -151,13 +141,9 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
     return match(*loaded)
 
 
-class OnWords(Study):
-    """A study of two word spaces, which a run opens with its anchors."""
-
-    def anchors(self, settings: Settings, pair: Match) -> list[str]:
-        """The ids of a run's anchors, by default random ones."""
-        state = settings["random_state"]
-        return select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
+def random_anchors(settings: Settings, pair: Match) -> list[str]:
+    """The ids of a run's anchors."""
+    return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
 
 
 # Of the open questions: spaces over the same rows.

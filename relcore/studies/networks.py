@@ -41,7 +41,6 @@ from relcore.studies.material import (
     DATA,
     LABELLED,
     SPACES,
-    OnLabelled,
     data_option,
     dataset_of,
     labelled_spaces,
@@ -75,12 +74,11 @@ if TYPE_CHECKING:
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
 
 
-class TrainingRelative(OnLabelled):
+class TrainingRelative(Study):
     """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30
     epochs) trained on them.
     """
 
-    kind = "training"
     version = 2
     options = (
         DATA,
@@ -154,7 +152,6 @@ class TrainedCount(Study):
     relative rows.
     """
 
-    kind = "trained-count"
     version = 2
     options = (
         Option("architecture", "Network", ("mlp", "cnn"), "mlp"),
@@ -303,7 +300,6 @@ class SimilarityPerformance(Study):
     validation nodes (Cora).
     """
 
-    kind = "similarity-performance"
     options = (
         Option(
             "data",
@@ -572,7 +568,6 @@ class RescaledRows(Study):
     "Normalised first" begins with a LayerNorm, so it ignores lengths.
     """
 
-    kind = "rescaled-rows"
     cost = 4.0
     options = (
         DATA,
@@ -637,7 +632,6 @@ class RescaledLayers(Study):
     length; dotted: the α nearest to it.
     """
 
-    kind = "rescaled-layers"
     options = (
         Option(
             "network",
@@ -990,7 +984,6 @@ class RowLengths(Study):
     do not span. "Varies by": the standard deviation over the mean.
     """
 
-    kind = "row-lengths"
     cost = 1.0
     options = (data_option("digits", "sentences", "words", default=("digits", "words")), SPACES)
 

@@ -57,7 +57,6 @@ class SeedCount(Study):
     translation or is wrong.
     """
 
-    kind = "seed-count"
     options = (
         Option(
             "spaces",
@@ -266,7 +265,6 @@ class MigrationQuality(Study):
     all rows are searched, among the sentences the held-out ones.
     """
 
-    kind = "migration"
     options = (
         Option(
             "data",

@@ -37,11 +37,10 @@ from relcore.studies.material import (
     MEASURES,
     OWN,
     SPACES,
-    OnLabelled,
-    OnWords,
     data_option,
     labelled_spaces,
     ordered_pairs,
+    random_anchors,
     stitched_values,
     studied_spaces,
     studied_split,
@@ -88,12 +87,11 @@ _WORD_MEASURES = {
 _QUERIES = 2000
 
 
-class AnchorChoice(OnWords, OnLabelled):
+class AnchorChoice(Study):
     """The question that Moschella et al. leave open in their last section: strategies, and choices that
     are poor on purpose.
     """
 
-    kind = "anchor-choice"
     version = 2
     cost: ClassVar = {"words": 4.0, "digits": 3.5, "sentences": 6.0}
     options = (
@@ -144,17 +142,14 @@ class AnchorChoice(OnWords, OnLabelled):
 
     def _words(self, settings: Settings, store: Store) -> RunResult:
         pair = word_pair(settings["spaces"], store)
-        anchors = self.anchors(settings, pair)
+        chosen = settings["n_anchors"], settings["choice"], settings["random_state"]
+        anchors = settings.get("anchors") or chosen_anchors(pair.source, *chosen)
         split = replace(held_out(pair, anchors), random_state=settings["random_state"])
         values: dict[str, Any] = {"rows": len(split.test)}
         for form, prefix in (("relative", ""), ("whitened", "whitened ")):
             scores = score_pair(*represent(pair, form, anchors, ProjectionSpec()), split, n_queries=_QUERIES)
             values |= {f"{prefix}{name}": float(scores[name]) for name in ("jaccard", "mrr", "cosine")}
         return RunResult(values)
-
-    def anchors(self, settings: Settings, pair: Match) -> list[str]:
-        chosen = settings["n_anchors"], settings["choice"], settings["random_state"]
-        return settings.get("anchors") or chosen_anchors(pair.source, *chosen)
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         anchors = f"{table.n_anchors.iloc[0]} anchors"
@@ -233,12 +228,11 @@ _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
-class AnchorCount(OnLabelled):
+class AnchorCount(Study):
     """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random
     training rows.
     """
 
-    kind = "anchor-count"
     version = 2
     options = (
         DATA,
@@ -300,12 +294,11 @@ _STRATEGIES = tuple(name for name in STRATEGIES if name != "class-balanced")  # 
 _STATES = states("other anchors")
 
 
-class AnchorCurve(OnWords):
+class AnchorCurve(Study):
     """Each strategy chooses 10 to 300 anchors among the rows that are not tested on. All sets are scored on
     the same held-out rows, which are anchors of none.
     """
 
-    kind = "anchor-curve"
     options = (
         Option(
             "strategies",
@@ -326,16 +319,15 @@ class AnchorCurve(OnWords):
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair = word_pair(settings["spaces"], store)
         split = Split.draw(pair.ids)
-        rows = represent(pair, settings["form"], self.anchors(settings, pair), ProjectionSpec())
+        number, state = settings["n_anchors"], settings["random_state"]
+        anchors = select_anchors(
+            pair.source.take(split.known), number, settings["strategy"], random_state=state
+        )
+        rows = represent(pair, settings["form"], anchors.tolist(), ProjectionSpec())
         scores = score_pair(*rows, split, n_queries=LIVE_QUERIES, metrics=_METRICS)
         chance = {f"{name} chance": score.null.mean for name, score in scores.items()}
         values = {name: float(score) for name, score in scores.items()}
         return RunResult(values | chance | {"rows": len(split.test)})
-
-    def anchors(self, settings: Settings, pair: Match) -> list[str]:
-        known = pair.source.take(Split.draw(pair.ids).known)
-        number, state = settings["n_anchors"], settings["random_state"]
-        return select_anchors(known, number, settings["strategy"], random_state=state).tolist()
 
     def seconds(self, settings: Settings) -> float:
         return 12.0 if settings["strategy"] == "k-means" else 3.0
@@ -381,13 +373,12 @@ _FEWEST_ROWS, _MOST_ROWS = 20, 4000  # of each half
 _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 
-class AnchorInfluence(OnWords):
+class AnchorInfluence(Study):
     """Half of the rows that are no anchors choose: each anchor's effect is the score with it less the score
     without it, exactly, and the ten anchors whose deletion raises linear CKA most, one after the other, are
     dropped; ten of 100 farthest-point rows are added in the same way. The other half scores the change.
     """
 
-    kind = "anchor-influence"
     options = (
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
         _STATES,
@@ -401,12 +392,9 @@ class AnchorInfluence(OnWords):
         spaces = list(options["spaces"])
         return [{"spaces": spaces, "n_anchors": len(anchors), "anchors": anchors, "random_state": 0}]
 
-    def anchors(self, settings: Settings, pair: Match) -> list[str]:
-        return settings.get("anchors") or super().anchors(settings, pair)
-
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair = word_pair(settings["spaces"], store)
-        anchors = self.anchors(settings, pair)
+        anchors = settings.get("anchors") or random_anchors(settings, pair)
         rows = pair.source.rows(anchors)
         columns = np.concatenate([rows, _candidates(pair, rows)])
         split = halves(pair.ids, columns)
@@ -593,12 +581,11 @@ _HARM_MEASURES = {
 _HARM_QUERIES = 2000
 
 
-class Robustness(OnWords):
+class Robustness(Study):
     """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the
     paper's convention.
     """
 
-    kind = "robustness"
     version = 2  # held-out rows alone are scored
     cost = 5.0
     options = (
@@ -615,7 +602,7 @@ class Robustness(OnWords):
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
         rng = np.random.default_rng(state)
-        anchors = self.anchors(settings, pair)
+        anchors = random_anchors(settings, pair)
         target, rows = pair.target.vectors, [space.rows(anchors) for space in (pair.source, pair.target)]
         target, rows = harmed(target, rows, settings["harm"], settings["amount"], rng)
         split = replace(held_out(pair, anchors), random_state=state)
@@ -703,7 +690,6 @@ class Quantisation(Study):
     broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
     """
 
-    kind = "quantisation"
     cost: ClassVar = {"words": 2.0, "digits": 6.0, "sentences": 10.0}
     options = (
         data_option("words", "digits", "sentences", default=("words", "digits")),
@@ -871,7 +857,7 @@ _DISTANCES = {
 _WORDS_COMPARED = 2000
 
 
-class QuasiIsometry(OnWords):
+class QuasiIsometry(Study):
     """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it,
     without centring.
 
@@ -882,7 +868,6 @@ class QuasiIsometry(OnWords):
     more. All on rows that are no anchors.
     """
 
-    kind = "quasi-isometry"
     version = 2
     options = (
         Option("n_anchors", "Anchors", (100, 300), 300),
@@ -896,7 +881,7 @@ class QuasiIsometry(OnWords):
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        anchors = self.anchors(settings, pair)
+        anchors = random_anchors(settings, pair)
         rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_WORDS_COMPARED)
         sides = [
             _form(space.vectors, space.rows(anchors), rows, settings["form"])

@@ -90,8 +90,8 @@ class RunResult:
 
 
 class Study(ABC):
-    """A study has no state: a worker gets its name only. Raise `version` when a run would give another
-    result. A `table` is `StudyRuns.table` of one finished run or more.
+    """`kind` is its name among `names.STUDIES`. Raise `version` when a run would give another result. A
+    `table` is `StudyRuns.table` of one finished run or more.
 
     Attributes
     ----------
@@ -102,13 +102,15 @@ class Study(ABC):
         Of a run on one core, where `seconds` does not compute them.
     """
 
-    kind: ClassVar[str]
     version: ClassVar[int] = 1
     options: ClassVar[tuple[Option, ...]]
     by: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
     cost: ClassVar[float | Mapping[str, float]] = 5.0
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
 
     @property
     def title(self) -> str:
@@ -225,7 +227,7 @@ def study_of(kind: str) -> Study:
         now = FORMER_STUDIES[kind]
         raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
     need_one_of("study", kind, STUDIES)
-    return STUDIES[kind].load()()
+    return STUDIES[kind].load()(kind)
 
 
 # Every run is a job of its own, whose result is in the store the moment it is done.

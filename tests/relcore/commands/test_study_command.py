@@ -41,7 +41,7 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
             "--json",
         )
     )
-    spec = StudySpec.of(Toy(), {"n_runs": 3, "kinds": ("a", "b")})
+    spec = StudySpec.of(Toy("toy"), {"n_runs": 3, "kinds": ("a", "b")})
     assert found["study"] == spec.to_json()
     assert [row["y"] for row in found["rows"]] == [0, 2, 4]
     assert found["findings"][0]["value"] == pytest.approx(1)

@@ -178,7 +178,6 @@ def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
         np.savez(tmp_path / f"{space.name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
         specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.npz")))
     texts = [json.dumps(spec.to_json()) for spec in specs]
-    assert material.word_specs(texts) == tuple(specs)
     assert len(material.word_pair(texts, store)) == 240
     changed = json.dumps({**specs[1].to_json(), "digest": "0" * 32})
     with pytest.raises(SpaceError, match="changed since"):

@@ -30,7 +30,7 @@ def engine(tmp_path_factory):
 @pytest.fixture
 def make_runs(tmp_path):
     def make(**options):
-        study = Toy()
+        study = Toy("toy")
         return StudyRuns(study, StudySpec.of(study, {"log": [str(tmp_path / "log")], **options}))
 
     return make
@@ -81,7 +81,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
         "from relcore.studies.study import StudyRuns\nfrom relcore.studies.study import StudySpec\n"
         "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
         "engine = Engine(n_workers=2, store=Store(sys.argv[2]))\n"
-        "runs = StudyRuns(Toy(), spec)\nruns.start(engine)\nruns.wait(engine)\n"
+        "runs = StudyRuns(Toy('toy'), spec)\nruns.start(engine)\nruns.wait(engine)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     arguments = [sys.executable, "-c", script, json.dumps(runs.spec.to_json()), str(root)]
@@ -95,7 +95,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     begun = log()
     engine = Engine(n_workers=2, store=store)
     try:
-        again = StudyRuns(Toy(), StudySpec.from_json(runs.spec.to_json(), study_with_toy))
+        again = StudyRuns(Toy("toy"), StudySpec.from_json(runs.spec.to_json(), study_with_toy))
         assert again.standing(engine).done == len(finished)
         again.start(engine)
         assert again.wait(engine).complete
@@ -143,14 +143,14 @@ def test_keys_depend_on_settings_and_on_the_version(make_runs):
         version = 4
 
     assert len(set(make_runs().keys)) == 6
-    assert run_key(Toy(), {"x": 1}) != run_key(Newer(), {"x": 1})
-    assert run_key(Toy(), {"x": 1, "y": 2}) == run_key(Toy(), {"y": 2, "x": 1})
+    assert run_key(Toy("toy"), {"x": 1}) != run_key(Newer("toy"), {"x": 1})
+    assert run_key(Toy("toy"), {"x": 1, "y": 2}) == run_key(Toy("toy"), {"y": 2, "x": 1})
 
 
 def test_spec_goes_to_json_and_back():
-    spec = StudySpec.of(Toy(), {"n_runs": 12, "kinds": ["a", "b"]})
+    spec = StudySpec.of(Toy("toy"), {"n_runs": 12, "kinds": ["a", "b"]})
     assert StudySpec.from_json(json.loads(json.dumps(spec.to_json())), study_with_toy) == spec
-    assert hash(spec) == hash(StudySpec.of(Toy(), {"n_runs": 12, "kinds": ("a", "b")}))
+    assert hash(spec) == hash(StudySpec.of(Toy("toy"), {"n_runs": 12, "kinds": ("a", "b")}))
 
 
 @pytest.mark.parametrize(

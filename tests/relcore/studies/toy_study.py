@@ -12,7 +12,6 @@ from relcore.studies.study import Option, RunResult, Study
 
 
 class Toy(Study):
-    kind = "toy"
     title = "Toy"
     version = 3
     options = (
@@ -60,4 +59,4 @@ class Toy(Study):
 
 
 def study_with_toy(kind):
-    return Toy()
+    return Toy("toy")
