@@ -43,11 +43,7 @@ class Toy(Study):
         return 0.01 + settings["pause"]
 
     def charts(self, options, table):
-        return (
-            {"line": Lines((Line("y", table.x, table.y, keys=list(table.key)),), "x", "y")}
-            if len(table)
-            else {}
-        )
+        return {"line": Lines((Line("y", table.x, table.y),), "x", "y")} if len(table) else {}
 
     def findings(self, options, table):
         return findings_table([finding("Pearson", correlation(table.x, table.y), "Fisher's z")])
