@@ -102,11 +102,10 @@ class Encoder(ABC):
         return ""
 
     def to_record(self) -> dict[str, Any]:
-        """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
         return encoder_to_json(self)
 
-    @classmethod
-    def from_record(cls, described: Mapping[str, Any]) -> Encoder:
+    @staticmethod
+    def from_record(described: Mapping[str, Any]) -> Encoder:
         return encoder_from_json(described)
 
     @abstractmethod
@@ -158,7 +157,7 @@ def encoder_class(name: str) -> type[Encoder]:
     A worker process may not know what was registered at run time, and then writes the class's place instead
     of its name.
     """
-    entry = ENCODERS.get(name) or next((one for one in ENCODERS.values() if one.where == name), None)
+    entry = ENCODERS.get(name) or next((known for known in ENCODERS.values() if known.where == name), None)
     if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()
@@ -168,11 +167,9 @@ def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
     """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
     place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
     name = next((name for name, known in ENCODERS.items() if known.where == place), place)
-    settings = {one: getattr(encoder, one) for one in settings_of(type(encoder))}
-    return {
-        "encoder": name,
-        **{one: list(value) if isinstance(value, tuple) else value for one, value in settings.items()},
-    }
+    values = {setting: getattr(encoder, setting) for setting in settings_of(type(encoder))}
+    lists = {setting: list(value) for setting, value in values.items() if isinstance(value, tuple)}
+    return {"encoder": name, **values, **lists}
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
@@ -180,21 +177,18 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     their default.
     """
     need_plain(record, "encoder")
-    if not isinstance(record, Mapping) or not isinstance(record.get("encoder"), str):
+    name = record.get("encoder") if isinstance(record, Mapping) else None
+    if not isinstance(name, str):
         raise SpaceError(
             f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r:.80}'
         )
-    kind = encoder_class(record["encoder"])
-    settings = {
-        one: tuple(value) if isinstance(value, list) else value
-        for one, value in record.items()
-        if one != "encoder"
-    }
+    kind, values = encoder_class(name), {**record}
+    del values["encoder"]
     known = settings_of(kind)
-    if unknown := set(settings) - set(known):
-        raise SpaceError(
-            f"{record['encoder']}: expected settings among {quote(known)}, got {quote(sorted(unknown))}"
-        )
-    if missing := [name for name, one in known.items() if one.default is UNSET and name not in settings]:
-        raise SpaceError(f"{record['encoder']}: expected the setting {missing[0]!r}, got none")
-    return kind(**settings)
+    if unknown := set(values) - set(known):
+        raise SpaceError(f"{name}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
+    if missing := [one for one in known if known[one].default is UNSET and one not in values]:
+        raise SpaceError(f"{name}: expected the setting {missing[0]!r}, got none")
+    return kind(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    )

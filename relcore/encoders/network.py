@@ -5,6 +5,7 @@ retries.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 PATIENCE = 2.0
 
@@ -13,21 +14,17 @@ def answers(url: str, patience: float = PATIENCE) -> bool:
     """Whether the address answers within `patience` seconds; proxies of the environment are used."""
     from urllib.request import Request, urlopen
 
-    answered, done = threading.Event(), threading.Event()
+    reached = []
 
     def ask() -> None:
-        try:
-            with urlopen(Request(url, method="HEAD"), timeout=patience):
-                answered.set()
-        except OSError:
-            pass
-        finally:
-            done.set()
+        with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=patience):
+            reached.append(url)
 
     # In a thread, because looking up a name has no timeout of its own.
-    threading.Thread(target=ask, name="ask-network", daemon=True).start()
-    done.wait(patience + 0.5)
-    return answered.is_set()
+    thread = threading.Thread(target=ask, name="ask-network", daemon=True)
+    thread.start()
+    thread.join(patience + 0.5)
+    return bool(reached)
 
 
 def hub_answers(patience: float = PATIENCE) -> bool:

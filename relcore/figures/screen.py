@@ -257,7 +257,6 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
 # Heat maps side by side: one colour scale, numbers where there is room, every cell to be picked.
 
 _SIGN = 7.2  # pixels that a letter of size 13 takes
-_HATCHES = 9  # lines through a cell without a value
 _BAR, _BETWEEN = 84, 26  # pixels: the scale at the right, and between panels
 _LONGEST = 24
 _TOOLS = ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
@@ -384,16 +383,8 @@ def _draw_panel(
     (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
     places = {"x": list(range(n_columns)), "y": list(range(n_rows)), "xgap": gap, "ygap": gap}
-    figure.add_heatmap(z=data.shares(panel.values), coloraxis="coloraxis", hoverinfo="skip", **places, **on)
-    x, y = [], []
-    for i, j in np.argwhere(np.isnan(panel.values)).tolist():
-        for total in np.linspace(-1, 1, _HATCHES + 2)[1:-1]:  # x + y = total in a cell from −½ to ½
-            low, high = max(-0.48, total - 0.48), min(0.48, total + 0.48)
-            x += [j + low, j + high, None]
-            y += [i + total - low, i + total - high, None]
-    if x:
-        look = {"mode": "lines", "line": {"color": theme.border, "width": 1}, "hoverinfo": "skip"}
-        figure.add_scatter(x=x, y=y, **look, **on)
+    look = {"coloraxis": "coloraxis", "hoverinfo": "skip", **_cell_texts(panel, cell)}
+    figure.add_heatmap(z=data.shares(panel.values), **look, **places, **on)
     refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
     for i, j in panel.marked:
         ink = theme.muted if np.isnan(panel.values[i, j]) else text_on(data.color(panel.values[i, j], theme))
@@ -402,7 +393,6 @@ def _draw_panel(
         figure.add_shape(type="rect", **corners, **refs, **look)
     for i, j in panel.framed:
         _frame(figure, number, i, j, theme)
-    _write_cells(figure, data, panel, refs, cell, theme)
     cells = list(np.ndindex(n_rows, n_columns))
     figure.add_scatter(
         x=[j for _, j in cells],
@@ -417,25 +407,20 @@ def _draw_panel(
     )
 
 
-def _write_cells(
-    figure: go.Figure, data: Matrices, panel: MatrixPanel, refs: dict, cell: tuple[float, float], theme: Theme
-) -> None:
+def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
     """The texts of a panel where all of them have room, the small print only with the first lines."""
-    wide, high = cell
-    shown = panel.shown_texts()
+    (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
     if not shown or size is None or high < size + 3:
-        return
+        return {}
     with_small = high >= size + 18 and small * 6.2 + 4 <= wide
-    notes = []  # set at once: Plotly checks all that is there with each one that is added
-    for (i, j), (text, below) in shown.items():
-        text = plain_text(text)
+    texts = np.full(panel.values.shape, "", dtype=object)
+    for place, (text, below) in shown.items():
+        texts[place] = plain_text(text)
         if below and with_small:
-            text += f'<br><span style="font-size: 11px">{plain_text(below)}</span>'
-        font = {"color": text_on(data.color(panel.values[i, j], theme)), "size": size}
-        notes.append({"x": j, "y": i, **refs, "text": text, "showarrow": False, "font": font})
-    figure.layout.annotations = (*figure.layout.annotations, *notes)
+            texts[place] += f'<br><span style="font-size: 11px">{plain_text(below)}</span>'
+    return {"text": texts, "texttemplate": "%{text}", "textfont": {"size": size}}
 
 
 def _title_panel(

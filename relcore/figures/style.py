@@ -38,7 +38,7 @@ def category_colors(n: int, dark: bool = False) -> list[str]:
 def mixed(color: str, other: str, share: float = 0.55) -> str:
     """Two hexadecimal colours mixed, `share` of the first."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(share * one + (1 - share) * two):02x}" for one, two in pairs)
+    return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
@@ -181,24 +181,24 @@ def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
     """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its
     end.
     """
-    ramp = np.array([_shares(color) for color in ramp_of(theme)])
-    return tuple(
-        float(np.interp(share, np.linspace(0, 1, len(ramp)), ramp[:, channel])) for channel in range(3)
-    )
+    ramp = [_shares(color) for color in ramp_of(theme)]
+    places = np.linspace(0, 1, len(ramp))
+    return tuple(float(np.interp(share, places, channel)) for channel in zip(*ramp, strict=True))
 
 
 def text_on(color: tuple[float, float, float]) -> str:
     """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (contrast of WCAG 2)."""
-    return max(_INKS, key=lambda ink: _contrast(_shares(ink), color))
+    own = _luminance(color) + 0.05
 
+    def contrast(ink: str) -> float:
+        other = _luminance(_shares(ink)) + 0.05
+        return max(own / other, other / own)
 
-def _contrast(first: tuple[float, ...], second: tuple[float, ...]) -> float:
-    low, high = sorted((_luminance(first), _luminance(second)))
-    return (high + 0.05) / (low + 0.05)
+    return max(_INKS, key=contrast)
 
 
 def _luminance(color: tuple[float, ...]) -> float:
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in color[:3]]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in color]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 

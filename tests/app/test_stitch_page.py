@@ -88,9 +88,7 @@ def test_every_number_is_the_cores(make_encoders):
     session = session_on(specs)
     expected = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24))
     mean, _ = expected.matrix("relative")
-    assert all(
-        f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel()
-    )
+    assert all(f'"{short(value)}"' in json.dumps(figure(session)["data"]) for value in mean.ravel())
     summary = table(session, "knows")
     np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]

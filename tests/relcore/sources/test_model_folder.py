@@ -46,9 +46,9 @@ def test_what_is_neither_a_folder_nor_a_name(hub, name):
 
 
 def test_a_network_that_never_answers_is_given_up(monkeypatch):
-    waits, wait = [], threading.Event.wait
+    waits, join = [], threading.Thread.join
     monkeypatch.setattr(
-        threading.Event, "wait", lambda event, timeout=None: waits.append(timeout) or wait(event, timeout)
+        threading.Thread, "join", lambda thread, timeout=None: waits.append(timeout) or join(thread, timeout)
     )
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert not network.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
