@@ -25,55 +25,45 @@ from relcore.runs.digest import digest_of
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import Match, distinct_names
 
+_OF_SCORES = ("source", "target", "projection", "k", "convention")
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
 
 def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step;
-    both are kept.
+    """Scores with these anchors in the lower panes' representation, and their change by the last step, where
+    only the anchors differ; both are kept.
     """
-    form, before = workspace.panes[1], session.history().before
+    form, anchors, before = workspace.panes[1], workspace.anchors, session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
-    found = scores(pair, form, workspace.anchors, *settings, alone=True)
-    moved = {}
+    now = scores(pair, form, anchors, *settings, alone=True)
     if (
-        before
-        and _comparable(before, workspace, pair)
-        and compute.can_be_scored(pair, before.anchors, workspace.anchors)
+        not before
+        or before.anchors in ((), anchors)
+        or not compute.can_be_scored(pair, before.anchors, anchors)
     ):
-        moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
-    return found, moved
+        return now, {}
+    same = all(getattr(before, field) == getattr(workspace, field) for field in _OF_SCORES)
+    if not same or any(identifier not in pair.source.index for identifier in before.anchors):
+        return now, {}
+    return now, compute.score_differences(pair, form, before.anchors, anchors, *settings)
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
     """The scores and their change, with what they were measured on."""
-    form, (found, moved) = workspace.panes[1], effect(workspace, pair)
-    for column, (metric, score) in zip(st.columns(len(found)), found.items(), strict=True):
+    form, (now, moved) = workspace.panes[1], effect(workspace, pair)
+    for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
         change = moved.get(metric)
-        column.metric(
-            f"{METRICS[metric].title}, {form}",
-            short(score),
-            # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
-            delta=signed(change.value).replace(MINUS, "-") if change and change.is_clear else None,
-            help=score.describe() + (f". Last step: {change.describe()}" if change else ""),
-            border=True,
-        )
+        # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
+        delta = signed(change.value).replace(MINUS, "-") if change and change.is_clear else None
+        help_ = score.describe() + (f". Last step: {change.describe()}" if change else "")
+        title = f"{METRICS[metric].title}, {form}"
+        column.metric(title, short(score), delta=delta, help=help_, border=True)
     st.caption(
-        f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an"
+        f"{'; '.join(score.describe() for score in now.values())}. Only held-out rows are scored, never an"
         " anchor. An arrow shows how much the last step changed a score, measured on the same rows before"
         f" and after, of at most {compute.DIFFERENCE_ROWS:,}. It appears only if the 95 % interval of the"
         " difference excludes 0."
     )
-
-
-def _comparable(before: Workspace, now: Workspace, pair: Match) -> bool:
-    """Whether only the anchors differ, so that they explain a difference of scores."""
-    same = all(
-        getattr(before, field) == getattr(now, field)
-        for field in ("source", "target", "projection", "k", "convention")
-    )
-    there = bool(before.anchors) and all(identifier in pair.source.index for identifier in before.anchors)
-    return same and there and before.anchors != now.anchors
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -94,48 +84,38 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     key = f"anchors.table-{digest_of(workspace.anchors)}"  # another list, another selection
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
-        for label, icon, call, arguments in (
-            ("Remove", ":material/delete:", session.remove_anchors, (chosen,)),
-            ("Pin", ":material/keep:", session.pin_anchors, (chosen,)),
-            ("Unpin", ":material/keep_off:", session.unpin_anchors, (chosen,)),
-            ("Show in panes", ":material/visibility:", session.select, (chosen,)),
+        for label, icon, call in (
+            ("Remove", "delete", session.remove_anchors),
+            ("Pin", "keep", session.pin_anchors),
+            ("Unpin", "keep_off", session.unpin_anchors),
+            ("Show in panes", "visibility", session.select),
         ):
-            st.button(
-                f"{label} {len(chosen) or ''}", icon=icon, on_click=call, args=arguments, disabled=not chosen
-            )
-        others = tuple(workspace.anchors)
-        st.button(
-            "Remove all but pinned", on_click=session.remove_anchors, args=(others,), disabled=len(others) < 2
-        )
+            look = {"icon": f":material/{icon}:", "disabled": not chosen}
+            st.button(f"{label} {len(chosen) or ''}", on_click=call, args=(chosen,), **look)
+        few = len(workspace.anchors) < 2
+        remove = {"on_click": session.remove_anchors, "args": (workspace.anchors,)}
+        st.button("Remove all but pinned", disabled=few, **remove)
 
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:
     """Diagnostics of the anchor set in both spaces, with the spectrum of singular values."""
     spaces = (pair.source, pair.target)
     diagnosed = [compute.diagnose(space, workspace.anchors) for space in spaces]
-    found = dict(zip(distinct_names(spaces), diagnosed, strict=True))
-    table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in found.items()})
+    by_name = dict(zip(distinct_names(spaces), diagnosed, strict=True))
+    table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in by_name.items()})
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
     st.caption(
         "All rows are centred and scaled to length 1. A large condition number means that inverting a space"
         " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
         " same number of random anchors."
     )
-    figure = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(found)
-    exports.chart(figure.interactive(exports.theme()), "anchors.spectrum")
-    exports.export_bar(figure, "spectrum")
-    duplicates = [
-        (name, *pair_of_ids)
-        for name, diagnostics in found.items()
-        for pair_of_ids in diagnostics.near_duplicates
-    ]
-    if duplicates:
-        st.markdown(f"**{len(duplicates)} near-duplicates** are almost redundant:")
-        st.dataframe(
-            pd.DataFrame(duplicates, columns=["space", "anchor", "almost the same as", "cosine"]),
-            hide_index=True,
-            height=200,
-        )
+    drawn = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(by_name)
+    exports.figure(drawn, "anchors.spectrum", "spectrum")
+    rows = [(name, *ids) for name, diagnostics in by_name.items() for ids in diagnostics.near_duplicates]
+    if rows:
+        st.markdown(f"**{len(rows)} near-duplicates** are almost redundant:")
+        duplicates = pd.DataFrame(rows, columns=["space", "anchor", "almost the same as", "cosine"])
+        st.dataframe(duplicates, hide_index=True, height=200)
 
 
 def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
@@ -154,9 +134,8 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="above-panes"):
-    bar = (
-        st.container()
-    )  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    bar = st.container()
     st.empty()  # a block with nothing in it takes no room before `above` is drawn
 
 
@@ -169,17 +148,14 @@ def above() -> None:
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
 quickly = scored and is_scored_quickly(pair)
 with sidebar.panes_first(above, scored_quickly=quickly):
-    shown = dataclasses.replace(
-        workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True)
-    )
-    drawing = panes.draw(pair, shown)
+    view = dataclasses.replace(workspace.view, everything=True, show_anchors=True)
+    drawing = panes.draw(pair, dataclasses.replace(workspace, view=view))
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         panes.show(pair, drawing, "anchors", height=620)
     if quickly:
-        effect(
-            workspace, pair
-        )  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
+        # meanwhile the browser draws the panes: whatever else it had got, it would draw first
+        effect(workspace, pair)
 with picture:
     panes.export_bar(drawing, "anchors")
 with side:

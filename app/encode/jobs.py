@@ -36,6 +36,7 @@ def submit(
     With `here`, those that came with Relscope are computed here, too.
     """
     there: list[SpaceSpec] = []
+    waiting = list(session.awaited_jobs())
     for encoder in encoders:
         keys = stored_encodings(jobs.engine().store, digest, encoder, own=here)
         if keys is not None:
@@ -45,13 +46,9 @@ def submit(
         cost = (expected or {}).get(encoder)
         settings = {"title": title, "expected": cost, "here": here}
         job = jobs.engine().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
-        await_jobs([job])
+        waiting.append(job.key)
+    session.await_jobs(tuple(dict.fromkeys(waiting)))
     join(there)
-
-
-def await_jobs(wanted: Iterable[Job]) -> None:
-    """Add their spaces to this session when they are done."""
-    session.await_jobs(tuple(dict.fromkeys([*session.awaited_jobs(), *(job.key for job in wanted)])))
 
 
 def forget(job: Job) -> None:
@@ -67,29 +64,26 @@ def awaited() -> list[Job]:
 
 def collect() -> bool:
     """Add the spaces of all finished jobs to the session in one step; whether there were any."""
-    done = []
+    specs: list[SpaceSpec] = []
     for job in awaited():
         if jobs.asked_again(job):
             jobs.engine().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
-            done.append(job)
+            specs += _specs_of(job)
             forget(job)
-    return join([spec for job in done for spec in _specs_of(job)])
+    return join(specs)
 
 
 def join(specs: Sequence[SpaceSpec]) -> bool:
     """Add spaces to the session in one step that can be undone; whether there were any."""
     if not specs:
         return False
-    workspace = session.workspace()
-    new = [spec for spec in dict.fromkeys(specs) if spec not in workspace.spaces]
+    spaces = session.workspace().spaces
+    new = [spec for spec in dict.fromkeys(specs) if spec not in spaces]
     st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
-    if new:
-        what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
-        session.edit(f"encode {what}", spaces=(*workspace.spaces, *new))
-        session.announce(f"{what} joined the session.")
-    else:
-        session.announce("These spaces were in the session already.")
+    what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
+    session.edit(f"encode {what}", spaces=(*spaces, *new))
+    session.announce(f"{what} joined the session." if new else "These spaces were in the session already.")
     return True
 
 

@@ -121,5 +121,4 @@ def _curves(specs: Sequence[SpaceSpec]) -> None:
     curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
     if trained := tuple(spec for spec, curve in curves.items() if curve):
         figure = Training(trained).draw({spec.name: curves[spec] for spec in trained})
-        exports.chart(figure.interactive(exports.theme()), "encode.training")
-        exports.export_bar(figure, "training")
+        exports.figure(figure, "encode.training", "training")
