@@ -18,9 +18,9 @@ from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
+from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.studies.study import (
-    Option,
     Study,
     StudyChart,
     StudyRuns,
@@ -55,7 +55,7 @@ def choose_options(study: Study, workspace: Workspace) -> StudySpec:
     return StudySpec.of(study, chosen)
 
 
-def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
+def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
     if not option.choices:
         given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
@@ -67,17 +67,15 @@ def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
         if on and not workspace.anchors:
             st.caption("No anchors in this session yet: choose some in the sidebar.")
         return workspace.anchors if on else ()
-    names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
-    look |= {"format_func": names.get}
-    if option.many:
+    look |= {"format_func": option.shown, "options": list(option.choices)}
+    if option.is_tuple:
         look |= {"selection_mode": "multi", "default": option.default}
         # Pills cannot demand a choice where several may be chosen.
-        return kept(st.pills, option.label, option.choices, **look) or option.default
+        return kept(st.pills, option.label, **look) or option.default
     if len(option.choices) > 5:
-        index = option.choices.index(option.default)
-        return kept(st.selectbox, option.label, option.choices, index=index, **look)
+        return kept(st.selectbox, option.label, index=look["options"].index(option.default), **look)
     look |= {"default": option.default, "required": True}
-    return kept(st.segmented_control, option.label, option.choices, **look)
+    return kept(st.segmented_control, option.label, **look)
 
 
 def _described(spec: SpaceSpec) -> str:
@@ -171,7 +169,7 @@ def open_spec(spec: StudySpec) -> None:
     for option in study_of(spec.kind).options:
         key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
         if option.choices:
-            st.session_state[key] = list(value) if option.many else value
+            st.session_state[key] = list(value) if option.is_tuple else value
         else:
             st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
 

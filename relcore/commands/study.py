@@ -14,12 +14,12 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
-from relcore.base.settings import setting
+from relcore.base.settings import Setting, setting
 from relcore.commands.arguments import Results, Scheduler, add, did_you_mean, read_json
 from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
 from relcore.commands.running import engine
 from relcore.runs.store import Store
-from relcore.studies.study import Option, Study, StudyRuns, StudySpec, study_of
+from relcore.studies.study import Study, StudyRuns, StudySpec, study_of
 
 
 @dataclass
@@ -105,8 +105,8 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
             raise SpaceError(f"--grid: expected {expected}, got {text!r}")
         choices = {str(choice): choice for choice in known[name].choices}
         parts = [part.strip() for part in value.split(",") if part.strip()]
-        many = known[name].many
-        values[name] = tuple(choices.get(part, part) for part in parts) if many else choices.get(value, value)
+        several = tuple(choices.get(part, part) for part in parts)
+        values[name] = several if known[name].is_tuple else choices.get(value, value)
     return values
 
 
@@ -133,14 +133,14 @@ def list_studies(options: argparse.Namespace) -> None:
     show(options, pd.DataFrame(rows), lines[:-1])
 
 
-def _described(option: Option) -> str:
+def _described(option: Setting) -> str:
     if option.name == "spaces":
         return (
             "  spaces  with --spec, a study file saved on the Studies page; default: the bundled word spaces"
         )
     choices = ", ".join(map(str, option.choices)) or "ids"
-    usual = ", ".join(map(str, option.default)) if option.many else option.default
-    several = " (several)" if option.many else ""
+    usual = ", ".join(map(str, option.default)) if option.is_tuple else option.default
+    several = " (several)" if option.is_tuple else ""
     return f"  --grid {option.name}=…  {choices}{several}; default {usual or 'none'}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse
+from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
 from relcore.encoders.bundled import LANGUAGES
@@ -56,7 +57,7 @@ _HELP = {
 }
 
 
-def data_option(*choices: str, default: Sequence[str] = ()) -> Option:
+def data_option(*choices: str, default: Sequence[str] = ()) -> Setting:
     """The choice of data among these, several at once; default all of them."""
     explained = " ".join(f"{name.capitalize()}: {_HELP[name]}" for name in choices)
     return Option("data", "On", choices, tuple(default or choices), many=True, help=explained)

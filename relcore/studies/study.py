@@ -16,6 +16,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMER_STUDIES, STUDIES
 from relcore.base.records import need_plain
+from relcore.base.settings import Setting, complete
 from relcore.figures.charts import Lines, Matrices, PictureGrid
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.digest import digest_of
@@ -30,53 +31,25 @@ Settings = Mapping[str, Any]  # plain JSON, the random state among it
 Chart = Lines | Matrices | PictureGrid
 
 
-@dataclass(frozen=True)
-class Option:
-    """One setting of a study that the user chooses.
-
-    Attributes
-    ----------
-    name, label, help : str
-    choices : tuple
-        What can be chosen; empty: any list of strings (such as ids).
-    default : one of the choices, or a tuple of them where `many` may be chosen
-    many : bool
-    names : tuple of str
-        Names of the choices; by default the choices themselves.
+def Option(
+    name: str,
+    label: str,
+    choices: tuple,
+    default: Any,
+    many: bool = False,
+    help: str = "",
+    names: Iterable[str] = (),
+) -> Setting:
+    """A setting that the user chooses: one of the choices, or several where `many`; without choices, any list
+    of strings (such as ids). `names` are shown for the choices.
     """
-
-    name: str
-    label: str
-    choices: tuple
-    default: Any
-    many: bool = False
-    help: str = ""
-    names: tuple[str, ...] = ()
-
-    def check(self, study: str, value: Any) -> Any:
-        """The value as this option holds it.
-
-        Raises
-        ------
-        SpaceError
-            No such choice.
-        """
-        items, allowed = value if self.many else [value], self.choices
-        kinds = {type(choice) for choice in allowed} or {str}
-        valid = isinstance(items, list | tuple) and len(set(map(str, items))) == len(items)
-        if (
-            not valid
-            or not all(type(item) in kinds and item in (allowed or [item]) for item in items)
-            or (allowed and not items)
-        ):
-            wanted = (
-                f"{'some' if self.many else 'one'} of {quote(allowed)}" if allowed else "different strings"
-            )
-            raise SpaceError(f"{study}: {self.name}: expected {wanted}, got {value!r:.80}")
-        return tuple(value) if self.many else value
+    named = dict(zip(choices, names or map(str, choices), strict=True))
+    item = type(choices[0]) if choices else str
+    given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
+    return complete(given, name, tuple[item, ...] if many else item, default)
 
 
-def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) -> Option:
+def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) -> Setting:
     """The number of random states, and what each of them draws."""
     return Option("n_states", "Random states", choices, default, help=f"Each draws {draws}.")
 
@@ -103,7 +76,7 @@ class Study(ABC):
     """
 
     version: ClassVar[int] = 1
-    options: ClassVar[tuple[Option, ...]]
+    options: ClassVar[tuple[Setting, ...]]
     by: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
@@ -161,9 +134,11 @@ class StudySpec:
         given, known = dict(options or {}), {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
-        chosen = {
-            name: option.check(study.kind, given.get(name, option.default)) for name, option in known.items()
-        }
+        chosen = {}
+        for name, option in known.items():
+            value = given.get(name, option.default)
+            chosen[name] = tuple(value) if option.is_tuple and isinstance(value, list) else value
+            replace(option, name=f"{study.kind}: {name}").check(chosen[name])
         return cls(study.kind, tuple(chosen.items()), study.version)
 
     @property

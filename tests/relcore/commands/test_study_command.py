@@ -66,7 +66,7 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     ("arguments", "message"),
     [
         (["tou"], "did you mean 'toy'"),
-        (["toy", "--grid", "n_runs=5"], "toy: n_runs: expected one of '3', '6', '8', '12', got '5'"),
+        (["toy", "--grid", "n_runs=5"], "toy: n_runs: expected one of 3, 6, 8, 12, got '5'"),
         (["toy", "--spec", "old.json"], "study file: expected version 3 of 'toy', got 2"),
     ],
 )
