@@ -28,7 +28,6 @@ from relcore.maps.reduction import (
     aligned,
     n_fitted,
     put_blocks,
-    put_matrices,
     reduce_job,
     reduction_seconds,
 )
@@ -169,13 +168,11 @@ def reduction(
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
     job = engine().job(key)
     if job is None or asked_again(job):
-        if sampled:
-            inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
-            blocks = pane_blocks(pair, drawn.rows, needed, projection, pane)
-            for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
-                put_blocks(store, matrix, *of_space)
-        else:
-            inputs = put_matrices(store, pane_matrices(pair, drawn.rows, needed, projection, pane))
+        inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
+        settings = pair, drawn.rows, needed, projection, pane
+        blocks = pane_blocks(*settings) if sampled else ([matrix] for matrix in pane_matrices(*settings))
+        for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
+            put_blocks(store, matrix, *of_space)
         likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
         title = f"{REDUCTIONS[spec.method].title}, {pane}"
         job = engine().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)

@@ -20,7 +20,6 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.settings import check, setting
 from relcore.represent.similarity import mean_row, row_blocks
 from relcore.represent.translation import align
-from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context, Report, Stages, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import MadeRows
@@ -515,36 +514,26 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     return pictures
 
 
-# The job, and the matrices that it finds in the store.
-
-
-def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
-    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of
-    their content.
-    """
-    keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
-    for key, matrix in zip(keys, matrices, strict=True):
-        if not store.has(key):
-            store.put(key, {"matrix": matrix})
-    return keys
+# The job, and the matrices that it reads from the store.
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
     """Put a matrix (n, d) of blocks (m, d) where workers find it, with the memory of one block."""
     if not store.has(key):
-        store.put_matrix(key, blocks, shape, {})
+        store.put(key, {}, matrix=(blocks, shape))
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
     """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many
     rows were drawn.
     """
-    matrices = [matrix for key in inputs if (matrix := _matrix(context.store, key)) is not None]
-    if gone := len(inputs) - len(matrices):
+    entries = list(filter(None, map(context.store.mapped, inputs)))
+    if gone := len(inputs) - len(entries):
         raise SpaceError(
             f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction"
             " again"
         )
+    matrices = [np.asarray(entry.arrays["vectors"]) for entry in entries]
     pictures = reduce_spaces(matrices, spec, context.report)
     metadata = {
         "spec": asdict(spec),
@@ -552,12 +541,3 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
         "n_drawn": [len(sampled_rows(len(matrix), spec)) for matrix in matrices],
     }
     context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
-
-
-def _matrix(store: Store, key: str) -> np.ndarray | None:
-    """What `put_matrices` put, or a map of what `put_blocks` put."""
-    summary = store.summary(key)
-    if summary is not None and "vectors" in summary.shapes and (entry := store.mapped(key)):
-        return entry.arrays["vectors"]
-    entry = store.get(key)
-    return None if entry is None else entry.arrays["matrix"]

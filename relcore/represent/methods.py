@@ -10,60 +10,11 @@ from functools import partial
 
 import numpy as np
 
-from relcore.base.errors import need_one_of
-from relcore.base.magnitude import centred as moved
-from relcore.base.magnitude import sized
+from relcore.base.magnitude import centred, sized
 from relcore.base.names import DELTA, METHODS
 from relcore.base.settings import check, setting
 from relcore.represent.similarity import RelativeProjection, negative_distance
 from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes
-
-# Product of similarities: several relative spaces at once, so that what one of them does not keep another
-# may.
-
-SIMILARITIES = ("cosine", "euclidean", "l1", "linf")
-
-
-@dataclass(eq=False)
-class SimilarityProduct:
-    """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, together (Cannistraci et al. 2024).
-
-    Each row of each of them is brought to mean 0 and deviation 1 over the anchors: distances then do not
-    depend on the scale of the space, and all four count alike.
-
-    Parameters
-    ----------
-    combine : {"side by side", "average"}
-        (n, 4 k) or (n, k). The paper learns how to add them up; without training, the average is what is
-        left.
-    """
-
-    combine: str = "side by side"
-
-    def fit(self, X: np.ndarray, *, anchors: np.ndarray) -> SimilarityProduct:
-        """Learn the mean of X (n, d), keep the anchors: row numbers (k,) or vectors (k, d). Errors as
-        RelativeProjection's.
-        """
-        need_one_of("combine", self.combine, ("side by side", "average"))
-        self.projections_ = {
-            name: RelativeProjection(name).fit(X, anchors=anchors) for name in SIMILARITIES[:3]
-        }
-        return self
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """(n, d) → (n, 4 k) or (n, k) float32."""
-        parts = {name: projection.transform(X) for name, projection in self.projections_.items()}
-        centred = self.projections_["euclidean"]
-        parts["linf"] = negative_distance(moved(X, centred.mean_), centred.anchors_, "chebyshev")
-        parts = [_standardised(parts[name]) for name in SIMILARITIES]
-        return np.concatenate(parts, axis=1) if self.combine == "side by side" else np.mean(parts, axis=0)
-
-
-def _standardised(relative: np.ndarray) -> np.ndarray:
-    relative, _ = sized(relative)
-    spread = relative.std(axis=1, keepdims=True)
-    return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
-
 
 Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
 
@@ -116,8 +67,30 @@ def relative(side: Side, settings: MethodSettings, whiten: bool = False) -> Rows
     return projection.fit(side.train, anchors=side.anchors).transform
 
 
-def product(side: Side, settings: MethodSettings, combine: str = "side by side") -> Rows:
-    return SimilarityProduct(combine).fit(side.train, anchors=side.anchors).transform
+def product(side: Side, settings: MethodSettings, average: bool = False) -> Rows:
+    """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, side by side (n, 4 k) or their
+    average (n, k) (Cannistraci et al. 2024): what one of them does not keep another may.
+
+    Each row of each is brought to mean 0 and deviation 1 over the anchors: distances then do not depend on
+    the scale of the space, and all count alike. The paper learns how to add them up.
+    """
+    names = ("cosine", "euclidean", "l1")
+    projections = [RelativeProjection(name).fit(side.train, anchors=side.anchors) for name in names]
+
+    def transform(X: np.ndarray) -> np.ndarray:
+        parts = [projection.transform(X) for projection in projections]
+        mean, anchors = projections[1].mean_, projections[1].anchors_
+        parts.append(negative_distance(centred(X, mean), anchors, "chebyshev"))
+        parts = list(map(_standardised, parts))
+        return np.mean(parts, axis=0) if average else np.concatenate(parts, axis=1)
+
+    return transform
+
+
+def _standardised(relative: np.ndarray) -> np.ndarray:
+    relative, _ = sized(relative)
+    spread = relative.std(axis=1, keepdims=True)
+    return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
 
 
 def unchanged(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
@@ -135,7 +108,7 @@ def _direct(kind: type, source: Side, target: Side, settings: MethodSettings, ra
     return kind().fit(source.anchors, target.anchors).transform
 
 
-whitened, averaged_product = partial(relative, whiten=True), partial(product, combine="average")
+whitened, averaged_product = partial(relative, whiten=True), partial(product, average=True)
 pruned_inverse, ridge_inverse, whitened_inverse = (
     partial(_inverse, kind) for kind in ("pruned", "ridge", "whitened")
 )

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.represent.methods import SimilarityProduct
+from relcore.represent.methods import MethodSettings, Side, representation
 
 
 @pytest.fixture
@@ -11,8 +11,8 @@ def X(rng):
     return rng.normal(size=(60, 6)).astype(np.float32) + 1
 
 
-def product(X, combine="side by side"):
-    return SimilarityProduct(combine).fit(X, anchors=np.arange(9)).transform(X)
+def product(X, method="product"):
+    return representation(method, Side(X, X[:9], X.mean(axis=0)), MethodSettings())(X)
 
 
 def test_four_blocks_each_standardised_and_their_average(X):
