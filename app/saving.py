@@ -90,7 +90,7 @@ class TabState:
     found: tuple[str, ...] = ()
     awaited: tuple[str, ...] = ()
     tabs: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
