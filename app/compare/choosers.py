@@ -20,9 +20,6 @@ from relcore.compare.scene import LOWER, RIGHT
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.space import Match
 
-# What colours the rows: pivots, labels, numbers of the spaces, and the columns of the tables that came with
-# them.
-
 _HELP = (
     "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of"
     " classes a legend: of more than 20 classes the most frequent. Agreement: the share of a row's neighbours"
@@ -182,10 +179,7 @@ def _further_choosers(workspace: Workspace) -> None:
         options=list(_FITS),
         format_func=_FITS.get,
         required=True,
-        help=(
-            "One map, fitted on the first space: equal pictures mean equal coordinates (Moschella et al.,"
-            " Fig. 5)."
-        ),
+        help=("One map, fitted on the first space: equal pictures mean equal coordinates."),
     )
     bound(
         st.toggle,

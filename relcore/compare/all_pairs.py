@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ class AllPairs(Task[PairScores]):
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
         every, names, spaces = range(len(spaces)), distinct_names(spaces), _in_one_order(spaces)
         pairs = list(combinations_with_replacement(every, 2))
-        own = _OnceASpace(self, spaces)
+        own = self._own(spaces)
         scores: dict[Pair, Score | None] = {}
         reasons: dict[Pair, str] = {}
         for done, (i, j) in enumerate(pairs):
@@ -127,6 +127,21 @@ class AllPairs(Task[PairScores]):
         )
         return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
+    def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
+        """`Metric.own` of a space; what comes of one of `spaces`, whole, is kept for its next pair."""
+        parts, whole = {}, {id(space) for space in spaces}
+
+        def own(space: LatentSpace) -> Any:
+            if id(space) in parts:
+                return parts[id(space)]
+            part = self.measure.own(space, self)
+            kept = sum(getattr(one, "nbytes", 0) for one in (*parts.values(), part))
+            if id(space) in whole and kept <= MOST_KEPT_BYTES:
+                parts[id(space)] = part
+            return part
+
+        return own
+
     def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
         if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
             return None
@@ -137,24 +152,6 @@ class AllPairs(Task[PairScores]):
         return best_by_chance(
             {pair: score for pair, score in scores.items() if pair[0] < pair[1]}, forms[0], both_axes=forms[1]
         )
-
-
-class _OnceASpace:
-    """`Metric.own` of a space; what was made of one of `spaces`, whole, is kept for its next pair."""
-
-    def __init__(self, settings: AllPairs, spaces: Sequence[LatentSpace]) -> None:
-        self.settings, self.made = settings, {}
-        self.whole = {id(space) for space in spaces}
-        self.room = MOST_KEPT_BYTES
-
-    def __call__(self, space: LatentSpace) -> Any:
-        if id(space) in self.made:
-            return self.made[id(space)]
-        made = self.settings.measure.own(space, self.settings)
-        if id(space) in self.whole and getattr(made, "nbytes", 0) <= self.room:
-            self.room -= getattr(made, "nbytes", 0)
-            self.made[id(space)] = made
-        return made
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -168,47 +165,35 @@ def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     return ordered
 
 
-# The heat map of all pairs: the score of every space with every other, its chance level beneath it, all else
-# on hover.
-
-_MOST_TOLD = 30  # pairs in the text alternative
+_MOST_LISTED = 30  # pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
     """One panel in the order of the spaces; a space with itself is dotted, the pair named in `framed` has
     a frame.
     """
-    every = range(len(scores.names))
-    texts = tuple(tuple(_text(scores.scores[i][j], i != j) for j in every) for i in every)
-    hover = tuple(tuple(scores.told(i, j) for j in every) for i in every)
+    names, every = scores.names, range(len(scores.names))
     frames = ()
-    if len(framed) == 2 and set(framed) <= set(scores.names):
-        i, j = map(scores.names.index, framed)
+    if len(framed) == 2 and set(framed) <= set(names):
+        i, j = map(names.index, framed)
         frames = tuple({(i, j), (j, i)})
-    diagonal = tuple((i, i) for i in every)
-    panel = MatrixPanel(
-        "", scores.names, scores.names, scores.values, texts, hover, marked=diagonal, framed=frames
+
+    def text(i: int, j: int) -> str:
+        score = scores.scores[i][j]
+        chance = f"\nchance {in_cell(score.null.mean)}" if i != j and score is not None and score.null else ""
+        return "" if score is None else in_cell(float(score)) + chance
+
+    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, scores.told))
+    look = {"marked": tuple((i, i) for i in every), "framed": frames}
+    panel = MatrixPanel("", names, names, scores.values, *cells, **look)
+    pairs = list(combinations(every, 2))
+    listed = "; ".join(
+        f"{names[i]} and {names[j]}: {in_cell(scores.values[i, j]) or 'none'}"
+        for i, j in pairs[:_MOST_LISTED]
     )
-    pairs = [(i, j) for i in every for j in every if i < j]
-    told = "; ".join(
-        f"{scores.names[i]} and {scores.names[j]}: {in_cell(scores.values[i, j]) or 'none'}"
-        for i, j in pairs[:_MOST_TOLD]
-    )
-    more = "; and more" if len(pairs) > _MOST_TOLD else ""
-    alt = f"Heat map of {scores.title}, {len(every)} by {len(every)} spaces. {told}{more}."
+    more = "; and more" if len(pairs) > _MOST_LISTED else ""
+    alt = f"Heat map of {scores.title}, {len(every)} by {len(every)} spaces. {listed}{more}."
     return Matrices((panel,), (0.0, 1.0), scores.title, alt)
-
-
-def _text(score: Score | None, with_chance: bool) -> str:
-    """``".87"`` and, in small print, ``"chance .031"``."""
-    if score is None:
-        return ""
-    return in_cell(float(score)) + (
-        f"\nchance {in_cell(score.null.mean)}" if with_chance and score.null else ""
-    )
-
-
-# Relative cosine among many spaces: are their rows in the same places relative to the same anchors?
 
 
 class RelativeCosine(MeanCosine):

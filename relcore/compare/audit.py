@@ -15,7 +15,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import FALSE_SHARE, Audit, agreement_of_others, audit_pairs, shared_anchors
+from relcore.represent.anchors import FALSE_SHARE, agreement_of_others, audit_pairs, shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -77,15 +77,11 @@ class AuditOutcome:
     def headline(self) -> str:
         """What was found, in a sentence."""
         k, n = len(self.anchors), len(self.suspects)
-        if not self.decided:
-            return (
-                f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched"
-                " pairs. The spaces have too little in common, or more than 40 % of the pairs are wrong."
-            )
+        if self.decided:
+            return f"{f'{n:,}' if n else 'None'} of {k:,} pairs {'is' if n < 2 else 'are'} suspect."
         return (
-            f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect."
-            if n
-            else f"None of {k:,} pairs is suspect."
+            f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched"
+            " pairs. The spaces have too little in common, or more than 40 % of the pairs are wrong."
         )
 
     @property
@@ -104,16 +100,11 @@ class AuditOutcome:
     def table(self) -> pd.DataFrame:
         """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of
         mismatched pairs that agree less), suspect."""
-        order = np.argsort(self.agreement, kind="stable")
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
-        suspect = np.zeros(len(order), dtype=bool)
-        suspect[self.suspects] = True
-        columns = {"anchor": list(self.anchors), "partner": list(self.partners), "agreement": self.agreement}
-        return (
-            pd.DataFrame({**columns, "mismatched": share, "suspect": suspect})
-            .iloc[order]
-            .reset_index(drop=True)
-        )
+        suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
+        table = pd.DataFrame({"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement})
+        table = table.assign(mismatched=share, suspect=suspect)
+        return table.sort_values("agreement", kind="stable", ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -173,28 +164,30 @@ class PairAudit(Task[AuditOutcome]):
         directions = _directions(source, target, rows)
         found = audit_pairs(*directions, self.method, self.false_share)
         report(1, 2, "scoring with and without the suspects")
-        others = _others(source, target, rows)
+        # Rows in either space of the ids that both have and that are in no pair.
+        places = target.index.get_indexer(source.index)
+        taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
+        free = np.flatnonzero((places >= 0) & ~taken)
+        others = free, places[free]
         scores, differences = self._scored(source, target, rows, others, found.suspects)
-        mismatched = np.quantile(found.mismatched, _QUANTILES)
-        alike = self._alike(source, target, directions, others, found)
-        told = (found.of_pairs, found.suspects, mismatched, found.n_wrong, found.decided, alike)
-        return AuditOutcome(tuple(anchors), tuple(partners), *told, scores, differences)
-
-    def _alike(
-        self,
-        source: LatentSpace,
-        target: LatentSpace,
-        anchors: tuple[np.ndarray, np.ndarray],
-        others: tuple[np.ndarray, np.ndarray],
-        found: Audit,
-    ) -> float:
-        if self.method != "procrustes" or not len(found.suspects) or not len(others[0]):
-            return float("nan")
-        some = Split.held_out(source.ids[others[0]]).queries(_COMPARED)
-        agreement = agreement_of_others(
-            *anchors, found.trusted, *_directions(source, target, (others[0][some], others[1][some]))
+        alike = float("nan")
+        if self.method == "procrustes" and len(found.suspects) and len(free):
+            some = Split.held_out(source.ids[free]).queries(_COMPARED)
+            compared = _directions(source, target, (free[some], others[1][some]))
+            agreement = agreement_of_others(*directions, found.trusted, *compared)
+            alike = float(np.mean(agreement <= found.of_pairs[found.suspects].max()))
+        return AuditOutcome(
+            tuple(anchors),
+            tuple(partners),
+            found.of_pairs,
+            found.suspects,
+            np.quantile(found.mismatched, _QUANTILES),
+            found.n_wrong,
+            found.decided,
+            alike,
+            scores,
+            differences,
         )
-        return float(np.mean(agreement <= found.of_pairs[found.suspects].max()))
 
     def _scored(
         self,
@@ -209,19 +202,15 @@ class PairAudit(Task[AuditOutcome]):
         if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}
         split = Split.held_out(source.ids[others[0]])
-        convention = self.convention
-        k = max(1, min(self.k, len(split.test) - (convention == "mutual")))
-        settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
+        k = max(1, min(self.k, len(split.test) - (self.convention == "mutual")))
+        settings = {"k": k, "convention": self.convention, "n_queries": LIVE_QUERIES}
+        projection = self.projection.projection()
 
-        def relative(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            projection = self.projection.projection()
-            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(
-                source.vectors[others[0]]
-            )
-            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(
-                target.vectors[others[1]]
-            )
-            return first, second
+        def relative(chosen: np.ndarray) -> list[np.ndarray]:
+            return [
+                projection.fit(space.vectors, anchors=own[chosen]).transform(space.vectors[rows])
+                for space, own, rows in zip((source, target), anchors, others, strict=True)
+            ]
 
         before = relative(np.arange(len(anchors[0])))
         scores = {ALL: score_pair(*before, split, **settings)}
@@ -232,24 +221,11 @@ class PairAudit(Task[AuditOutcome]):
         return scores, score_differences(before, after, split, **settings)
 
 
-def _directions(
-    source: LatentSpace, target: LatentSpace, rows: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (
+def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [
         unit_rows(space.vectors[own], mean_row(space.vectors))
         for space, own in zip((source, target), rows, strict=True)
-    )
-    return first, second
-
-
-def _others(
-    source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers, in either space, of the ids that both have and that are in no pair."""
-    places = target.index.get_indexer(source.index)
-    taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
-    rows = np.flatnonzero((places >= 0) & ~taken)
-    return rows, places[rows]
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,27 +250,20 @@ class AnchorAudit(Recipe):
 def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
     """Agreement by rank, suspects apart, beside the value that 95 % of mismatched pairs lie below."""
     table = outcome.table()
-    rank = np.arange(1, len(table) + 1)
-    names = [
-        one if one == other else f"{one} = {other}"
-        for one, other in zip(table.anchor, table.partner, strict=True)
-    ]
-    lines = []
+    rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
+    pairs = zip(table.anchor, table.partner, strict=True)
+    names = np.array([anchor if anchor == other else f"{anchor} = {other}" for anchor, other in pairs])
     for name, marked in (("suspects", True), ("other pairs", False)):
         rows = np.flatnonzero(table.suspect == marked)
         if len(rows):
-            lines.append(
-                Line(name, rank[rows], table.agreement.to_numpy()[rows], labels=[names[row] for row in rows])
-            )
+            lines.append(Line(name, rank[rows], agreement[rows], labels=names[rows].tolist()))
     mismatched = float(np.quantile(outcome.mismatched, 0.95))
-    note = AUDITS[audit.method].title + (
-        f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell"
-    )
+    verdict = f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell"
     return Lines(
         tuple(lines),
         "pair, by agreement",
         "agreement, −1 … 1",
         kind="points",
         baselines=(("95 % of mismatched pairs are below", mismatched),),
-        note=note,
+        note=AUDITS[audit.method].title + verdict,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,10 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
     """
     if column == "counts" and match.source.counts is None:
         raise SpaceError(f"color_by 'counts': {match.source.name!r} has no counts; colour by pivots")
-    readers: dict[str, Callable[[], np.ndarray]] = {
-        "counts": lambda: match.source.counts[rows],
-        "source norm": lambda: match.source.norms[rows],
-        "target norm": lambda: match.target.norms[rows],
-        "agreement": lambda: _agreement(match, rows),
-    }
-    return np.asarray(readers[column](), dtype=np.float64)
+    if column == "agreement":
+        return _agreement(match, rows)
+    space = match.target if column == "target norm" else match.source
+    return np.asarray((space.counts if column == "counts" else space.norms)[rows], dtype=np.float64)
 
 
 def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
@@ -83,20 +80,22 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
     found = cells(name)
     found = found[~found.index.duplicated()].reindex(pd.Index(match.ids[view.rows], dtype=object))
     numbers = numbers_in(list(found))
-    if numbers is not None and not _few_whole(numbers):
-        return _on_scale(view, numbers, name)
-    return _by_classes(view, [_class(cell) for cell in found], name)
+    if numbers is not None:
+        known = np.unique(numbers[np.isfinite(numbers)])
+        if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
+            return _on_scale(view, numbers, name)
+    categories, kept, about = classes_of(list(map(_class, found)))
+    return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "")
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
     """The cells as numbers (m,), NaN where one is empty; None where one is no number, or none is."""
-    numbers = pd.to_numeric(
-        pd.Series([None if _empty(cell) else cell for cell in cells], dtype=object), errors="coerce"
-    )
-    full = sum(not _empty(cell) for cell in cells)
+    full = [None if _empty(cell) else cell for cell in cells]
+    numbers = pd.to_numeric(pd.Series(full, dtype=object), errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, copy=True)
     values[~np.isfinite(values)] = np.nan
-    return values if 0 < full == np.count_nonzero(np.isfinite(values)) else None
+    n = sum(cell is not None for cell in full)
+    return values if 0 < n == np.count_nonzero(np.isfinite(values)) else None
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
@@ -107,14 +106,15 @@ def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
     numbers by size.
     """
     counts = Counter(name for name in names if name)
-    kept = [name for name, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
-    about = ""
+    kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
     if len(kept) > MOST_CLASSES:
         kept = kept[: MOST_CLASSES - 1]
         about = f"the {len(kept)} most frequent of {len(counts):,} values, the rest as other"
-    ordered = sorted(kept, key=_order(kept))
-    places = {name: place for place, name in enumerate(ordered)}
-    return np.array([places.get(name, -1) for name in names], dtype=np.int64), tuple(ordered), about
+    numbers = numbers_in(kept)
+    sizes = dict(zip(kept, [0.0] * len(kept) if numbers is None else numbers.tolist(), strict=True))
+    kept.sort(key=lambda name: (sizes[name], name))
+    places = {name: place for place, name in enumerate(kept)}
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64), tuple(kept), about
 
 
 def _on_scale(view: View, values: np.ndarray, title: str) -> View:
@@ -125,36 +125,17 @@ def _on_scale(view: View, values: np.ndarray, title: str) -> View:
     return View(view.rows, scale.steps(values), (), scale, values, f"{title}: {about}")
 
 
-def _by_classes(view: View, names: Sequence[str], title: str) -> View:
-    categories, kept, about = classes_of(names)
-    return View(view.rows, categories, kept, about=f"{title}: {about}" if about else "")
-
-
-def _few_whole(numbers: np.ndarray) -> bool:
-    known = np.unique(numbers[np.isfinite(numbers)])
-    return len(known) <= WHOLE_CLASSES and np.array_equal(known, np.round(known))
-
-
 def _class(cell: Any) -> str:
     if _empty(cell):
         return ""
     if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return " ".join(str(cell).split())
+        return str(cell).lower()
+    whole = isinstance(cell, float) and cell.is_integer()
+    return " ".join(str(int(cell) if whole else cell).split())
 
 
 def _empty(cell: Any) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and cell != cell)
-
-
-def _order(names: Sequence[str]) -> Callable[[str], Any]:
-    sizes: Mapping[str, float] = {}
-    numbers = numbers_in(list(names))
-    if numbers is not None:
-        sizes = dict(zip(names, numbers.tolist(), strict=True))
-    return lambda name: (sizes.get(name, 0.0), name)
 
 
 def agreement_rows(n: int) -> int:
@@ -165,16 +146,16 @@ def agreement_rows(n: int) -> int:
 
 def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     """Of a random sample where there are more rows than `agreement_rows`."""
-    compared, most = np.arange(len(rows)), agreement_rows(len(match))
+    compared, most = rows, agreement_rows(len(match))
     if len(rows) > most:
-        compared = np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))
-    found = neighbour_agreement(match, rows[compared])
+        compared = rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
+    found = neighbour_agreement(match, compared)
     values = np.full(len(match), np.nan)
     values[found.row] = found.overlap
     return values[rows]
 
 
-# Groups of rows to compare: the classes of a space, or clusters of it with names that people can read.
+# Groups of rows to compare: the classes of a space, or clusters of it.
 
 LEAST_ROWS = 5  # scored rows of a group that a mean is computed of
 _CENTRAL = 20  # rows nearest to the centre of a cluster, of which the most frequent name it
@@ -191,9 +172,13 @@ def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
     """
     if space.labels is None:
         raise SpaceError(f"groups 'classes': {space.name!r} has no labels; compare clusters")
-    names = sorted(set(space.labels) - {""})
+    return _numbered(space.labels)
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    names = sorted(set(labels) - {""})
     numbers = {name: number for number, name in enumerate(names)} | {"": -1}
-    return np.array([numbers[label] for label in space.labels]), names
+    return np.array([numbers[label] for label in labels]), names
 
 
 def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> tuple[np.ndarray, list[str]]:
@@ -268,10 +253,8 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
-# Names of the groups on a map that has no labels: k-means of the points, and the term or the row that tells
-# each group apart.
-#
-# Labels are used where most rows have one. The terms are those whose share of a cluster's words exceeds their
+# Names of the groups on a map: labels where most rows have one, else k-means of the points, and the term or
+# the row that tells each group apart. The terms are those whose share of a cluster's words exceeds their
 # share of all words most, weighted by that share (a term's part of the Kullback–Leibler divergence;
 # Grootendorst's class-based TF-IDF, 2022, without a list of stop words: a word that is everywhere tells
 # nothing). Rows without texts that are words give the most central word.
@@ -313,59 +296,41 @@ def named_clusters(
     texts : callable, optional
         Ids → texts.
     """
-    if labels := _labels(space, rows):
-        return labels
-    if len(rows) < _FEWEST_ROWS or (texts is None and not _words(space.ids[rows])):
+    labels = space.labels[rows] if space.labels is not None else np.empty(0)
+    if 2 * np.count_nonzero(labels != "") > len(labels):
+        numbers, names = _numbered(labels)
+        if len(names) <= _MOST_LABELS:
+            return Clusters(numbers, tuple(names))
+    if len(rows) < _FEWEST_ROWS:
         return None
+    if texts is None:
+        some = space.ids[rows][:_FITTED]
+        if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
+            return None  # most ids are no words but numbers, such as 17 or "digits/17"
     numbers = _clusters(coordinates)
     names = _central_words(space, rows, numbers) if texts is None else _terms(space.ids[rows], numbers, texts)
     return Clusters(np.where(np.array([bool(name) for name in names])[numbers], numbers, -1), tuple(names))
 
 
-def _labels(space: LatentSpace, rows: np.ndarray) -> Clusters | None:
-    if space.labels is None:
-        return None
-    labels = space.labels[rows]
-    names = sorted(set(labels) - {""})
-    if not names or len(names) > _MOST_LABELS or 2 * np.count_nonzero(labels != "") <= len(labels):
-        return None
-    places = {name: place for place, name in enumerate(names)} | {"": -1}
-    return Clusters(np.array([places[label] for label in labels]), tuple(names))
-
-
-def _words(ids: np.ndarray) -> bool:
-    """Whether most ids are words, not numbers such as 17 or "digits/17"."""
-    some = ids[:_FITTED]
-    return 2 * sum(bool(_TERM.fullmatch(one)) for one in some) > len(some)
-
-
 def _clusters(coordinates: np.ndarray) -> np.ndarray:
     """The cluster of each point, (m,)."""
-    from scipy.cluster.vq import (
-        kmeans2,
-        vq,
-    )  # scikit-learn's k-means waits for its threads longer than it computes
+    # Scikit-learn's k-means waits for its threads longer than it computes.
+    from scipy.cluster.vq import kmeans2, vq
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
     fitted = points if len(points) <= _FITTED else points[rng.choice(len(points), _FITTED, replace=False)]
     n_clusters = int(np.clip(round(np.sqrt(len(points)) / 10), *_CLUSTERS))
+    # Points to begin with, each drawn by its squared distance to those before (k-means++, Arthur and
+    # Vassilvitskii, 2007).
+    start, distances = [fitted[rng.integers(len(fitted))]], np.full(len(fitted), np.inf)
+    for _ in range(n_clusters - 1):
+        distances = np.minimum(distances, np.square(fitted - start[-1]).sum(axis=1))
+        weights = distances / distances.sum() if distances.any() else None
+        start.append(fitted[rng.choice(len(fitted), p=weights)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an empty cluster: it has no rows and no name
-        centres, _ = kmeans2(fitted, _spread(fitted, n_clusters, rng), iter=_STEPS, minit="matrix")
+        centres, _ = kmeans2(fitted, np.array(start), iter=_STEPS, minit="matrix")
     return vq(points, centres)[0]
-
-
-def _spread(points: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Points to begin with, each drawn by its squared distance to those before (k-means++, Arthur and
-    Vassilvitskii, 2007).
-    """
-    chosen = [points[rng.integers(len(points))]]
-    distances = np.full(len(points), np.inf)
-    for _ in range(n - 1):
-        distances = np.minimum(distances, np.square(points - chosen[-1]).sum(axis=1))
-        weights = distances / distances.sum() if distances.any() else None
-        chosen.append(points[rng.choice(len(points), p=weights)])
-    return np.array(chosen)
 
 
 def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]], list[str]]) -> list[str]:
@@ -398,16 +363,14 @@ def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) ->
     """Of each cluster the word with the highest cosine to its mean, among its frequent ones where
     frequencies are known.
     """
-    vectors = space.vectors[rows] - mean_of(space)
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    names = []
+    vectors, names = unit_rows(space.vectors[rows], mean_of(space)), []
     for number in range(numbers.max() + 1):
-        members = np.flatnonzero(numbers == number)
-        middle = vectors[members].mean(axis=0) if len(members) else None
-        if space.counts is not None:
-            n_kept = max(1, round(_FREQUENT * len(members)))
-            members = members[np.argsort(-space.counts[rows[members]], kind="stable")[:n_kept]]
-        names.append(
-            str(space.ids[rows[members[np.argmax(vectors[members] @ middle)]]]) if len(members) else ""
-        )
+        members, name = np.flatnonzero(numbers == number), ""
+        if len(members):
+            middle = vectors[members].mean(axis=0)
+            if space.counts is not None:
+                n_kept = max(1, round(_FREQUENT * len(members)))
+                members = members[np.argsort(-space.counts[rows[members]], kind="stable")[:n_kept]]
+            name = str(space.ids[rows[members[np.argmax(vectors[members] @ middle)]]])
+        names.append(name)
     return names

@@ -126,9 +126,9 @@ class ExactScores(Task[FoundScores]):
 
         pair = match(*spaces)
         labels = class_labels(pair)
-        reading = {name: METRICS[name].load().reads for name in self.metrics}
         listed, summed, others = (
-            [name for name in self.metrics if reading[name] == one] for one in ("lists", "sums", "rows")
+            [name for name in self.metrics if METRICS[name].load().reads == kind]
+            for kind in ("lists", "sums", "rows")
         )
         parts = Parts(store, self.key(spaces))
         scores = self._listed(pair, labels, listed, report, parts) if listed else {}

@@ -135,21 +135,18 @@ class Scores(Recipe, ComparisonRecipe):
         return scores_exportable(score_table(result or self._scores()), self.to_json(), "relscope-scores")
 
     def _scores(self) -> dict[str, dict[str, Score]]:
-        pair, settings = (
-            load_pair(self),
-            {
-                "k": self.k,
-                "convention": self.convention,
-                "n_queries": self.n_queries,
-            },
-        )
-        settings["labels"] = class_labels(pair) if self.class_agreement else None
+        pair = load_pair(self)
+        shared = self.anchors, self.projection
         if self.neighbours != "exact":
             search = {"search": self.neighbours, "target_recall": self.target_recall}
-            shared = self.anchors, self.projection, self.k, self.convention
-            tasks = {form: ExactScores.on(form, *shared, **search) for form in REPRESENTATIONS}
+            tasks = {
+                form: ExactScores.on(form, *shared, self.k, self.convention, **search)
+                for form in REPRESENTATIONS
+            }
             return {form: task.run((pair.source, pair.target)).scores for form, task in tasks.items()}
-        return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
+        settings = {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
+        labels = class_labels(pair) if self.class_agreement else None
+        return score_forms(pair, REPRESENTATIONS, *shared, labels=labels, **settings)
 
 
 @dataclass(frozen=True)

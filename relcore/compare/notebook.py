@@ -105,23 +105,21 @@ def _listed(name: str, given: Any, what: str) -> tuple:
     return tuple(given)
 
 
-def _spaces(source: Shown, target: Shown) -> tuple[LatentSpace, LatentSpace]:
+def _spaces(source: Shown, target: Shown) -> list[LatentSpace]:
     """Both as spaces; an array takes the ids of the other one."""
-    given = {"source": source, "target": target}
-    found = {name: load_words(one) if isinstance(one, str | Path) else one for name, one in given.items()}
-    known = next((one for one in found.values() if isinstance(one, LatentSpace)), None)
-    for name, one in found.items():
-        if isinstance(one, LatentSpace):
+    given = [load_words(one) if isinstance(one, str | Path) else one for one in (source, target)]
+    known = next((one for one in given if isinstance(one, LatentSpace)), None)
+    for side, name in enumerate(("source", "target")):
+        if isinstance(given[side], LatentSpace):
             continue
-        rows = np.asarray(one)
-        other = found["target" if name == "source" else "source"]
-        if rows.ndim == 2 and len(rows) != len(other):
+        rows, n = np.asarray(given[side]), len(given[1 - side])
+        if rows.ndim == 2 and len(rows) != n:
             raise SpaceError(
-                f"{name}: an array is paired by row, expected {len(other):,} rows, got {len(rows):,}; "
-                "make both a LatentSpace with ids to pair them by id"
+                f"{name}: an array is paired by row, expected {n:,} rows, got {len(rows):,}; make both a"
+                " LatentSpace with ids to pair them by id"
             )
-        found[name] = LatentSpace(rows, known.ids if known else list(map(str, range(len(rows)))), name=name)
-    return found["source"], found["target"]
+        given[side] = LatentSpace(rows, known.ids if known else list(map(str, range(len(rows)))), name=name)
+    return given
 
 
 def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:

@@ -4,9 +4,8 @@ scene.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_
 from relcore.represent.similarity import mean_of, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, Match, distinct_names
 from relcore.tasks.recipe import ComparisonRecipe, load_pair
-
-# MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes,
-# names, the turn.
 
 RIGHT, LOWER = "right", "lower"
 FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -81,11 +77,9 @@ class MapLook:
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
     """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
     drawn = make_view(space, view, anchors)
-    return (
-        sample_view(drawn, reduction.max_points, reduction.random_state)
-        if reduction.method == "tsne"
-        else drawn
-    )
+    if reduction.method != "tsne":
+        return drawn
+    return sample_view(drawn, reduction.max_points, reduction.random_state)
 
 
 def assemble_scene(
@@ -103,21 +97,16 @@ def assemble_scene(
         for representation, (pair, _) in pairs.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    ids = (
-        spaces[0].ids if len(view.rows) == len(spaces[0]) else spaces[0].ids[view.rows]
-    )  # rows are distinct and ascending
-    anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
-    places = np.searchsorted(view.rows, anchor_rows)
-    drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
-    caption = (
-        f"{len(view.rows):,} of the {counted(len(spaces[0]), 'row')} of {names[0]} and {names[1]}; "
-        + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
-        + f"; {counted(len(anchor_ids), 'anchor')}"
-        + (f"; {view.about}" if view.about else "")
-    )
-    number = (
-        {"scale": view.scale, "values": view.values, "color_title": view.scale.title} if view.scale else {}
-    )
+    source, rows = spaces[0], view.rows  # distinct and ascending
+    ids = source.ids if len(rows) == len(source) else source.ids[rows]
+    anchor_rows = source.rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
+    places = np.searchsorted(rows, anchor_rows)
+    drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
+    notes = [f"{len(rows):,} of the {counted(len(source), 'row')} of {names[0]} and {names[1]}"]
+    notes += [f"{representation}: {note}" for representation, (_, note) in pairs.items()]
+    caption = "; ".join([*notes, counted(len(anchor_ids), "anchor"), *filter(None, [view.about])])
+    title = view.scale.title if view.scale else ""
+    number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)
 
 
@@ -129,7 +118,7 @@ def second_view(
     """
     if not look.second:
         return None
-    spec = dataclasses.replace(spec, color_by=look.second)
+    spec = replace(spec, color_by=look.second)
     if look.second in NUMBERS or look.second.startswith(COLUMN):
         return colored(matched, view, spec, cells)
     return same_rows(matched.source, spec, view.rows)
@@ -139,36 +128,18 @@ def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters
     """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the
     caption says so.
     """
-    panes, title = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN)
-    colors = None
+    panes, title, colors = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN), None
     if second and panes:
         scale = second.scale
         shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
         colors = Coloring(second.categories, second.category_names, *shown)
-    scene = dataclasses.replace(
-        scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ()
-    )
+    scene = replace(scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ())
     caption = scene.caption
     if colors:
         caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
     if hidden := len(scene) - int(scene.shown.sum()):
         caption += f"; {counted(hidden, 'row')} hidden"
-    return dataclasses.replace(
-        scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING
-    )
-
-
-def _reference(
-    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
-    source: LatentSpace,
-    view: View,
-    reduction: ReductionSpec,
-) -> np.ndarray:
-    """PCA of the drawn rows of the absolute source space, (m, c), which may be among the maps."""
-    if reduction.method == "pca" and "absolute" in pairs:
-        return pairs["absolute"][0][0]
-    vectors = source.vectors if len(view.rows) == len(source) else source.vectors[view.rows]
-    return reduce_spaces([vectors], dataclasses.replace(reduction, method="pca", align=False))[0]
+    return replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
 def comparison_scene(
@@ -189,24 +160,24 @@ def comparison_scene(
         pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
         for pane in recipe.panes
     }
-    if oriented:
-        pairs = orient_pairs(
-            pairs, _reference(pairs, matched.source, view, recipe.reduction), matched, recipe.reduction
-        )
+    if oriented:  # as PCA of the drawn rows of the absolute source space, (m, c)
+        if recipe.reduction.method == "pca" and "absolute" in pairs:
+            reference = pairs["absolute"][0][0]
+        else:
+            vectors, by_pca = matched.source.vectors, replace(recipe.reduction, method="pca", align=False)
+            vectors = vectors if len(view.rows) == len(vectors) else vectors[view.rows]
+            reference = reduce_spaces([vectors], by_pca)[0]
+        pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
     scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
     if look is None:
         return scene
     second = second_view(matched, view, recipe.view, look, cells)
-    clusters = None
+    clusters = texts = None
     if look.named and needs_clusters(view, second):
-        texts = (
-            row_texts((recipe.source, recipe.target), load_again) if matched.source.labels is None else None
-        )
+        if matched.source.labels is None:
+            texts = row_texts((recipe.source, recipe.target), load_again)
         clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
     return dressed(scene, look, second, clusters)
-
-
-# Prominence: which of the drawn rows get their names first.
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:

@@ -32,8 +32,6 @@ from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, distinct_names
 from relcore.spaces.split import Split
 
-# The numbers of an inverse, chosen by anchors that are held out of the fit: no test row is looked at.
-
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -279,20 +277,11 @@ class Inversion:
 
     def summary(self) -> pd.DataFrame:
         """One row per method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
-        return pd.DataFrame(
-            [
-                {
-                    "method": method,
-                    "cosine": float(score),
-                    "chance": score.null.mean if score.null else np.nan,
-                    "low": score.null.low if score.null else np.nan,
-                    "high": score.null.high if score.null else np.nan,
-                    "n": score.n,
-                    "anchors": self.n_anchors,
-                }
-                for method, score in self.scores.items()
-            ]
-        )
+        rows = []
+        for method, score in self.scores.items():
+            null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
+            rows.append((method, float(score), *null, score.n, self.n_anchors))
+        return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
 
 
 def invert_pair(
@@ -312,22 +301,22 @@ def invert_pair(
     source, target = sides(pair, spec.route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
     means = mean_row(source.vectors), mean_row(target.vectors)
-    choice = (
-        choose_numbers(source.vectors[chosen], target.vectors[chosen], means, spec) if spec.tuned else None
-    )
+    paired = source.vectors[chosen], target.vectors[chosen]
+    choice = choose_numbers(*paired, means, spec) if spec.tuned else None
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    inverse = spec.inverse().fit(
-        source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1]
-    )
+    inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
     held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
     rows = np.union1d(held_out, chosen)
     scored = np.isin(rows, held_out)
     X, true = source.vectors[rows], target.vectors[rows]
     found = inverse.transform(X)
-    direct = _direct(X, source.vectors[chosen], target.vectors[chosen], within=spec.route == "within")
+    maps = {spec.title: found, "least squares": LeastSquares().fit(*paired).transform(X)}
+    if spec.route != "within":  # within a space Procrustes is trivially the identity
+        maps = {spec.title: found, "Procrustes": Procrustes().fit(*paired).transform(X)} | maps
+        maps |= {"absolute copy": X} if X.shape[1] == true.shape[1] else {}
     units = unit_rows(true, means[1])
     errors, scores = {}, {}
-    for method, translated in {spec.title: found, **direct}.items():
+    for method, translated in maps.items():
         directions = unit_rows(translated, means[1])
         errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
         scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
@@ -348,14 +337,3 @@ def invert_pair(
         shape=inverse.matrix_.shape,
         choice=choice,
     )
-
-
-def _direct(X: np.ndarray, source: np.ndarray, target: np.ndarray, within: bool) -> dict[str, np.ndarray]:
-    """X by maps fitted on both spaces' anchors; within a space only the one that is not trivially the
-    identity.
-    """
-    found = {"least squares": LeastSquares().fit(source, target).transform(X)}
-    if within:
-        return found
-    found = {"Procrustes": Procrustes().fit(source, target).transform(X), **found}
-    return {**found, "absolute copy": X} if source.shape[1] == target.shape[1] else found

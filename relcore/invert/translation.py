@@ -30,12 +30,10 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.neighbours import Neighbours, nearest
-from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
+from relcore.spaces.space import LatentSpace, agreed_labels, distinct_names, shared_ids
 from relcore.spaces.split import Split
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
-
-# TranslationResult: scores of every ordered pair of spaces by each method, as Tables 1 and 2 print them.
 
 METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}
 METRICS = {
@@ -114,30 +112,24 @@ class TranslationResult:
 
     def table(self) -> pd.DataFrame:
         """One row per pair, method and metric: source, target, method, metric, score, chance, n, anchors."""
-        n = {metric: self.n_test if metric == "accuracy" else self.n for metric in self.metrics}
+        rows = []
+        for (i, source), (j, target) in product(enumerate(self.names), repeat=2):
+            for method, metric in product(self.spec.methods, self.metrics):
+                n = self.n_test if metric == "accuracy" else self.n
+                scores = self.scores[method][metric][i, j]
+                rows.append((source, target, METHODS[method], self.title(metric), *scores, n, self.n_anchors))
         columns = ["source", "target", "method", "metric", "score", "chance", "n", "anchors"]
-        pairs = product(enumerate(self.names), enumerate(self.names), self.spec.methods, self.metrics)
-        return pd.DataFrame(
-            [
-                (source, target, METHODS[method], self.title(metric), *scores, n[metric], self.n_anchors)
-                for (i, source), (j, target), method, metric in pairs
-                if not np.isnan((scores := self.scores[method][metric][i, j])[0])
-            ],
-            columns=columns,
-        )
+        return pd.DataFrame(rows, columns=columns).dropna(subset="score", ignore_index=True)
 
     def wide(self, metric: str) -> pd.DataFrame:
         """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the
         methods.
         """
-        methods = self.spec.methods
-        values = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(
-            -1, len(methods), 2
-        )
-        names = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
-        scores = pd.DataFrame(values[..., 0], columns=[METHODS[method] for method in methods])
-        chance = pd.DataFrame(values[..., 1]).mean(axis=1)
-        return pd.concat([names, scores], axis=1).assign(chance=chance)
+        scores = {METHODS[method]: self.scores[method][metric].reshape(-1, 2) for method in self.spec.methods}
+        pairs = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
+        chance = pd.DataFrame({method: values[:, 1] for method, values in scores.items()}).mean(axis=1)
+        columns = {method: values[:, 0] for method, values in scores.items()}
+        return pairs.assign(**columns, chance=chance)
 
     def summary(self) -> pd.DataFrame:
         """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it
@@ -146,8 +138,7 @@ class TranslationResult:
         Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own
         spaces) and chance.
         """
-        others = ~np.eye(len(self.names), dtype=bool)
-        rows = []
+        others, rows = ~np.eye(len(self.names), dtype=bool), []
         for method in self.spec.methods:
             row: dict[str, Any] = {"method": METHODS[method]}
             row |= {self.title(metric): self._mean(method, metric, 0) for metric in self.metrics}
@@ -235,44 +226,42 @@ class _Translator:
     def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
         self.spec, self.names = spec, distinct_names(spaces)
         self.spaces = _shared(spaces)
-        anchors = shared_anchors(anchors, *self.spaces)
-        self.anchors = self.spaces[0].rows(anchors)
-        split = Split.held_out(self.spaces[0].ids, self.anchors, spec.random_state)
+        ids = self.spaces[0].ids
+        self.anchors = self.spaces[0].rows(shared_anchors(anchors, *self.spaces))
+        split = Split.held_out(ids, self.anchors, spec.random_state)
         self.rest = split.test
         if len(self.rest) <= spec.k:
             raise SpaceError(
                 f"expected more than k = {spec.k} shared rows that are not anchors, got {len(self.rest)} of "
-                f"{len(self.spaces[0])}; choose fewer anchors"
+                f"{len(ids)}; choose fewer anchors"
             )
+        self.queries = np.searchsorted(self.rest, split.queries(spec.n_queries))
         self.sides = [
             Side(space.vectors, space.vectors[self.anchors], mean_row(space.vectors)) for space in self.spaces
         ]
-        self.queries = np.searchsorted(self.rest, split.queries(spec.n_queries))
-        self.true = [
-            unit_rows(space.vectors[self.rest], side.mean)
-            for space, side in zip(self.spaces, self.sides, strict=True)
-        ]
+        self.true = [unit_rows(side.train[self.rest], side.mean) for side in self.sides]
         self.near = [nearest(rows[self.queries], rows, spec.k) for rows in self.true]
         self.test = self.rest[:0]
         self.heads = self._fit_heads()
 
     def score(self, i: int, j: int, method: str) -> dict[str, tuple[float, float]]:
-        carry = carrier(method, self.sides[i], self.sides[j], self.spec.settings, self.spec.random_state)
+        spec, source, target = self.spec, self.sides[i], self.sides[j]
+        carry = carrier(method, source, target, spec.settings, spec.random_state)
         if carry is None:
             return {}
-        rows = carry(self.spaces[i].vectors[self.rest])
-        units, true = unit_rows(rows, self.sides[j].mean), self.true[j]
-        near = nearest(units[self.queries], true, self.spec.k)
+        rows = carry(source.train[self.rest])
+        units, true = unit_rows(rows, target.mean), self.true[j]
+        near = nearest(units[self.queries], true, spec.k)
         neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "cpu")
         scores = {
             "cosine": mean_cosine(units, true, of_unit_length=True),
-            "raw cosine": mean_cosine(rows, self.spaces[j].vectors[self.rest]),
-            "jaccard": neighbours.jaccard(_PERMUTATIONS, self.spec.random_state),
-            "mrr": neighbours.mrr(_PERMUTATIONS, self.spec.random_state),
+            "raw cosine": mean_cosine(rows, target.train[self.rest]),
+            "jaccard": neighbours.jaccard(_PERMUTATIONS, spec.random_state),
+            "mrr": neighbours.mrr(_PERMUTATIONS, spec.random_state),
         }
         numbers = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
         if self.heads:
-            numbers["accuracy"] = self.accuracy(j, carry(self.spaces[i].vectors[self.test])), self.majority
+            numbers["accuracy"] = self.accuracy(j, carry(source.train[self.test])), self.majority
         return numbers
 
     def accuracy(self, j: int, rows: np.ndarray) -> float:
@@ -280,11 +269,13 @@ class _Translator:
         return float(np.mean(self.heads[j].probabilities(rows).argmax(axis=1) == self.targets[self.test]))
 
     def _fit_heads(self) -> list:
-        labels = _labels(self.spaces)
-        if labels is None or len(classes := np.unique(labels)) < 2:
+        if any(space.labels is not None and "" in space.labels for space in self.spaces):
+            return []
+        labels = agreed_labels(self.spaces)
+        if labels is None or len(classes := np.unique(labels.astype(str))) < 2:
             return []
         ids, spec = self.spaces[0].ids, self.spec
-        self.targets = np.searchsorted(classes, labels)
+        self.targets = np.searchsorted(classes, labels.astype(str))
         split = Split.draw(
             ids,
             anchors=self.anchors,
@@ -293,15 +284,12 @@ class _Translator:
             labels=self.targets,
             random_state=spec.random_state,
         )
-        self.test, train = split.test, split.known
-        if len(np.setdiff1d(self.targets[self.test], self.targets[train])):
+        self.test, known = split.test, self.targets[split.known]
+        if len(np.setdiff1d(self.targets[self.test], known)):
             return []  # a class without training rows
         self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
-        known = self.targets[train]
-        return [
-            fit_head(space.vectors[train], known, len(classes), spec.head, spec.random_state)
-            for space in self.spaces
-        ]
+        settings = known, len(classes), spec.head, spec.random_state
+        return [fit_head(space.vectors[split.known], *settings) for space in self.spaces]
 
 
 def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -316,24 +304,6 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
         )
     alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
     return [space.take(space.rows(ids[alive])) for space in spaces]
-
-
-def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels that all labelled spaces agree on, one for every row; None without labels."""
-    labelled = [space for space in spaces if space.labels is not None]
-    if not labelled or any(label == "" for label in labelled[0].labels):
-        return None
-    for space in labelled[1:]:
-        differ = np.count_nonzero(space.labels != labelled[0].labels)
-        if differ:
-            raise SpaceError(
-                f"{labelled[0].name!r} and {space.name!r} have different labels for {differ} shared rows;"
-                " choose the same label column for both"
-            )
-    return labelled[0].labels.astype(str)
-
-
-# Tables of translation from their recipes: every pair of spaces, and encoders × domains with their margins.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,31 +336,31 @@ class TranslationTable(Recipe):
 
 
 def _translations(result: TranslationResult, metric: str) -> Matrices:
-    panels, n = [], len(result.names)
+    n, title, panels = len(result.names), result.title(metric), []
     own = np.eye(n, dtype=bool)
+
+    def hover(method: str, i: int, j: int) -> str:
+        score, chance = result.scores[method][metric][i, j]
+        if np.isnan(score):
+            return "the widths differ"
+        text = f"{title} {short(score)}\nchance {short(chance)}"
+        return text + (f"\nnot stitched {short(result.own[j])}" if metric == "accuracy" else "")
+
     for method in result.spec.methods:
         values = result.matrix(method, metric)
-        hover = tuple(tuple(_told(result, i, j, method, metric) for j in range(n)) for i in range(n))
         others = values[~own & ~np.isnan(values)]
         chance = in_cell(result.chance(method, metric))
-        note = f"mean {in_cell(others.mean())}, chance {chance}" if len(others) else ""
-        look = {"hover": hover, "note": note, "marked": tuple((i, i) for i in range(n))}
+        look = {
+            "hover": tuple(tuple(hover(method, i, j) for j in range(n)) for i in range(n)),
+            "note": f"mean {in_cell(others.mean())}, chance {chance}" if len(others) else "",
+            "marked": tuple((i, i) for i in range(n)),
+        }
         panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, **look))
     rows = counted(result.n, "row") + " that are not anchors"
     count = counted(result.n_test, "test row") if metric == "accuracy" else rows
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     alt = (
-        f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {count},"
+        f"Heat maps of {title}, {n} by {counted(n, 'space')}, one per method, {count},"
         f" {counted(result.n_anchors, 'anchor')}. {notes}."
     )
-    return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
-
-
-def _told(result: TranslationResult, i: int, j: int, method: str, metric: str) -> str:
-    score, chance = result.scores[method][metric][i, j]
-    if np.isnan(score):
-        return "the widths differ"
-    lines = [f"{result.title(metric)} {short(score)}", f"chance {short(chance)}"]
-    if metric == "accuracy":
-        lines.append(f"not stitched {short(result.own[j])}")
-    return "\n".join(lines)
+    return Matrices(tuple(panels), (0.0, 1.0), title, alt, "from", "to")

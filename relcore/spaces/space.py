@@ -716,3 +716,24 @@ def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
     for space in spaces[1:]:
         ids = ids[ids.isin(space.index)]
     return ids
+
+
+def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
+    """The labels of spaces over the same rows, (n,), of those that have any; None where none has.
+
+    Raises
+    ------
+    SpaceError
+        Labels that differ.
+    """
+    labelled = [space for space in spaces if space.labels is not None]
+    for space in labelled[1:]:
+        differ = np.flatnonzero(space.labels != labelled[0].labels)
+        if len(differ):
+            names = f"{labelled[0].name!r} and {space.name!r}"
+            raise SpaceError(
+                f"{names} have different labels for {len(differ)} shared rows, first"
+                f" {quote(space.ids[differ[:1]])}: a head knows only the labels that it was trained on;"
+                " choose the same label column for both"
+            )
+    return labelled[0].labels if labelled else None

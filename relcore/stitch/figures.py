@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -78,14 +79,20 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
     panels = tuple(_panel(result, method, metric, show) for method in result.spec.methods)
-    title = STITCH_METRICS[metric].title if show == "score" else _gap_title(metric)
-    told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    n = len(result.encoders)
+    title = STITCH_METRICS[metric].title
+    scale = 0.0, 1.0  # of accuracy and F1 always, so that figures compare
+    if show == "gap":
+        most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
+        scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
+        title = "steps of error more than not stitched" if metric == "mae" else f"{title} lost to stitching"
+    elif metric == "mae":  # from the worst there is, palest, to 0
+        worst = max(float(np.nanmax(panel.values)) for panel in panels)
+        scale = max(worst, result.chance("mae"), 0.1), 0.0
+    notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)
     alt = (
-        f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {told}. Chance"
+        f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    scale = _scale(result, metric) if show == "score" else _gap_scale(panels)
     return Matrices(panels, scale, title, alt, "encoder", "head of")
 
 
@@ -115,7 +122,7 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
     mean, deviation = result.matrix(method, metric)
     lost, several = gaps(result, method, metric), len(result.runs) > 1
     values = mean if show == "score" else lost
-    every = range(len(result.encoders))
+    every, names = range(len(result.encoders)), short_names(result.encoders)[0]
 
     def text(i: int, j: int) -> str:
         if np.isnan(values[i, j]):
@@ -127,18 +134,15 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
         if np.isnan(mean[i, j]):
             return _WHY_NONE
         spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states" if several else ""
-        told = [
-            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}",
-            f"chance {short(result.chance(metric))}",
-        ]
-        told.insert(1, "not stitched" if i == j else f"not stitched {short(mean[j, j])}")
-        return "\n".join([*told, result.tested])
+        return (
+            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}\n"
+            f"not stitched{'' if i == j else f' {short(mean[j, j])}'}\n"
+            f"chance {short(result.chance(metric))}\n{result.tested}"
+        )
 
-    cells = [tuple(tuple(told(i, j) for j in every) for i in every) for told in (text, hover)]
-    diagonal = tuple((i, i) for i in every)
-    title, note = METHODS[method].title, _note(result, method, metric, show)
-    names, _ = short_names(result.encoders)
-    return MatrixPanel(title, names, names, values, *cells, note, diagonal)
+    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
+    diagonal, note = tuple((i, i) for i in every), _note(result, method, metric, show)
+    return MatrixPanel(METHODS[method].title, names, names, values, *cells, note, diagonal)
 
 
 def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
@@ -151,27 +155,6 @@ def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
         return f"mean gap {short(float(np.nanmean(gaps(result, method, metric)[off])))}{some}"
     spread = f" ± {short(row.stitched_deviation)}" if len(result.runs) > 1 else ""
     return f"stitched {short(row.stitched)}{spread}{some} · not stitched {short(row.own)}"
-
-
-def _scale(result: StitchResult, metric: str) -> tuple[float, float]:
-    """Accuracy and F1 always 0 … 1, so that figures compare; MAE from the worst there is, palest, to 0."""
-    if metric != "mae":
-        return 0.0, 1.0
-    worst = max(float(np.nanmax(result.matrix(method, "mae")[0])) for method in result.spec.methods)
-    return max(worst, result.chance("mae"), 0.1), 0.0
-
-
-def _gap_scale(panels: Sequence[MatrixPanel]) -> tuple[float, float]:
-    most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
-    return 0.0, max(0.05, float(np.ceil(most * 20) / 20))
-
-
-def _gap_title(metric: str) -> str:
-    return (
-        "steps of error more than not stitched"
-        if metric == "mae"
-        else f"{STITCH_METRICS[metric].title} lost to stitching"
-    )
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
@@ -229,21 +212,15 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
 def cell_table(result: StitchResult) -> pd.DataFrame:
     """One row per method, encoder, head and metric; columns also score, deviation, not_stitched (the same
     head on its own encoder), chance, test_rows, random_states. NaN where there is no answer."""
-    rows = []
-    for method in result.spec.methods:
-        for metric in result.metrics:
-            mean, deviation = result.matrix(method, metric)
-            for i, j in np.ndindex(mean.shape):
-                numbers = mean[i, j], deviation[i, j], mean[j, j], result.chance(metric)
-                names = (
-                    METHODS[method].title,
-                    result.encoders[i],
-                    result.encoders[j],
-                    STITCH_METRICS[metric].title,
-                )
-                rows.append((*names, *numbers, result.n_test, len(result.runs)))
+    rows, names = [], result.encoders
+    for method, metric in product(result.spec.methods, result.metrics):
+        mean, deviation = result.matrix(method, metric)
+        for i, j in np.ndindex(mean.shape):
+            titles = METHODS[method].title, names[i], names[j], STITCH_METRICS[metric].title
+            rows.append((*titles, mean[i, j], deviation[i, j], mean[j, j], result.chance(metric)))
     columns = ["method", "encoder", "head", "metric", "score", "deviation", "not_stitched", "chance"]
-    return pd.DataFrame(rows, columns=[*columns, "test_rows", "random_states"])
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
 def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFrame:
@@ -258,22 +235,18 @@ def printed_summary(result: StitchResult) -> pd.DataFrame:
     last row.
     """
     several, chance, printed = len(result.runs) > 1, {"method": "chance"}, []
+
+    def score(mean: float, deviation: float) -> str:
+        spread = f" ± {deviation:.3f}" if several else ""
+        return "–" if np.isnan(mean) else f"{mean:.3f}{spread}"
+
     for method in result.spec.methods:
         printed.append({"method": METHODS[method].title})
     for metric in result.metrics:
-        stitched, own = (
-            f"{STITCH_METRICS[metric].title}, stitched",
-            f"{STITCH_METRICS[metric].title}, not stitched",
-        )
+        stitched, own = (f"{STITCH_METRICS[metric].title}, {how}" for how in ("stitched", "not stitched"))
         for line, row in zip(printed, summary_table(result, metric).itertuples(), strict=True):
-            line[stitched] = _with_deviation(row.stitched, row.stitched_deviation, several)
-            line[own] = _with_deviation(row.own, row.own_deviation, several)
+            line[stitched] = score(row.stitched, row.stitched_deviation)
+            line[own] = score(row.own, row.own_deviation)
             line["pairs"] = f"{row.pairs} of {row.of}"
-        chance |= {stitched: f"{result.chance(metric):.3f}", own: f"{result.chance(metric):.3f}"}
+        chance |= dict.fromkeys((stitched, own), f"{result.chance(metric):.3f}")
     return pd.DataFrame([*printed, chance]).fillna("")
-
-
-def _with_deviation(mean: float, deviation: float, several: bool) -> str:
-    if np.isnan(mean):
-        return "–"
-    return f"{mean:.3f} ± {deviation:.3f}" if several else f"{mean:.3f}"

@@ -19,7 +19,7 @@ from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.scores.neighbours import Neighbours, find_neighbours
+from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import Null, Score
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split
@@ -83,30 +83,21 @@ class RetrievalResult:
         anchors.
         """
         rows = [
-            (
-                METHODS[method].title,
-                METRICS[metric],
-                float(score),
-                score.null.mean,
-                score.null.low,
-                score.null.high,
-            )
+            (METHODS[method].title, METRICS[metric], float(score), null.mean, null.low, null.high)
             for method, by_metric in self.scores.items()
             for metric, score in by_metric.items()
+            if (null := score.null)
         ]
         table = pd.DataFrame(rows, columns=["method", "metric", "score", "chance", "null_low", "null_high"])
         return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
 
     def wide(self) -> pd.DataFrame:
         """The table to print: one row per method and one for chance, one column per metric."""
-        rows = [
-            {"method": METHODS[method].title, **{METRICS[m]: by_metric[m] for m in METRICS}}
-            for method, by_metric in self.scores.items()
-        ]
-        chance = {
-            METRICS[m]: np.mean([scores[m].null.mean for scores in self.scores.values()]) for m in METRICS
-        }
-        return pd.DataFrame([*rows, {"method": "chance", **chance}])
+        columns: dict[str, list] = {"method": [*(METHODS[method].title for method in self.scores), "chance"]}
+        for metric, title in METRICS.items():
+            scores = [by_metric[metric] for by_metric in self.scores.values()]
+            columns[title] = [*scores, np.mean([score.null.mean for score in scores])]
+        return pd.DataFrame(columns)
 
 
 def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
@@ -121,24 +112,21 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
     """
     if not pairs:
         return match(first, second)
-    known = [(one, other) for one, other in pairs if one in first.index and other in second.index]
-    taken: tuple[set[str], set[str]] = (set(), set())
-    chosen = []
-    for one, other in known:
-        if one not in taken[0] and other not in taken[1]:
-            taken[0].add(one)
-            taken[1].add(other)
-            chosen.append((one, other))
-    if not chosen:
+    known = pd.DataFrame(list(pairs))
+    known = known[known[0].isin(first.index) & known[1].isin(second.index)]
+    partners, used = {}, set()
+    for left, right in known.itertuples(index=False):
+        if left not in partners and right not in used:
+            partners[left] = right
+            used.add(right)
+    if not partners:
         raise SpaceError(
             f"list of pairs: expected ids of {first.name!r} in the first column and of {second.name!r} in the"
             f" second, got none of {len(pairs):,}, first {quote(pairs[0])}; swap the columns, or choose the"
             " spaces that the list was written for"
         )
-    one, other = ([pair[side] for pair in chosen] for side in (0, 1))
-    source = first.take(first.rows(one))
-    renamed = LatentSpace(second.vectors[second.rows(other)], one, name=second.name)
-    return match(source, renamed)
+    rows = second.vectors[second.rows(list(partners.values()))]
+    return match(first.take(first.rows(list(partners))), LatentSpace(rows, list(partners), name=second.name))
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
@@ -162,48 +150,36 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         )
     anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
     rest = Split.held_out(pair.ids, anchors, spec.random_state).test
-    sides = [_side(space.vectors, anchors) for space in (pair.source, pair.target)]
+    sides = [Side(X, X[anchors], mean_row(X)) for X in (pair.source.vectors, pair.target.vectors)]
     scores, found = {}, {}
     for method in spec.methods:
         rows = _comparable(method, sides, rest, spec)
         if rows is None:
             continue
-        neighbours = find_neighbours(*rows, spec.k, device="cpu")
-        scores[method] = _scores(neighbours, spec.random_state)
-        found[method] = neighbours.other
+        near = find_neighbours(*rows, spec.k, device="cpu")
+        first = float((near.other[:, 0] == near.queries).mean())
+        # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
+        null = Null.from_moments(1 / near.n, 1 / near.n**2)
+        scores[method] = {
+            "first": Score(first, metric="first", n=near.n, k=1, null=null),
+            "mrr": near.mrr(_PERMUTATIONS, spec.random_state),
+            "jaccard": near.jaccard(_PERMUTATIONS, spec.random_state),
+        }
+        found[method] = near.other
     return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], scores, found)
-
-
-def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
-    return Side(vectors, vectors[anchors], mean_row(vectors))
 
 
 def _comparable(
     method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
     """Queries and candidates in shared coordinates; None where the method has none."""
-    rows = [side.train[rest] for side in sides]
-    heads = METHODS[method].heads
+    rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
     carry = carrier(method, *sides, spec.settings, spec.random_state)
-    if carry is None:
-        return None
-    if method == "absolute":
-        return rows
+    if carry is None or method == "absolute":
+        return carry and rows
     return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]
-
-
-def _scores(neighbours: Neighbours, random_state: int) -> dict[str, Score]:
-    n = neighbours.n
-    first = (neighbours.other[:, 0] == neighbours.queries).mean()
-    # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
-    null = Null.from_moments(1 / n, 1 / n**2)
-    return {
-        "first": Score(float(first), metric="first", n=n, k=1, null=null),
-        "mrr": neighbours.mrr(_PERMUTATIONS, random_state),
-        "jaccard": neighbours.jaccard(_PERMUTATIONS, random_state),
-    }
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -223,47 +199,30 @@ class CrossLingual(Recipe):
     pairs: Pairs = ()
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
-        result = result or retrieve(
-            pair_up(*load_all(self.spaces, self.digests, self.figure), self.pairs), self.retrieval
-        )
+        if result is None:
+            pair = pair_up(*load_all(self.spaces, self.digests, self.figure), self.pairs)
+            result = retrieve(pair, self.retrieval)
         k, n = result.spec.k, len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
-        panel = _panel(
-            result.scores,
-            ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}"),
-            np.array(lines, dtype=float),
-            [[f"{short(score, 2)}\nchance {short(score.null.mean, 2)}" for score in line] for line in lines],
-            [[_told(score) for score in line] for line in lines],
-        )
+        rows = tuple(METHODS[method].title for method in result.scores)
+        columns = ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}")
+        texts, hover = (tuple(tuple(map(of, line)) for line in lines) for of in (_text, _hover))
+        panel = MatrixPanel("", rows, columns, np.array(lines, dtype=float), texts, hover)
         best = max(result.scores, key=lambda method: result.scores[method]["mrr"])
         alt = (
             f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {n} queries through"
-            f" {result.spec.n_anchors} "
+            f" {result.spec.n_anchors} known pairs; best by MRR {METHODS[best].title},"
+            f" {short(result.scores[best]['mrr'], 2)}."
         )
-        alt += f"known pairs; best by MRR {METHODS[best].title}, {short(result.scores[best]['mrr'], 2)}."
         data = Matrices((panel,), (0, 1), "score", alt)
         return chart_exportable(data, self.to_json(), "relscope-cross-lingual", result.wide, result.table)
 
 
-def _panel(
-    methods: Sequence[str],
-    columns: tuple[str, ...],
-    values: np.ndarray,
-    texts: list[list[str]],
-    hover: list[list[str]],
-    marked: tuple[tuple[int, int], ...] = (),
-) -> MatrixPanel:
-    """One row per method."""
-    rows = tuple(METHODS[method].title for method in methods)
-    return MatrixPanel(
-        "", rows, columns, values, tuple(map(tuple, texts)), tuple(map(tuple, hover)), marked=marked
-    )
+def _text(score: Score) -> str:
+    return f"{short(score, 2)}\nchance {short(score.null.mean, 2)}"
 
 
-def _told(score: Score) -> str:
-    null = score.null
+def _hover(score: Score) -> str:
+    ends = band(max(0, score.null.low), score.null.high)
     neighbours = f", k = {score.k}" if score.metric != "first" else ""
-    return (
-        f"{short(score)}\nchance {short(null.mean)} ({band(max(0, null.low), null.high)})\nn ="
-        f" {score.n:,}{neighbours}"
-    )
+    return f"{short(score)}\nchance {short(score.null.mean)} ({ends})\nn = {score.n:,}{neighbours}"

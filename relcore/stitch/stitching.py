@@ -19,7 +19,7 @@ from relcore.represent.methods import MethodSettings, Rows, Side, carrier, repre
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
+from relcore.spaces.space import LatentSpace, agreed_labels, distinct_names, shared_ids
 from relcore.spaces.split import TEST_FRACTION, Split
 from relcore.tasks.task import Task
 
@@ -307,7 +307,11 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
             f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none;"
             " encode the same dataset with each"
         )
-    labels = _shared_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
+    labels = agreed_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
+    if labels is None:
+        raise SpaceError(
+            "expected labels to train heads on, none of the encoders has any; choose a dataset with labels"
+        )
     labelled = np.flatnonzero(labels != "")
     classes = tuple(np.unique(labels[labelled].astype(str)).tolist())
     if len(classes) < 2:
@@ -481,20 +485,3 @@ def stitch_matrix(
 
         runs.append(Stitching(shared, spec, state, of_all).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
-
-
-def _shared_labels(spaces: Sequence[LatentSpace]) -> np.ndarray:
-    if not spaces:
-        raise SpaceError(
-            "expected labels to train heads on, none of the encoders has any; choose a dataset with labels"
-        )
-    first, *others = spaces
-    for space in others:
-        differ = np.flatnonzero(space.labels != first.labels)
-        if len(differ):
-            raise SpaceError(
-                f"{first.name!r} and {space.name!r} have different labels for {len(differ)} shared rows,"
-                f" first {quote(first.ids[differ[:1]])}: a head knows only the labels that it was trained on;"
-                " choose the same label column for both"
-            )
-    return first.labels

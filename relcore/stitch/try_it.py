@@ -111,16 +111,11 @@ class Answers:
         """As one prints it: a row an encoder, one column per head, in each cell the answer with its
         probability.
         """
-        cells = [
-            [
-                f"{top[0][0]} ({short(top[0][1], 2)})" if (top := self.top(i, j, 1)) else ""
-                for j in range(len(self.heads))
-            ]
-            for i in range(len(self.encoders))
-        ]
-        return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[
-            ["encoder", *self.heads]
-        ]
+        columns: dict[str, Any] = {"encoder": self.encoders}
+        for j, head in enumerate(self.heads):
+            tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
+            columns[head] = [f"{top[0][0]} ({short(top[0][1], 2)})" if top else "" for top in tops]
+        return pd.DataFrame(columns)
 
 
 def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
@@ -144,26 +139,18 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
         raise SpaceError(
             f"expected an encoder that takes new items, got none among {quote(names)}; encode a dataset"
         )
-    given = [
-        np.zeros((1, space.dimension)) if row is None else row
-        for space, row in zip(spaces, rows, strict=True)
-    ]
-    shares = stitching.probabilities(method, given)[usable, :, 0]
-    silent = tuple(names[number] for number in usable if not np.any(rows[number]))
+    widths = [space.dimension for space in spaces]
+    given = [np.zeros((1, width)) if row is None else row for width, row in zip(widths, rows, strict=True)]
     return Answers(
         method,
-        tuple(names[number] for number in usable),
-        tuple(names),
-        tuple(usable),
-        stitching.shared.classes,
-        shares,
-        silent,
+        encoders=tuple(names[number] for number in usable),
+        heads=tuple(names),
+        own=tuple(usable),
+        classes=stitching.shared.classes,
+        probabilities=stitching.probabilities(method, given)[usable, :, 0],
+        silent=tuple(names[number] for number in usable if not np.any(rows[number])),
     )
 
-
-# Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item
-# becomes a row.
-# The weights of a trained encoder come from the store, or are trained again to the same weights.
 
 _BLOCK = 256
 
@@ -198,22 +185,22 @@ class ItemEncoder:
         SpaceError
             No items, an empty text, pictures of sizes that the encoder does not take, what is no finite row.
         """
-        (rows,) = rows_of([self], items)
-        return rows
+        return rows_of([self], items)[0]
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
     """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through
     it together.
     """
+    if not len(items):
+        raise SpaceError("expected one item or more to encode, got none")
     outputs: dict[int, dict[str, np.ndarray]] = {}
-    every: list[np.ndarray | None] = [None] * len(encoders)
-    for place, encoder in enumerate(encoders):
+    every: list[np.ndarray | None] = []
+    for encoder in encoders:
         if encoder is None:
+            every.append(None)
             continue
         name, one_pass = encoder.spec.name, id(encoder.encode_batch)
-        if not len(items):
-            raise SpaceError(f"{name}: expected one item or more to encode, got none")
         if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
             raise SpaceError(f"{name}: expected texts, got an empty one; type a sentence")
         if one_pass not in outputs:
@@ -227,7 +214,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
             raise SpaceError(
                 f"{name}: expected finite numbers for each item, got NaN or infinite; try another one"
             )
-        every[place] = rows
+        every.append(rows)
     return every
 
 
@@ -284,9 +271,6 @@ def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = No
     return item_encoder(spec, store or Store()).rows(items)
 
 
-# The figure of Try it: every encoder × head and what they say of one sentence or picture, on the page and
-# from its recipe.
-
 _LONGEST = 18  # letters of a class in a cell
 _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
@@ -341,19 +325,15 @@ class TryIt(Recipe):
         return decode_image(content, "the recipe's picture")
 
     def draw(self, result: Answers | None = None) -> Exportable:
-        answers = result or self._ask()
-        return chart_exportable(
-            matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table
-        )
-
-    def _ask(self) -> Answers:
-        item, store = self.item, Store()
-        spaces = load_all(self.spaces, self.digests, self.figure)
-        rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
-        fitted = Stitching(
-            share_rows(spaces, self.stitching.order), self.stitching, self.stitching.random_states[0]
-        )
-        return answers_of(fitted, self.stitching.methods[0], rows)
+        if result is None:
+            item, store = self.item, Store()
+            spaces = load_all(self.spaces, self.digests, self.figure)
+            rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
+            settings = self.stitching
+            fitted = Stitching(share_rows(spaces, settings.order), settings, settings.random_states[0])
+            result = answers_of(fitted, settings.methods[0], rows)
+        data, tables = matrices_of(result), {"latex": result.wide, "table": result.table}
+        return chart_exportable(data, self.to_json(), "relscope-try-it", **tables)
 
 
 def matrices_of(answers: Answers) -> Matrices:
@@ -362,49 +342,39 @@ def matrices_of(answers: Answers) -> Matrices:
     """
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
+    texts = [[_cell(answers, i, j) for i, j in line] for line in every]
     panel = MatrixPanel(
         "",
         tuple(heads[own] for own in answers.own),
         heads,
         answers.probabilities.max(axis=2),
-        tuple(tuple(_text(answers, i, j) for i, j in line) for line in every),
-        tuple(tuple(_told(answers, i, j) for i, j in line) for line in every),
-        marked=tuple((i, j) for i, j in enumerate(answers.own)),
+        tuple(tuple(text for text, _ in line) for line in texts),
+        tuple(tuple(hover for _, hover in line) for line in texts),
+        marked=tuple(enumerate(answers.own)),
     )
     leaders, count, n = answers.verdict()
-    each = " each" if len(leaders) > 1 else ""
+    each, most = " each" if len(leaders) > 1 else "", " and ".join(leaders[:3])
+    verdict = f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
     alt = (
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads,"
-        f" {METHODS[answers.method].title}: "
-    )
-    alt += (
-        f"{count} of {n} stitched pairs{each} answer {' and '.join(leaders[:3])}."
-        if n
-        else "no two can be put together."
+        f" {METHODS[answers.method].title}: {verdict}"
     )
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
 
 
-def _text(answers: Answers, i: int, j: int) -> str:
-    top = answers.top(i, j, 1)
+def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
+    """The text of a cell and what it says on hover."""
+    top, agrees = answers.top(i, j), answers.agrees(i, j)
     if not top:
-        return ""
+        return "", "cannot be put together by this method: the widths differ"
     name, probability = top[0]
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
-    other = "" if answers.agrees(i, j) in (True, None) else " · differs"
-    return f"{name}\n{short(probability, 2)}{other}"
-
-
-def _told(answers: Answers, i: int, j: int) -> str:
-    top = answers.top(i, j)
-    if not top:
-        return "cannot be put together by this method: the widths differ"
-    lines = [f"{name}: {short(probability)}" for name, probability in top]
-    kind = "the head's own encoder, not stitched" if answers.own[i] == j else "stitched"
-    if kind == "stitched" and (agrees := answers.agrees(i, j)) is not None:
-        kind += (
-            ", answers as the head's own encoder does"
-            if agrees
-            else ", another answer than its own encoder's"
-        )
-    return "\n".join([*lines, kind])
+    kind = {
+        None: "stitched",
+        True: "stitched, answers as the head's own encoder does",
+        False: "stitched, another answer than its own encoder's",
+    }[agrees]
+    kind = "the head's own encoder, not stitched" if answers.own[i] == j else kind
+    lines = [f"{name}: {short(share)}" for name, share in top]
+    other = " · differs" if agrees is False else ""
+    return f"{name}\n{short(probability, 2)}{other}", "\n".join([*lines, kind])
