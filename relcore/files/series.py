@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
 _TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays these are metrics, ids and the like
-_ARROW = (".arrow", ".feather")
+_TABLES = (".parquet", ".arrow", ".feather")
 
 
 def natural(path: Path) -> list[tuple[int, str, int]]:
@@ -42,12 +43,23 @@ def parts_of(folder: Path) -> list[Path]:
     SpaceError
         A state.json that names no files of the folder.
     """
-    if (folder / STATE).is_file():
-        return _saved_parts(folder)
-    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *_ARROW)]
-    shards = [_SHARD.fullmatch(path.name) for path in found]
-    of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
-    return found if of_one else []
+    if not (folder / STATE).is_file():
+        tables = [path for path in _files(folder) if path.suffix.lower() in _TABLES]
+        shards = [_SHARD.fullmatch(path.name) for path in tables]
+        of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
+        return tables if of_one else []
+    state, names = read_file(folder / STATE, "the state of a dataset"), []
+    with suppress(TypeError, KeyError):
+        names = [one["filename"] for one in state["_data_files"]]
+    there = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
+    missing = [name for name in names if not isinstance(name, str) or name not in there]
+    if not names or missing:
+        got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
+        raise SpaceError(
+            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
+            " save it again"
+        )
+    return [there[name] for name in names]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -57,10 +69,9 @@ def files_in(folder: Path) -> list[Path]:
 
 def is_one_space(folder: Path) -> bool:
     """Whether a folder has parts that make one space; False where what names them is damaged."""
-    try:
+    with suppress(SpaceError, OSError):
         return bool(parts_of(folder))
-    except (SpaceError, OSError):
-        return False
+    return False
 
 
 def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
@@ -79,20 +90,17 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     SpaceError
         There is none, or more than 500.
     """
-    files = set(_vector_files(folder, is_space))
-    found = []
-    for child in sorted(folder.iterdir(), key=natural):
-        if child in files:
-            found.append(child)
-        elif not child.name.startswith(".") and _open(folder, child) and child.is_dir():
+    spaces = _vector_files(folder, is_space)
+    for child in folder.iterdir():
+        if not child.name.startswith(".") and _may_read(folder, child) and child.is_dir():
             inner = [child] if parts_of(child) else _vector_files(child, is_space)
-            found += inner if len(inner) == 1 else []
-    if not found or len(found) > MOST_SPACES:
+            spaces += inner if len(inner) == 1 else []
+    if not 0 < len(spaces) <= MOST_SPACES:
         raise SpaceError(
             f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got"
-            f" {len(found) or 'none'}; name one of the files, or another folder"
+            f" {len(spaces) or 'none'}; name one of the files, or another folder"
         )
-    return found
+    return sorted(spaces, key=natural)
 
 
 def vector_places(folder: Path) -> Iterator[Path]:
@@ -104,8 +112,7 @@ def vector_places(folder: Path) -> Iterator[Path]:
                 continue
             if path.is_dir() and is_one_space(path):
                 spaces.add(path)
-                yield path
-            elif suffix_of(path) and path.is_file():
+            if path in spaces or (suffix_of(path) and path.is_file()):
                 yield path
 
 
@@ -123,20 +130,16 @@ def read_parts(
         if n == limit:
             break
         rows, cells = read(part, None if limit is None else limit - n)
-        width = vectors[0].shape[1] if vectors else rows.shape[1]
-        if rows.shape[1] != width:
+        got = rows.shape[1], sorted(cells)
+        before = (vectors[0].shape[1], sorted(columns)) if vectors else got
+        if got != before:
             raise SpaceError(
-                f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it,"
-                f" got {rows.shape[1]}; write the parts again"
-            )
-        if n and cells.keys() != columns.keys():
-            raise SpaceError(
-                f"{folder.name}, {part.name}: expected {quote(columns) or 'no ids'} as in the files before"
-                f" it, got {quote(cells) or 'none'}; write the parts again"
+                f"{folder.name}, {part.name}: expected vectors of {before[0]} numbers with columns"
+                f" {before[1]} as in the files before it, got {got[0]} numbers with {got[1]}; write the parts again"
             )
         n += len(rows)
         if not isinstance(rows, MappedRows):
-            check_size(folder, n, width, max_bytes)
+            check_size(folder, n, rows.shape[1], max_bytes)
         vectors.append(rows)
         for name, items in cells.items():
             columns.setdefault(name, []).extend(items)
@@ -147,43 +150,17 @@ def read_parts(
     return whole, columns
 
 
-def _saved_parts(folder: Path) -> list[Path]:
-    state = read_file(folder / STATE, "the state of a dataset")
-    listed = state.get("_data_files") if isinstance(state, dict) else None
-    names = (
-        [one.get("filename") if isinstance(one, dict) else None for one in listed]
-        if isinstance(listed, list)
-        else []
-    )
-    paths = [
-        folder / name
-        for name in names
-        if isinstance(name, str) and name == Path(name).name and name.endswith(".arrow")
-    ]
-    missing = [path.name for path in paths if not (_open(folder, path) and path.is_file())]
-    if not names or len(paths) < len(names) or missing:
-        got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
-        raise SpaceError(
-            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
-            " save it again"
-        )
-    return paths
-
-
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     """The files that hold vectors; texts and tables only where nothing else does."""
-    found = list(islice((path for path in _files(folder) if is_space(path)), MOST_SPACES + 1))
-    arrays = [path for path in found if path.suffix.lower() not in _TEXTS]
-    return arrays or found
+    spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
+    return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 
 
 def _files(folder: Path) -> list[Path]:
-    children = sorted(folder.iterdir(), key=natural)
-    return [
-        path for path in children if not path.name.startswith(".") and _open(folder, path) and path.is_file()
-    ]
+    children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
+    return [path for path in children if _may_read(folder, path) and path.is_file()]
 
 
-def _open(folder: Path, path: Path) -> bool:
+def _may_read(folder: Path, path: Path) -> bool:
     """Whether a child of an open folder may be read: always, unless it is a link that leads out."""
     return access.beside(folder / "x", path)
