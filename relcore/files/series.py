@@ -135,7 +135,8 @@ def read_parts(
         if got != before:
             raise SpaceError(
                 f"{folder.name}, {part.name}: expected vectors of {before[0]} numbers with columns"
-                f" {before[1]} as in the files before it, got {got[0]} numbers with {got[1]}; write the parts again"
+                f" {before[1]} as in the files before it, got {got[0]} numbers with {got[1]}; write the"
+                " parts again"
             )
         n += len(rows)
         if not isinstance(rows, MappedRows):

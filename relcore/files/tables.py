@@ -9,6 +9,7 @@ What is here runs in the confined process; `relcore.files.items` opens tables fr
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from abc import ABC, abstractmethod
@@ -18,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,8 +35,7 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_CELLS_TO_LOOK_AT = 1_000_000
-_CHARACTERS_TO_LOOK_AT = 1 << 25
+_CHARACTERS_TO_LOOK_AT = 1 << 24
 _FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that tell what metadata hold
 _HELD_BYTES = 32 << 20
 _SERIES, _MANY_NUMBERS = 3, 16  # a table of vectors has columns named d0, d1, d2, or many of numbers
@@ -295,10 +294,8 @@ _ODD = re.compile(
     r"|[+-]?0[xX][0-9a-fA-F.]+([pP][+-]?\d+)?|[+-]?\d+\.?\d*[dD][+-]?\d+"
 )
 _DELIMITERS = {";": "a semicolon", "\t": "a tab", ",": "a comma", "|": "a bar"}
-_LONGEST_LINE = 1 << 23
 _MOST_COLUMNS = 120_000
-_MOST_BLANK = 100_000  # lines in a row
-csv.field_size_limit(_LONGEST_LINE)  # Python's own limit, 128 kB, is less than a document in a cell
+csv.field_size_limit(1 << 23)  # Python's own limit, 128 kB, is less than a document in a cell
 
 
 def what_is(cell: str) -> Holds:
@@ -320,35 +317,38 @@ def _delimiter(path: Path) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each line that is not blank, for the first rows: slow, but it knows the lines.
+def _first_lines(path: Path, most: int, size: int = 1 << 20) -> tuple[list[tuple[int, list[str]]], bool]:
+    """Line number and cells of the first lines that are not blank, and whether these are all.
 
     Raises
     ------
     SpaceError
-        No UTF-8 text, zero bytes, a line that is too long; with its line.
+        No UTF-8 text, zero bytes, a cell that is too long; with its line.
     """
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-
-        def lines() -> Iterator[str]:
-            while line := stream.readline(_LONGEST_LINE):
-                if len(line) == _LONGEST_LINE or "\0" in line:
-                    raise csv.Error("a zero byte, or a line that is too long")
-                yield line
-
-        reader, blank = csv.reader(lines(), delimiter=_delimiter(path)), 0
-        try:
-            for cells in reader:
-                blank = 0 if cells else blank + 1
-                if blank > _MOST_BLANK:
-                    raise csv.Error("very many blank lines")
-                if cells:
-                    yield reader.line_num, cells
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise SpaceError(
-                f"{path.name}, after line {reader.line_num}: expected a row of cells in UTF-8, got"
-                f" {getattr(error, 'reason', error)}; save it as UTF-8, or mend the line"
-            ) from None
+    lines: list[tuple[int, list[str]]] = []
+    reader = csv.reader(())
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            text = stream.read(size)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path))
+        if "\0" in text:
+            raise csv.Error("a zero byte")
+        for cells in reader:
+            if cells and len(lines) == most:
+                return lines, False
+            lines += [(reader.line_num, cells)] if cells else []
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SpaceError(
+            f"{path.name}, after line {reader.line_num}: expected a row of cells in UTF-8, got"
+            f" {getattr(error, 'reason', error)}; save it as UTF-8, or mend the line"
+        ) from None
+    if len(text) < size:
+        return lines, True
+    return (
+        (lines[:-1], False)
+        if size == _CHARACTERS_TO_LOOK_AT
+        else _first_lines(path, most, _CHARACTERS_TO_LOOK_AT)
+    )
 
 
 class DelimitedTable(Table):
@@ -366,26 +366,18 @@ class DelimitedTable(Table):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        rows = _lines(path)
-        self._header, names = next(rows, (0, []))
+        lines, whole = _first_lines(path, 1 + _ROWS_TO_LOOK_AT)
+        self._header, names = lines[0] if lines else (0, [])
         self.names, self.class_names = [one.strip() for one in names], {}
         self._check_header()
-        most = max(2, min(_ROWS_TO_LOOK_AT, _CELLS_TO_LOOK_AT // len(names)))
-        self._sample: list[tuple[int, list[str]]] = []
-        self.n, size = None, 0
-        while len(self._sample) < most and size <= _CHARACTERS_TO_LOOK_AT:
-            line, cells = next(rows, (0, []))
-            if not cells:
-                break
+        self._sample = lines[1:]
+        self.n = len(self._sample) if whole else None
+        for line, cells in self._sample:
             if len(cells) != len(names):
                 raise SpaceError(
                     f"{path.name}, line {line}: expected {len(names)} cells as in line {self._header}, got"
                     f" {len(cells)}; mend or remove the line"
                 )
-            self._sample.append((line, cells))
-            size += sum(map(len, cells))
-        if next(rows, None) is None:
-            self.n = len(self._sample)
 
     def _check_header(self) -> None:
         names, where = self.names, f"{self.path.name}, line {self._header}"
@@ -414,8 +406,8 @@ class DelimitedTable(Table):
 
     @classmethod
     def describe(cls, path: Path) -> Description:
-        rows = list(islice(_lines(path), 2))
-        numbers = len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
+        lines, _ = _first_lines(path, 2)
+        numbers = len(lines) == 2 and sum(map(is_number, lines[1][1])) >= 2
         return Description({"": (None, None)}, "") if numbers else Description()
 
     def roles(self, choices: Choices) -> Columns:
