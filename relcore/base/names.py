@@ -207,7 +207,6 @@ ADAPTERS = {
         "Affine", ".migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"
     ),
     "low-rank": Named("Low rank", ".migrate.adapters:LowRankAdapter", "a linear map through 64 directions"),
-    "residual": Named("Residual MLP", ".migrate.adapters:ResidualAdapter", "Procrustes and a small network"),
     "inverse": Named(
         "Whitened inverse",
         ".migrate.adapters:WhitenedInverseAdapter",

@@ -24,7 +24,7 @@ from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.records import from_json, parse, to_json
-from relcore.migrate.adapters import Adapter, AffineStep, Residual, Step, Steps, Unit
+from relcore.migrate.adapters import Adapter, AffineStep, Step, Steps, Unit
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -126,16 +126,9 @@ def card_of(
 FILE = "adapter.safetensors"
 KEY = "relscope-adapter"
 LAYOUT = 1
-_KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep, "residual": Residual}
+_KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_SHAPES = {  # d: the width before the step, e: the width after it, h: any
-    "matrix": ("d", "e"),
-    "offset": ("e",),
-    "inner": ("d", "h"),
-    "inner_offset": ("h",),
-    "outer": ("h", "d"),
-    "outer_offset": ("d",),
-}
+_SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: the width before the step, e: the width after it
 _MOST_STEPS, _MOST_BYTES = 16, 1 << 30
 
 
@@ -318,20 +311,14 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
         nodes.append(helper.make_node(kind, names, [f"{kind}_{len(nodes)}"], **attributes))
         return nodes[-1].output[0]
 
-    def affine(rows: str, matrix: np.ndarray, offset: np.ndarray) -> str:
-        return node("Add", node("MatMul", rows, matrix), offset)
-
     is_query, card = side == "queries", adapter.card
     rows = "rows"
     for step in adapter.query_steps_ if is_query else adapter.corpus_steps_:
         if isinstance(step, Unit):
             length = node("ReduceL2", rows, np.array([1], np.int64), keepdims=1)
             rows = node("Div", rows, node("Max", length, np.array(_LEAST_LENGTH, np.float32)))
-        elif isinstance(step, AffineStep):
-            rows = affine(rows, step.matrix, step.offset)
         else:
-            hidden = node("Relu", affine(rows, step.inner, step.inner_offset))
-            rows = node("Add", rows, affine(hidden, step.outer, step.outer_offset))
+            rows = node("Add", node("MatMul", rows, step.matrix), step.offset)
     nodes.append(helper.make_node("Identity", [rows], ["mapped"]))
     ends = (("rows", card.new_width if is_query else card.old_width), ("mapped", card.width))
     inputs, outputs = (
@@ -421,7 +408,7 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Raises
     ------
     SpaceError
-        A residual step, which faiss cannot hold; an index of other rows, or of another width.
+        An index of other rows, or of another width.
 
     Examples
     --------
@@ -438,11 +425,6 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     """
     import faiss
 
-    if any(isinstance(step, Residual) for step in adapter.query_steps_):
-        raise SpaceError(
-            "index: expected steps that are linear, which is all that faiss can hold, got a residual network;"
-            " map the queries with apply.py or adapter.onnx, and search the index with the result"
-        )
     if len(adapter.corpus_steps_) > 1 and not projected:
         raise SpaceError(
             "index: expected vectors projected by this adapter, which searches no vectors as they are; write"

@@ -12,9 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
-from relcore.base.torch_state import reproducible
 from relcore.represent.similarity import Estimator, matrix, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
 
@@ -53,31 +51,7 @@ class AffineStep:
         return np.asarray(X, dtype=np.float32) @ self.matrix + self.offset
 
 
-@dataclass(frozen=True, eq=False)
-class Residual:
-    """x + relu(x·inner + inner_offset)·outer + outer_offset.
-
-    Attributes
-    ----------
-    inner : array (d, h) float32
-    inner_offset : array (h,) float32
-    outer : array (h, d) float32
-    outer_offset : array (d,) float32
-    """
-
-    inner: np.ndarray
-    inner_offset: np.ndarray
-    outer: np.ndarray
-    outer_offset: np.ndarray
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        hidden = X @ self.inner
-        hidden += self.inner_offset
-        np.maximum(hidden, 0, out=hidden)
-        return X + hidden @ self.outer + self.outer_offset
-
-
-Step = Unit | AffineStep | Residual
+Step = Unit | AffineStep
 Steps = tuple[Step, ...]
 
 
@@ -393,82 +367,3 @@ class WhitenedInverseAdapter(InPlaceAdapter):
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
         by_new, by_old = (AnchorBasis.of(rows, center=True) for rows in (new, old))
         return by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left) @ by_old.whitened(self.ridge).T
-
-
-_CHECKED = 5  # every fifth pair stops the training, and is not trained on
-_PATIENCE = 30
-
-
-@dataclass(eq=False)
-class ResidualAdapter(Adapter):
-    """A residual MLP with one hidden layer on top of centred Procrustes, trained on 1 − cos (as in
-    Drift-Adapter, EMNLP 2025).
-
-    It starts as Procrustes exactly, and every fifth pair decides which epoch is kept: where the network
-    learns nothing that holds for these, Procrustes is what is left. Equal settings and pairs give an equal
-    network.
-
-    Parameters
-    ----------
-    hidden : int
-        Width of the hidden layer.
-    epochs : int
-        At most this number of passes over the pairs.
-    rate : float
-        Learning rate of Adam.
-
-    Attributes
-    ----------
-    epoch_ : int
-        The epoch that was kept; 0 is Procrustes.
-    """
-
-    hidden: int = 256
-    epochs: int = 200
-    rate: float = 3e-3
-    random_state: int = 0
-
-    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        checked = np.arange(len(new)) % _CHECKED == _CHECKED - 1
-        if not checked.any():
-            checked[-1] = len(new) > 2
-        (start,), (centre,) = ProcrustesAdapter()._solve(new[~checked], old[~checked])
-        correction = self._trained(unit_rows(start(new)), centre(old), checked)
-        (start,), corpus = ProcrustesAdapter()._solve(new, old)
-        return (start, Unit(), correction) if correction else (start,), corpus
-
-    def _trained(self, rows: np.ndarray, old: np.ndarray, checked: np.ndarray) -> Residual | None:
-        """The network of the best epoch; None where that is the start."""
-        with extra("torch"):
-            import torch
-        from torch.nn.functional import cosine_similarity
-
-        self.epoch_, width = 0, rows.shape[1]
-        if not checked.any():
-            return None
-        X, Y, X_checked, Y_checked = (
-            torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32))
-            for part in (rows[~checked], old[~checked], rows[checked], old[checked])
-        )
-        with reproducible(self.random_state):
-            inner, outer = torch.nn.Linear(width, self.hidden), torch.nn.Linear(self.hidden, width)
-            torch.nn.init.zeros_(outer.weight)
-            torch.nn.init.zeros_(outer.bias)
-            weights = [*inner.parameters(), *outer.parameters()]
-            optimiser = torch.optim.AdamW(weights, lr=self.rate, weight_decay=0.01)
-            error = lambda X, Y: 1 - cosine_similarity(X + outer(torch.relu(inner(X))), Y).mean()  # noqa: E731
-            with torch.no_grad():
-                best, kept = float(error(X_checked, Y_checked)), None
-            for epoch in range(1, self.epochs + 1):
-                for block in torch.randperm(len(X)).split(256):
-                    optimiser.zero_grad()
-                    error(X[block], Y[block]).backward()
-                    optimiser.step()
-                with torch.no_grad():
-                    reached = float(error(X_checked, Y_checked))
-                if reached < best:
-                    best, self.epoch_ = reached, epoch
-                    kept = [np.array(weight.detach().numpy().T, order="C") for weight in weights]
-                elif epoch - self.epoch_ > _PATIENCE:
-                    break
-        return None if kept is None else Residual(*kept)

@@ -34,14 +34,8 @@ def mapped(x, side):
         }
         if kind == "unit":
             x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
-        elif kind == "affine":
+        else:
             x = x @ step["matrix"] + step["offset"]
-        else:  # residual
-            x = (
-                x
-                + np.maximum(x @ step["inner"] + step["inner_offset"], 0) @ step["outer"]
-                + step["outer_offset"]
-            )
     return x
 
 

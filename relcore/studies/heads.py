@@ -310,7 +310,7 @@ class HeadAcross(Study):
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         state = settings["random_state"]
-        sides = [sentence_side(encoder, store, report) for encoder in _encoders()]
+        sides = [sentence_side(encoder, store, report) for encoder in (TfidfSvd(), _minilm())]
         alive = np.flatnonzero(np.all([np.linalg.norm(rows, axis=1) > 0 for _, rows in sides], axis=0))
         chosen = np.random.default_rng(state).permutation(alive)[: settings["n_pairs"]]
         test = Split.draw(sides[0][0].ids, labels=sides[0][0].labels, random_state=state).test
@@ -349,10 +349,10 @@ class HeadAcross(Study):
         )
 
 
-def _encoders() -> tuple[Encoder, ...]:
+def _minilm(*layers: tuple[int, ...]) -> Encoder:
     from relcore.encoders.transformers import MiniLM
 
-    return TfidfSvd(), MiniLM()
+    return MiniLM(*layers)
 
 
 def sentence_side(encoder: Encoder, store: Store, report: Report) -> tuple[LatentSpace, np.ndarray]:
@@ -408,7 +408,8 @@ class PicturesAndWords(Study):
         sentences = [template.format(word) for word in _DIGITS for template in TEMPLATES]
         ids = [f"caption/{number}" for number in range(len(sentences))]
         captions = Dataset(lambda start, stop: sentences[start:stop], ids, name="captions", kind="texts")
-        (texts,) = encode(captions, _text_encoder(settings["encoder"]), store, report)
+        encoder = _minilm() if settings["encoder"] == "minilm" else TfidfSvd(15, min_texts=1)
+        (texts,) = encode(captions, encoder, store, report)
         by_class = texts.vectors.reshape(len(_DIGITS), len(TEMPLATES), -1)
         test = images.rows(test_ids_of("digits", images))
         names = ("n_pairs", "keep", "exponent", "random_state")
@@ -427,12 +428,6 @@ class PicturesAndWords(Study):
             f" trained on all labels {average(table, 'head'):.3f}.",
             mean_at(table, "n_pairs", most, "accuracy"),
         )
-
-
-def _text_encoder(name: str) -> Encoder:
-    from relcore.encoders.transformers import MiniLM
-
-    return MiniLM() if name == "minilm" else TfidfSvd(15, min_texts=1)
 
 
 def zero_shot(
@@ -569,7 +564,7 @@ class Layers(Study):
         return grid(options, "metric method n_anchors")
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        spaces = encode(dataset_of("sentences"), _layered(), store, report)
+        spaces = encode(dataset_of("sentences"), _minilm(_LAYERS), store, report)
         values = stitched_values(spaces, settings)
         if settings["random_state"] == 0:  # the absolute spaces are the same in all random states
             values |= similarity_values(spaces, settings["metric"])
@@ -608,12 +603,6 @@ class Layers(Study):
             f" of all stitched pairs is {chance} by chance.",
             *(_apart(table, apart) for apart in (1, 6)),
         )
-
-
-def _layered() -> Encoder:
-    from relcore.encoders.transformers import MiniLM
-
-    return MiniLM(_LAYERS)
 
 
 def similarity_values(spaces: Sequence[LatentSpace], metric: str) -> dict[str, Any]:

@@ -248,8 +248,7 @@ def _texts(path: Path, name: str) -> Dataset:
     return Dataset(lambda start, stop: texts[start:stop], ids, name=f"cranfield {name}", kind="texts")
 
 
-BRIDGES = tuple(name for name in ADAPTERS if name != "residual")
-_ADAPTERS = {name: ADAPTERS[name].title for name in BRIDGES}
+_ADAPTERS = {name: adapter.title for name, adapter in ADAPTERS.items()}
 BEST, CHOSEN = "best method", "chosen"
 _BY_DATA = {"sentences": ("minilm", "tfidf"), "cranfield": MODELS}
 _CLOSE = 0.01
@@ -308,7 +307,7 @@ class MigrationQuality(Study):
         alone = Migration(result.adapter, **plan).run(material.spaces[:2])
         verdicts = {
             CHOSEN: result.option("bridge").value,
-            BEST: max(values[name] for name in BRIDGES),
+            BEST: max(values[name] for name in ADAPTERS),
             "verdict": result.verdict.option,
             "clear": result.verdict.is_clear,
             "alone": alone.verdict.option,
@@ -373,7 +372,7 @@ def values_of(result: MigrationResult) -> dict[str, Any]:
 def methods_of(ground: Ground) -> dict[str, float]:
     """nDCG@10 of every method as a bridge, on the same pairs and queries."""
     scores, trial = {}, ground.trial
-    for name in BRIDGES:
+    for name in ADAPTERS:
         lists = trial.search(ground.pairs.fit(name), options=("bridge",))["bridge"]
         scores[name] = float(ndcg(lists, trial.relevance).mean())
     return scores

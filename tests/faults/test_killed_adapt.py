@@ -30,7 +30,7 @@ def start(folder):
 
 
 def test_a_killed_command_continues(tmp_path):
-    adapter = Made("residual").fit(*pairs())
+    adapter = Made("affine").fit(*pairs())
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
     rows = np.random.default_rng(0).normal(size=(N, NEW)).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)

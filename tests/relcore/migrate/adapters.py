@@ -4,16 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.migrate.adapters import Adapter, AffineStep, Residual
+from relcore.migrate.adapters import Adapter, AffineStep
 
-NEW, OLD, PROJECTED, HIDDEN = 12, 9, 7, 16
+NEW, OLD, PROJECTED = 12, 9, 7
 
 
 @dataclass(eq=False)
 class Made(Adapter):
-    """Random steps: ``"affine"``, ``"residual"`` (affine and then a network), or ``"projected"`` (the
-    corpus, too).
-    """
+    """Random steps: ``"affine"``, or ``"projected"`` (the corpus, too)."""
 
     kind: str = "affine"
 
@@ -27,13 +25,10 @@ class Made(Adapter):
             return (AffineStep(drawn(NEW, PROJECTED), drawn(PROJECTED)),), (
                 AffineStep(drawn(OLD, PROJECTED), drawn(PROJECTED)),
             )
-        steps = (AffineStep(drawn(NEW, OLD), drawn(OLD)),)
-        if self.kind == "residual":
-            steps += (Residual(drawn(OLD, HIDDEN), drawn(HIDDEN), drawn(HIDDEN, OLD), drawn(OLD)),)
-        return steps, ()
+        return (AffineStep(drawn(NEW, OLD), drawn(OLD)),), ()
 
 
-KINDS = ("affine", "residual", "projected")
+KINDS = ("affine", "projected")
 
 
 def pairs(n=40):
