@@ -183,13 +183,11 @@ def from_json(
 
 
 def pack(value: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """A result as a store keeps it: arrays by name, and all else as JSON."""
     arrays: dict[str, np.ndarray] = {}
     return arrays, to_json(value, arrays)
 
 
 def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
-    """Back from `pack`."""
     return from_json(kind, record, kind.__name__, arrays)
 
 

@@ -66,12 +66,10 @@ class Outcome:
 
     @property
     def n_hidden(self) -> int:
-        """Anchors beyond the seeds."""
         return len(self.result.anchors) - self.result.n_seeds
 
     @property
     def headline(self) -> str:
-        """The verdict, unless the spaces fit, and what was found."""
         result = self.result
         verdict = "" if result.success else f"{result.verdict.capitalize()}. "
         if self.known and self.n_hidden:

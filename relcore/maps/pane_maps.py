@@ -86,7 +86,6 @@ def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> 
 
 
 def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) -> Picture:
-    """Coordinates of a pair of matrices, and a note on how they came about."""
     spec, n_rows = fitting_reduction([matrix.shape[1] for matrix in matrices], spec), len(matrices[0])
     n_sampled = len(fitted_rows(*matrices[0].shape)) if spec.method == "pca" else n_rows
     note = reduction_note(spec, n_sampled if n_sampled < n_rows else 0, n_rows)
@@ -205,7 +204,6 @@ class _Linear:
         return axes, moments.mean @ basis @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """(m, c): one product with B V."""
         weights = (self.fitted.similarity_.basis_ @ axes).astype(np.float32)
         if self.known.few is not None:
             return self.known.few @ weights - offset.astype(np.float32)

@@ -241,7 +241,6 @@ def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def _unit_axes(axes: np.ndarray) -> np.ndarray:
-    """The columns scaled to length 1; zero those that are rounding beside the first."""
     norms = np.linalg.norm(axes, axis=0)
     return np.where(norms > _RANK * norms[0], axes, 0) / np.maximum(norms, np.finfo(float).tiny)
 
@@ -455,7 +454,6 @@ class _Neighbours(NeighbourIndex):
         self._X, self.n_samples, self.k = X, len(X), k
 
     def build(self) -> tuple[np.ndarray, np.ndarray]:
-        """Indices and distances (n, k) of the other rows."""
         rows, distances = self.query(self._X, self.k + 1)
         return rows[:, 1:], distances[:, 1:]
 

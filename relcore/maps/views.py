@@ -62,7 +62,6 @@ class ViewSpec:
 
 
 def need_color(setting: str, color_by: str) -> None:
-    """Raise a SpaceError unless this is something that rows can be coloured by."""
     if not (isinstance(color_by, str) and color_by.startswith(COLUMN) and len(color_by) > len(COLUMN)):
         need_one_of(setting, color_by, ("pivots", "labels", *NUMBERS, f"{COLUMN}…"))
 
@@ -82,7 +81,6 @@ class View:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of which rows are drawn."""
         return hashlib.blake2b(np.ascontiguousarray(self.rows, dtype=np.int64), digest_size=16).hexdigest()
 
 

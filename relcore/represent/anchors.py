@@ -199,17 +199,13 @@ class AnchorDiagnostics:
     rank : int
         Numerical rank; below min(k, d) some anchors are combinations of others.
     condition_number : float
-        Largest over smallest singular value, 1 … ∞; a large value means that inverting a relative space
-        amplifies noise.
+        Largest over smallest singular value, 1 … ∞; where it is large, inverting amplifies noise.
     effective_rank : float
-        exp of the entropy of the normalised squared singular values, 1 … min(k, d): the effective number of
-        directions (Roy and Vetterli 2007, on the squared values).
-    coverage : float
-        Mean over all rows of the cosine to the nearest anchor, −1 … 1.
-    coverage_random : float
-        The same for equally many random anchors: the baseline.
+        exp of the entropy of the normalised squared singular values, 1 … min(k, d) (Roy and Vetterli 2007).
+    coverage, coverage_random : float
+        Mean over all rows of the cosine to the nearest anchor, −1 … 1; of equally many random anchors.
     near_duplicates : tuple of (id, id, cosine)
-        Anchor pairs with a cosine above the threshold, closest first.
+        Anchor pairs with a cosine above .9, closest first.
     """
 
     n_anchors: int
@@ -327,7 +323,6 @@ class Audit:
 
     @cached_property
     def ranking(self) -> np.ndarray:
-        """Pairs (k,), the least agreement first."""
         return np.argsort(self.of_pairs, kind="stable")
 
     @cached_property
@@ -433,7 +428,6 @@ def agreement_of_others(
 
 
 def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
-    """`Audit` by trimmed Procrustes."""
     trusted = np.arange(len(X))
     for _ in range(ROUNDS):
         agreement = np.vecdot(_turned(X, X[trusted], Y[trusted]), Y)
@@ -460,7 +454,6 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     counts = k - 2 + itself  # of source i and target j the columns i and j go; on the diagonal that is one
 
     def sums(K: np.ndarray) -> np.ndarray:
-        """Of row i without the columns i and j, (k, k)."""
         return K.sum(axis=1)[:, None] - np.diag(K)[:, None] - np.where(itself, 0, K)
 
     left, right = sums(first), sums(second).T

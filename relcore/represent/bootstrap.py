@@ -63,13 +63,8 @@ def match_csls(
     Raises
     ------
     SpaceError
-        Widths that differ, k below 1.
+        k below 1.
     """
-    if source.shape[1] != target.shape[1]:
-        raise SpaceError(
-            f"expected rows of one width, got {source.shape[1]} and {target.shape[1]}; rotate the source"
-            " first"
-        )
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowding_source, crowding_target = crowding(source, target, k)
@@ -252,7 +247,6 @@ def self_learn(
 
 
 def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
-    """Pairs of a stage's rows as pairs of rows of the whole spaces."""
     return np.stack([stage[0][pairs[0]], stage[1][pairs[1]]])
 
 
@@ -466,19 +460,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """The state after one round.
-
-    Attributes
-    ----------
-    rows : int
-        Source rows that took part.
-    pairs : int
-        Mutual nearest neighbours; for the paper's method the anchors.
-    objective : float
-        Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
-    found : float
-        Share of the requested anchors beyond the seeds with their true partner, 0 … 1; NaN if the truth is
-        unknown.
+    """The state after one round: source rows that took part; pairs, the mutual nearest neighbours, of the
+    paper's method the anchors; the mean CSLS of the rows with their partners, of the paper's method the mean
+    squared error; the share of the requested anchors beyond the seeds with their true partner, or NaN.
     """
 
     rows: int
@@ -530,7 +514,6 @@ class BootstrapResult:
 
     @property
     def success(self) -> bool:
-        """Whether the verdict is that the spaces fit each other; False if undecided."""
         return self.verdict == "fits"
 
 
@@ -640,7 +623,6 @@ class _Bootstrap:
         return tuple(zip(self.source.ids[pairs[0]].tolist(), self.target.ids[pairs[1]].tolist(), strict=True))
 
     def share_found(self, wanted: np.ndarray, partner: np.ndarray) -> float:
-        """Share of the wanted anchors with their true partner; seeds are excluded."""
         hidden = ~np.isin(wanted, self.seeds[0])
         if self.truth is None or not hidden.any():
             return float("nan")
@@ -670,10 +652,9 @@ class _Bootstrap:
             rotation, place = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
             state = State({"rotation": rotation}, place._asdict(), ())
         history, pairs = state.history, state.arrays.get("pairs")
-        settings = self.settings | {"place": Place(**state.numbers)}
-        for place, rotation, stage, matching in self_learn(
-            self.X, self.Y, state.arrays["rotation"], self.seeds, stages, **settings
-        ):
+        begun, settings = state.arrays["rotation"], {**self.settings, "place": Place(**state.numbers)}
+        rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **settings)
+        for place, rotation, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
             partner[stage[0]] = stage[1][matching.partner]
             share, pairs = self.share_found(wanted, partner[wanted]), _whole(stage, matching.pairs)
@@ -777,7 +758,6 @@ class _Bootstrap:
 
 
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:
-    """Row numbers (2, s) of the seeds."""
     seeds = list(dict.fromkeys(map(tuple, seeds)))
     if 0 < len(seeds) < 3:
         raise SpaceError(
@@ -806,6 +786,5 @@ def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target
 
 
 def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
-    """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
     pairs = result.anchors[result.n_seeds :]
     return float(np.mean([truth.get(own) == other for own, other in pairs])) if pairs else float("nan")

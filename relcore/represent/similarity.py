@@ -58,7 +58,6 @@ class Estimator:
         return self
 
     def fit_transform(self, X: np.ndarray, y: np.ndarray | None = None, **settings: Any) -> np.ndarray:
-        """Fit, and transform the same rows; `y` and the settings as in `fit`."""
         return self.fit(X, y, **settings).transform(X)
 
     def __sklearn_tags__(self) -> Any:
@@ -164,7 +163,6 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
 
 
 def inverse_norms(rows: np.ndarray) -> np.ndarray:
-    """1 / length of each row, 0 for a zero row, (n,)."""
     norms = np.sqrt(np.vecdot(rows, rows))
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
@@ -359,7 +357,6 @@ class Quantised(Similarity):
         return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
 
     def _nearest(self, X: np.ndarray) -> np.ndarray:
-        """The nearest centroid of each row, (n, d) → (n, d)."""
         offsets = np.einsum("ij,ij->i", self.centroids_, self.centroids_) / 2
         nearest = np.empty(len(X), dtype=np.int64)
         for block in row_blocks(len(X)):

@@ -72,14 +72,12 @@ class Origin:
     def known_lengths(self) -> np.ndarray | None:
         """The Euclidean lengths (n,) of the rows, all finite, where they were kept."""
 
-    def keep_lengths(self, lengths: np.ndarray) -> None:
-        """Keep the lengths for the next time."""
-
     def known_digest(self, columns: str) -> str | None:
         """The digest of a space of these rows and of columns of this digest, where it was kept."""
 
-    def keep_digest(self, columns: str, digest: str) -> None:
-        """Keep the digest for the next time."""
+    def keep_lengths(self, lengths: np.ndarray) -> None: ...
+
+    def keep_digest(self, columns: str, digest: str) -> None: ...
 
 
 class MappedRows(NDArrayOperatorsMixin):
@@ -117,7 +115,6 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @classmethod
     def joined(cls, rows: Sequence[MappedRows], origin: Origin) -> MappedRows:
-        """The rows of several, one after the other."""
         return cls([part for one in rows for part in one._parts], origin)
 
     def __len__(self) -> int:
@@ -179,7 +176,6 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.asarray(self).T
 
     def astype(self, dtype: Any, **settings: Any) -> np.ndarray:
-        """The whole matrix in this type."""
         return np.asarray(self).astype(dtype, **settings)
 
     def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
@@ -194,11 +190,9 @@ class MappedRows(NDArrayOperatorsMixin):
         return total[0] / len(self)
 
     def max(self, axis: None = None) -> np.float32:
-        """The largest number of all, block by block."""
         return np.max([rows.max() for _, rows in self.blocks()])
 
     def min(self, axis: None = None) -> np.float32:
-        """The smallest number of all, block by block."""
         return np.min([rows.min() for _, rows in self.blocks()])
 
     def _slice(self, start: int, stop: int) -> np.ndarray:
@@ -212,7 +206,6 @@ class MappedRows(NDArrayOperatorsMixin):
         return as_float32(self._parts[first][start - begin : stop - begin])
 
     def _some(self, rows: np.ndarray) -> np.ndarray:
-        """A matrix of these rows, in their order."""
         self.origin.need_unchanged()
         n = len(self)
         if rows.size and not (-n <= rows.min() and rows.max() < n):
@@ -310,7 +303,6 @@ class MadeRows:
         return self.made(np.asarray(self.vectors[numbers]))
 
     def of(self, rows: np.ndarray) -> Self:
-        """Some of these rows, or all in another order."""
         return type(self)(self.vectors, self.made, self.numbers[rows])
 
 
@@ -368,7 +360,6 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
-    """Raise a SpaceError where an id is empty or occurs twice."""
     if "" in index:
         raise SpaceError(
             f"{name}, row {index.get_indexer_for([''])[0] + 1}: expected an id, got an empty one; fill it"
@@ -571,7 +562,6 @@ class LatentSpace:
 
     @cached_property
     def norms(self) -> np.ndarray:
-        """Euclidean length of each row, (n,)."""
         return _read_only(lengths(self._vectors)) if self._stored is None else self._stored.lengths
 
     @cached_property
@@ -614,13 +604,11 @@ class LatentSpace:
         return rows
 
     def with_columns(self, **changes: Any) -> LatentSpace:
-        """The same vectors with another name, ids, labels, payload or counts."""
         columns = {key: getattr(self, key) for key in ("name", "labels", "payload", "counts")}
         columns["ids"] = self._row_numbers or self.ids
         return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
 
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
-        """The space of these rows, in this order."""
         rows = np.asarray(rows)
         return LatentSpace(
             self.vectors[rows],
