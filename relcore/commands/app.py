@@ -98,8 +98,9 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.print_selection:
         environment[LINES] = str(lines_stream())
-    script = str(main_script().with_name("serve.py"))
-    command = [sys.executable, "-P", "-m", "streamlit", "run", script, *settings]
+    package = Path(__file__).parents[1]  # of a wheel, which holds the app; else that of the checkout
+    root = package / "_app" if (package / "_app").is_dir() else package.parent
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(root / "app" / "serve.py"), *settings]
     os.execve(sys.executable, command, environment)
 
 
@@ -182,10 +183,3 @@ def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     if "metadata" in options:
         options["metadata"] = str(Path(options["metadata"]).resolve())
     return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options.items()))
-
-
-def main_script() -> Path:
-    """The app's entry point: of an installed wheel, inside the package; else that of the checkout."""
-    package = Path(__file__).parents[1]
-    bundled = package / "_app"
-    return (bundled if bundled.is_dir() else package.parent) / "app" / "main.py"

@@ -10,14 +10,14 @@ import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
-from relcore.base.names import METRICS
-from relcore.base.numbers import band, counted, short
+from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
-from relcore.commands.output import Lines, need_suffix, show, write_recipe
+from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
 from relcore.commands.running import computed, samples
+from relcore.scores.comparison import score_table
 from relcore.spaces.space import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
@@ -48,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
-    n_seeds, pairs = _seeds(options.seeds)
+    n_seeds, pairs = 0, ()
+    if is_number("--seeds", options.seeds):
+        n_seeds = int(options.seeds)
+    elif options.seeds != "none":
+        pairs = read_seeds(expanded(options.seeds))
     sides = tuple(zip(*pairs, strict=True))  # ids that every sample of shards has
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = spec_of(options, n_seeds, pairs, *spaces)
@@ -97,13 +101,6 @@ def spec_of(
     return BootstrapSpec(**given)
 
 
-def _seeds(text: str) -> tuple[int, tuple[tuple[str, str], ...]]:
-    """The number of random seeds, and the seeds of a file."""
-    if is_number("--seeds", text):
-        return int(text), ()
-    return 0, () if text == "none" else read_seeds(expanded(text))
-
-
 def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ...]:
     """Pairs of ids from the text file of an option, see `read_pairs`; of a file that this command wrote, the
     seeds and anchors.
@@ -141,15 +138,11 @@ def lines_of(outcome: Outcome) -> Lines:
     """The head of the page, its table, and the wrong pairs."""
     lines: Lines = [outcome.headline, outcome.result.reason]
     if outcome.scores:
-        rows = [["relative to", "metric", "score", "chance level, 95 %"]]
-        for form, by_metric in outcome.scores.items():
-            for metric, score in by_metric.items():
-                chance = band(score.null.low, score.null.high)
-                rows.append([form, METRICS[metric].title, short(score), chance])
         jaccard = next(iter(outcome.scores.values()))["jaccard"]
         tested = counted(jaccard.n, "held-out row")
         tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
-        lines += ["", rows, "", f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted"]
+        tested += f"; k = {jaccard.k}; chance level: rows of one space permuted"
+        lines += ["", score_rows(score_table(outcome.scores)), "", tested]
     if wrong := outcome.wrong():
         more = f" and {len(wrong) - _MOST_LISTED:,} more" if len(wrong) > _MOST_LISTED else ""
         listed = ", ".join(f"{source} = {target}" for source, target in wrong[:_MOST_LISTED])

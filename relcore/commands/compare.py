@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, counted, short
+from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
     SHARDS_HELP,
@@ -27,7 +27,7 @@ from relcore.commands.arguments import (
     pair_settings,
     values_of,
 )
-from relcore.commands.output import Bar, Lines, show, write_recipe
+from relcore.commands.output import Bar, Lines, score_rows, show, write_recipe
 from relcore.compare.exact import ExactScores
 from relcore.scores.comparison import (
     LIVE_QUERIES,
@@ -65,7 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    n_queries = None if options.exact or options.queries == "all" else _n_queries(options)
+    n_queries = None
+    if not options.exact and options.queries != "all":
+        if options.neighbours != "exact":
+            raise SpaceError(
+                f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
+            )
+        if not is_number("--queries", options.queries) or not int(options.queries):
+            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r}")
+        n_queries = int(options.queries)
     if by_shard(options, options.source, options.target):
         _by_shard(options, n_queries)
         return
@@ -110,16 +118,6 @@ def run(options: argparse.Namespace) -> None:
     show(options, table, _lines(head, table, scores, notes), **facts)
 
 
-def _n_queries(options: argparse.Namespace) -> int:
-    if options.neighbours != "exact":
-        raise SpaceError(
-            f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
-        )
-    if not is_number("--queries", options.queries) or not int(options.queries):
-        raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r}")
-    return int(options.queries)
-
-
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
     from relcore.commands.running import anchors_by_shard, shards
     from relcore.sharded.compare import compare_shards
@@ -144,22 +142,7 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
 
 
 def _lines(head: str, table: pd.DataFrame, scores: Scores, notes: list[str]) -> Lines:
-    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band,
-    and the recall of approximate neighbours; n, k, and what the chance level is; the notes.
-    """
-    approximate = "recall" in table
-    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
-    rows[0] += ["recall, its 95 %, queries"] * approximate
-    for row in table.itertuples():
-        cells = [row.form, row.metric.split(",")[0], short(row.score)]
-        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
-        chance = [short(row.chance), band(row.null_low, row.null_high)]
-        cells += ["", ""] if pd.isna(row.chance) else chance
-        if approximate:
-            interval = band(row.recall_low, row.recall_high)
-            reached = f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}"
-            cells.append("" if pd.isna(row.recall) else reached)
-        rows.append(cells)
+    """The scores as the page shows them; n, k, and what the chance level is; the notes."""
     circumstances = [rows_scored(scores)]
     for by_metric in scores.values():
         for score in by_metric.values():
@@ -167,7 +150,7 @@ def _lines(head: str, table: pd.DataFrame, scores: Scores, notes: list[str]) -> 
                 sampled = f", {score.n_queries:,} of them as queries (± is the 95 % sampling interval)"
                 circumstances.append(neighbour_facts(scores) + (sampled if score.interval else ""))
     circumstances.append("chance level: rows of one space permuted")
-    lines = [head, "", rows, "", "; ".join(circumstances)]
+    lines = [head, "", score_rows(table), "", "; ".join(circumstances)]
     for note in notes:
         lines += ["", f"Note: {note}"]
     return lines

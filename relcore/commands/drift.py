@@ -30,7 +30,6 @@ from relcore.drift.check import (
     DriftCheck,
     DriftSeries,
     DriftVerdict,
-    SeriesDrift,
     Thresholds,
     cautions,
     circumstances,
@@ -110,8 +109,12 @@ def run(options: argparse.Namespace) -> int:
     loaded = [load_again(spec) for spec in versions]
     specs, spaces = versions[-2:], loaded[-2:]
     if options.format == "table" and len(versions) > 2:
-        series = DriftSeries(**values_of(options, DriftSeries))
-        print_series(computed(series, versions, loaded, options))
+        series = computed(DriftSeries(**values_of(options, DriftSeries)), versions, loaded, options)
+        steps = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
+        rows = [["version", *(title for *_, title in LINES)]]
+        for name, *values in zip(series.names[1:], *steps, strict=True):
+            rows.append([name, *map(short, values)])
+        print(series.headline(), "", aligned(rows), "", sep="\n")
     drift = computed(task, specs, spaces, options)
     verdict = drift.judged(thresholds)
     recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
@@ -141,15 +144,6 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
             f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too"
         )
     return versions
-
-
-def print_series(series: SeriesDrift) -> None:
-    """What each version changed."""
-    steps = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
-    rows = [["version", *(title for *_, title in LINES)]]
-    for name, *values in zip(series.names[1:], *steps, strict=True):
-        rows.append([name, *map(short, values)])
-    print(series.headline(), "", aligned(rows), "", sep="\n")
 
 
 def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> Lines:

@@ -18,6 +18,7 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
+from relcore.base.numbers import band, short
 from relcore.base.text import visible
 from relcore.spaces.space import LatentSpace
 
@@ -50,6 +51,26 @@ def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
         side = ">" if set("".join(column)) <= _NUMBER else "<"
         cells.append(f"{{:{side}{max(map(len, (head, *column)))}}}")
     return "\n".join(map(str.rstrip, starmap((indent + "  ".join(cells)).format, rows)))
+
+
+def score_rows(table: pd.DataFrame) -> list[list[str]]:
+    """Rows of a `score_table`: scores with half the sampling interval, the chance level and its 95 % band,
+    and the recall of approximate neighbours.
+    """
+    approximate = "recall" in table
+    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
+    rows[0] += ["recall, its 95 %, queries"] * approximate
+    for row in table.itertuples():
+        cells = [row.form, row.metric.split(",")[0], short(row.score)]
+        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
+        chance = [short(row.chance), band(row.null_low, row.null_high)]
+        cells += ["", ""] if pd.isna(row.chance) else chance
+        if approximate:
+            interval = band(row.recall_low, row.recall_high)
+            reached = f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}"
+            cells.append("" if pd.isna(row.recall) else reached)
+        rows.append(cells)
+    return rows
 
 
 def plain(value: Any) -> Any:
