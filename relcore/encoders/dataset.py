@@ -132,7 +132,7 @@ class Dataset:
         self.kind = kind
         self.ids = _strings(ids)
         self.labels = None if labels is None else _strings(labels)
-        self._read, self._content, self._graph = read, content or self._texts, graph
+        self._read, self._content, self._graph = read, content, graph
         if not len(self.ids):
             raise SpaceError(f"{name}: expected at least one item, got none")
 
@@ -147,8 +147,6 @@ class Dataset:
         SpaceError
             An image that cannot be read, with its row.
         """
-        if not 0 <= start <= stop <= len(self):
-            raise IndexError(f"{self.name}: expected 0 ≤ start ≤ stop ≤ {len(self)}, got {start} and {stop}")
         return self._read(start, stop)
 
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
@@ -177,13 +175,11 @@ class Dataset:
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
             digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
-        for piece in self._content():
+        texts = (text.encode("utf-8", "surrogatepass") for _, some in self.blocks() for text in some)
+        for piece in self._content() if self._content else texts:
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)
         return digest.hexdigest()
-
-    def _texts(self) -> Iterator[bytes]:
-        return (text.encode("utf-8", "surrogatepass") for _, texts in self.blocks() for text in texts)
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,8 @@ class _Graph:
     """
 
     def __init__(self, dataset: Dataset, architecture: str) -> None:
+        import torch
+        from torch_geometric.nn.conv.gcn_conv import gcn_norm
         from torch_geometric.transforms import NormalizeFeatures
 
         self.data = dataset.graph()
@@ -162,32 +164,20 @@ class _Graph:
             )
         self.data = NormalizeFeatures()(self.data)
         self.features, self.classes = self.data.x.float(), self.data.y.unique(return_inverse=True)[1]
-        self.matrix = neighbour_matrix(
-            self.data.edge_index, len(self.features), normalise=architecture == "gcn2"
-        )
+        # Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half
+        # the time.
+        edges, n = self.data.edge_index, len(self.features)
+        weights = torch.ones(edges.shape[1])
+        if architecture == "gcn2":
+            edges, weights = gcn_norm(edges, None, n)
+        matrix = torch.sparse_coo_tensor(edges.flip(0), weights, (n, n), check_invariants=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support")
+            self.matrix = matrix.coalesce().to_sparse_csr()
 
     def to(self, device: str) -> None:
         tensors = (self.features, self.classes, self.matrix)
         self.features, self.classes, self.matrix = (tensor.to(device) for tensor in tensors)
-
-
-def neighbour_matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
-    """Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half
-    the time.
-    """
-    import torch
-    from torch_geometric.nn.conv.gcn_conv import gcn_norm
-
-    weights = torch.ones(edges.shape[1])
-    if normalise:
-        edges, weights = gcn_norm(edges, None, n)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support")
-        return (
-            torch.sparse_coo_tensor(edges.flip(0), weights, (n, n), check_invariants=True)
-            .coalesce()
-            .to_sparse_csr()
-        )
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:

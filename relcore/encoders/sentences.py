@@ -5,7 +5,6 @@ SVD.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -186,7 +185,10 @@ class PooledWords(TrainedEncoder):
         arrays = {"weights": weights}
         if self.weighting == "sif":
             report(1, 2, "common direction")
-            arrays["common"] = _first_direction(lambda block: pooling.rows(block, weights), dataset)
+            # The first right singular vector of all rows, not centred (as in the paper), from the d × d
+            # matrix of their products.
+            blocks = (pooling.rows(texts, weights) for _, texts in dataset.blocks())
+            arrays["common"] = np.linalg.eigh(sum(rows.T @ rows for rows in blocks))[1][:, -1]
         report(2, 2, "ready")
         return Trained(arrays, {"texts": n, "texts without a known word": n - int(known)})
 
@@ -235,14 +237,3 @@ class _Pooling:
         # SciPy would make a float64 copy of all vectors, gigabytes for some spaces.
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
-
-
-def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:
-    """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of
-    their products.
-    """
-    products = 0.0
-    for _, texts in dataset.blocks():
-        rows = rows_of(texts)
-        products = products + rows.T @ rows
-    return np.linalg.eigh(products)[1][:, -1]

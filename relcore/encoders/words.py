@@ -245,28 +245,23 @@ def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
     SpaceError
         No UTF-8 text; lists of different lengths, whose lines would not belong together.
     """
-    columns = [[_first_variant(line) for line in _lines(path)] for path in (source, target)]
+    try:
+        lists = [path.read_text(encoding="utf-8-sig").splitlines() for path in (source, target)]
+    except UnicodeDecodeError as error:
+        raise SpaceError(
+            f"{source}, {target}: expected UTF-8 text, got {error.reason}; copy the list again"
+        ) from None
+    columns = [[re.split(r"[,/(]", line)[0].strip().lower() for line in lines] for lines in lists]
     if len(columns[0]) != len(columns[1]):
         raise SpaceError(
             f"{target}: expected {len(columns[0]):,} lines as in {source.name}, got {len(columns[1]):,}; line"
             " i means the same in both, so copy the lists again"
         )
     kept: dict[str, str] = {}
-    for one, other in zip(*columns, strict=True):
-        if one.isalpha() and other.isalpha() and one not in kept and other not in kept.values():
-            kept[one] = other
+    for word, other in zip(*columns, strict=True):
+        if word.isalpha() and other.isalpha() and word not in kept and other not in kept.values():
+            kept[word] = other
     return list(kept.items())
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise SpaceError(f"{path}: expected UTF-8 text, got {error.reason}; copy the list again") from None
-
-
-def _first_variant(line: str) -> str:
-    return re.split(r"[,/(]", line)[0].strip().lower()
 
 
 def in_data_folder(*parts: str) -> Path:

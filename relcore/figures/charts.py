@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, general, in_cell, short
+from relcore.base.numbers import general, in_cell, short
 from relcore.figures.style import Theme, cell_color
 
 # Lines with bands, or points with names: what was measured against what was varied.
@@ -148,9 +148,6 @@ class Lines:
         x, y = line.x, line.y
         if self.x_names:
             return ", ".join(f"{self.x_names[round(a)]} {general(b)}" for a, b in zip(x, y, strict=True))
-        if self.kind == "points":
-            points = counted(len(line), "point")
-            return f"{points}, y from {general(np.nanmin(y))} to {general(np.nanmax(y))}"
         ends = np.argsort(x, kind="stable")[[0, -1]]
         return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
 
@@ -193,13 +190,6 @@ class MatrixPanel:
     note: str = ""
     marked: tuple[tuple[int, int], ...] = ()
     framed: tuple[tuple[int, int], ...] = ()
-
-    def __post_init__(self) -> None:
-        shape = (len(self.rows), len(self.columns))
-        if 0 in shape or np.shape(self.values) != shape:
-            raise ValueError(
-                f"{self.title}: expected values {shape}, one per row and column, got {np.shape(self.values)}"
-            )
 
     def text(self, i: int, j: int) -> str:
         """The text of a cell, shown if there is room; none where there is no value."""
@@ -386,52 +376,30 @@ def error_text(error: float) -> str:
     return short(error, 2 if error < 10 else 1 if error < 100 else 0)
 
 
-# Bars of scores, histograms, spectra and training curves: tables, which the renderers read.
-
-SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
-
-
-def score_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of `score_bars_figure`, checked: one row for each metric and form.
-
-    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the
-    95 % band of its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional:
-    ``low`` and ``high``, the score's own sampling interval. Other columns are kept.
-
-    Raises
-    ------
-    ValueError
-        A column is absent, there are no rows, or a metric and form come twice.
-    """
-    absent = [column for column in SCORE_COLUMNS if column not in table.columns]
-    if absent:
-        raise ValueError(
-            f"scores: expected the columns {', '.join(SCORE_COLUMNS)}, got no {', '.join(absent)}"
-        )
-    if not len(table) or table.duplicated(["metric", "form"]).any():
-        raise ValueError("scores: expected at least one row, and one per metric and form")
-    return table.reset_index(drop=True)
+# Tables of scores, drawn as bars: one row for each metric and form.
+#
+# Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the
+# 95 % band of its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional:
+# ``low`` and ``high``, the score's own sampling interval. Other columns are kept.
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in
+    """What a paper prints of a table of scores: a row per form; each metric's score, its chance level in
     brackets, and n.
 
     The chance level is its 95 % band; a score without one stands alone. n is left out where the table does
     not have it. The recall of approximate neighbours follows.
     """
-    cells = table.assign(cell=[_printed(row) for row in table.itertuples()])
+    cells = table.assign(cell=table.score.map("{:.3f}".format))
+    bands = zip(table.null_low.map(" [{:.3f}".format), table.null_high.map(", {:.3f}]".format), strict=True)
+    cells["cell"] += np.where(table.null_low.isna(), "", ["".join(ends) for ends in bands])
+    if "recall" in table:
+        cells["cell"] += np.where(table.recall.isna(), "", table.recall.map(", recall {:.3f}".format))
     forms, metrics = table.form.unique(), table.metric.unique()
     printed = cells.pivot(index="form", columns="metric", values="cell").reindex(forms)[metrics].fillna("–")
     if "n" in table:
         printed["n"] = [f"{int(table[table.form == form].n.iloc[0])}" for form in forms]
     return printed.rename_axis(columns=None).reset_index(names="representation")
-
-
-def _printed(row: Any) -> str:
-    chance = "" if np.isnan(row.null_low) else f" [{row.null_low:.3f}, {row.null_high:.3f}]"
-    recall = getattr(row, "recall", np.nan)
-    return f"{row.score:.3f}{chance}" + ("" if np.isnan(recall) else f", recall {recall:.3f}")
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:

@@ -38,7 +38,6 @@ from relcore.figures.charts import (
     histogram_lines,
     histogram_table,
     printed_scores,
-    score_table,
     spectrum_lines,
     spectrum_table,
     training_lines,
@@ -71,7 +70,16 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     SpaceError
         No file or one above 256 MB, no recipe in it, or one that cannot be read.
     """
-    name, data = ("the file", file) if isinstance(file, bytes) else (Path(file).name, _content(Path(file)))
+    name, data = "the file", file
+    if not isinstance(file, bytes):
+        path = Path(file)
+        name, size = path.name, regular_file(path).stat().st_size
+        if size > _LARGEST:
+            raise SpaceError(
+                f"{name}: expected a figure with a recipe inside, at most {_LARGEST >> 20} MB, got"
+                f" {size >> 20:,} MB; is it this file?"
+            )
+        data = path.read_bytes()
     try:
         text = _recipe_text(data)
         recipe = None if text is None else parse(text, "recipe")
@@ -92,17 +100,6 @@ def recipe_script(recipe: str | None) -> str:
     """
     safe = None if recipe is None else recipe.replace("<", "\\u003c")  # in JSON a "<" is as well written so
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
-
-
-def _content(path: Path) -> bytes:
-    size = regular_file(path).stat().st_size
-    if size > _LARGEST:
-        most = f"at most {_LARGEST >> 20} MB"
-        raise SpaceError(
-            f"{path.name}: expected a figure with a recipe inside, {most}, got {size >> 20:,} MB; is it this"
-            " file?"
-        )
-    return path.read_bytes()
 
 
 def _recipe_text(data: bytes) -> str | bytes | None:
@@ -324,11 +321,9 @@ def chart_exportable(
 def scores_exportable(
     scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
 ) -> Exportable:
-    """Bars of scores beside their chance levels; see `charts.score_table`."""
-    table = partial(score_table, scores)
-    return Exportable(
-        name, *drawn("score_bars_figure", scores), table, recipe, lambda: printed_scores(table())
-    )
+    """Bars of scores beside their chance levels; see `charts.score_places`."""
+    renderers, latex = drawn("score_bars_figure", scores), partial(printed_scores, scores)
+    return Exportable(name, *renderers, lambda: scores, recipe, latex)
 
 
 def histogram_exportable(

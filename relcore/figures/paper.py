@@ -44,7 +44,6 @@ from relcore.figures.charts import (
     name_of,
     score_places,
     score_range,
-    score_table,
     thinned,
 )
 from relcore.figures.scene import (
@@ -175,10 +174,10 @@ def _height(artist: Artist) -> float:
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
     """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
-    (`charts.score_table`).
+    (`charts.score_places`).
     """
     with settings(style):
-        table, room = score_places(score_table(table))
+        table, room = score_places(table)
         theme, metrics = style.theme, table.metric.unique()
         figure, axes = _chart(style, "", "score (1 = identical)")
         null = table.dropna(subset=["null_low", "null_high"])

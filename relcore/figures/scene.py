@@ -197,7 +197,8 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Scene:
-    """Up to four panes over the same n rows; row i has the same colour in all panes, or in all of one side.
+    """One to four panes of different titles over the same n rows; row i has the same colour in all panes, or
+    in all of one side.
 
     Attributes
     ----------
@@ -246,24 +247,6 @@ class Scene:
     clusters: Clusters | None = None
     named: bool = False
     turn: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        n, titles = len(self), [pane.title for pane in self.panes]
-        if not 1 <= len(titles) <= 4 or len(set(titles)) < len(titles):
-            raise ValueError(f"expected 1 to 4 panes of different titles, got {titles}")
-        for pane in self.panes:
-            if pane.coordinates.shape not in ((n, 2), (n, 3)):
-                raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
-        columns = {name: getattr(self, name) for name in ("texts", "notes", "prominence", "values")}
-        columns["clusters"] = self.clusters and self.clusters.numbers
-        columns |= {f"categories {i}": coloring.categories for i, coloring in enumerate(self.colorings(), 1)}
-        for name, column in columns.items():
-            if column is not None and len(column) != n:
-                raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
-        if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
-            raise ValueError(
-                f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}"
-            )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -26,7 +26,6 @@ from relcore.figures.charts import (
     name_of,
     score_places,
     score_range,
-    score_table,
     thinned,
 )
 from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Style, Theme, ramp_of, text_on
@@ -96,24 +95,16 @@ def _titled(text: object) -> dict[str, dict[str, str]]:
     return {"title": {"text": plain_text(text)}}
 
 
-# Bars, distributions, spectra, training.
-
-
-def _table_chart(theme: Theme, title: str, x_title: str, y_title: str, alt: str) -> go.Figure:
-    axes = {"xaxis": _titled(x_title), "yaxis": _titled(y_title)}
-    look = {"showlegend": True, "margin": {"b": 96}, "legend": _ABOVE_EDGE}
-    return _new_figure(theme, alt, 380, **_titled(title), **axes, **look)
-
-
 def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
     """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
-    (`charts.score_table`).
+    (`charts.score_places`).
     """
-    table, width = score_places(score_table(table))
+    table, width = score_places(table)
     title = "Similarity of the two spaces"
     alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
     alt = f"Bar chart. {title} {alt}."
-    figure = _table_chart(theme, title, "metric", "score (1 = identical)", alt)
+    look = {"showlegend": True, "margin": {"b": 96}, "legend": _ABOVE_EDGE, "xaxis": _titled("metric")}
+    figure = _new_figure(theme, alt, 380, **_titled(title), **look)
     null = table.dropna(subset=["null_low", "null_high"])
     if len(null):
         name = "chance level, 95 % band"
@@ -151,7 +142,7 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
     figure.update_layout(barmode="overlay", uniformtext={"minsize": 9, "mode": "show"})
     names = [plain_text(metric) for metric in metrics]
     figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False)
-    figure.update_yaxes(range=score_range(table))
+    figure.update_yaxes(**_titled("score (1 = identical)"), range=score_range(table))
     return figure
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
-
 # Palette: the colours of Relscope, on screen and on paper, distinguishable for colour-blind eyes.
 #
 # Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white
@@ -27,12 +25,6 @@ _ON_LIGHT = ("#332288", "#882255", "#225522", "#FFAABB", "#EE6677", "#999933", "
 _ON_LIGHT += ("#117733", "#44BB99", "#AA3377", "#EE8866", "#BBCC33", "#228833", "#4477AA")
 _ON_DARK = ("#EEDD88", "#FFAABB", "#666633", "#99DDFF", "#AA3377", "#EE6677", "#999933")
 _ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "#CCBB44")
-
-
-def category_colors(n: int, dark: bool = False) -> list[str]:
-    """`n` hexadecimal colours, always the same first ones; repeating after 20."""
-    colors = _OKABE_ITO + (_ON_DARK if dark else _ON_LIGHT)
-    return [colors[i % len(colors)] for i in range(n)]
 
 
 def mixed(color: str, other: str, share: float = 0.55) -> str:
@@ -81,7 +73,9 @@ class Theme:
         return self.name == "dark"
 
     def category_colors(self, n: int) -> list[str]:
-        return category_colors(n, dark=self.dark)
+        """`n` hexadecimal colours, always the same first ones; repeating after 20."""
+        colors = _OKABE_ITO + (_ON_DARK if self.dark else _ON_LIGHT)
+        return [colors[i % len(colors)] for i in range(n)]
 
 
 LIGHT = Theme(
@@ -147,15 +141,6 @@ class Style:
     def line(self) -> float:
         """Height of a line of text in inches."""
         return 1.35 * self.font_size * POINT
-
-    def __post_init__(self) -> None:
-        for name, low, high, unit in (
-            ("width", 2, 12, "inches"),
-            ("dpi", 72, 1200, "dots per inch"),
-            ("font_size", 4, 24, "points"),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise SpaceError(f"{name}: expected {low} to {high} {unit}, got {getattr(self, name)}")
 
 
 PAPER = Style()

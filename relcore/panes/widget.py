@@ -16,7 +16,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.text import encodable
 from relcore.figures.scene import Scene
 from relcore.panes.page import hover_columns, part, script, style
-from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
+from relcore.panes.payload import ids_digest, payload_of, read_events
 
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
@@ -154,8 +154,12 @@ class PanesWidget(anywidget.AnyWidget):
             for event in events:
                 if event.kind in ("select", "clear", "click"):
                     self.selected_rows = self._drawn_rows[event.rows].tolist()
+                elif event.hidden is None:
+                    self._scene = replace(self._scene, **{event.kind: getattr(event, event.kind)})
                 else:
-                    self._scene = _looking_as_told(self._scene, event)
+                    first, *others = event.hidden
+                    second = self._scene.second and replace(self._scene.second, hidden=others[0])
+                    self._scene = replace(self._scene, hidden=first, second=second)
             self._show()
 
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -192,11 +196,3 @@ def _looking_like(before: Scene, scene: Scene) -> Scene:
     second = scene.second and before.second and replace(scene.second, hidden=before.second.hidden)
     look = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
     return replace(scene, **look, second=second)
-
-
-def _looking_as_told(scene: Scene, event: PaneEvent) -> Scene:
-    if event.hidden is None:
-        told = {name: getattr(event, name) for name in ("stars", "named", "turn")}
-        return replace(scene, **{name: value for name, value in told.items() if value is not None})
-    hidden, *second = event.hidden
-    return replace(scene, hidden=hidden, second=scene.second and replace(scene.second, hidden=second[0]))

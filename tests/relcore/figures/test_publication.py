@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from mpl_toolkits.mplot3d import proj3d
 
-from relcore.base.errors import SpaceError
 from relcore.figures import paper
 from relcore.figures.charts import histogram_lines, spectrum_lines
 from relcore.figures.paper import write
@@ -86,11 +85,6 @@ def test_charts_draw_their_table(scores, named_values):
     assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
     histogram = paper.lines_figure(histogram_lines(named_values, "norm (no unit)"), Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
-
-
-def test_style_refuses():
-    with pytest.raises(SpaceError, match="width: expected 2 to 12 inches, got 30"):
-        Style(width=30)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,7 +1,6 @@
 """Scene: panes over the same rows, and the numbers behind them."""
 
 import numpy as np
-import pytest
 
 from relcore.figures.scene import Pane, Scene
 
@@ -27,18 +26,3 @@ def test_the_table_holds_what_is_plotted():
     assert table.anchor.tolist() == [2, 0, 1]
     assert table["A y"].tolist() == [1, 3, 5]
     assert table["B z"].tolist() == [2, 5, 8]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"texts": ["one"]}, "texts: expected 3, one per row, got 1"),
-        ({"panes": ()}, "expected 1 to 4 panes"),
-        ({"panes": (FLAT, FLAT)}, r"panes of different titles, got \['A', 'A'\]"),
-        ({"panes": (Pane("A", np.zeros((3, 4))),)}, r"got \(3, 4\)"),
-        ({"anchors": np.array([0, 3])}, "anchors: expected rows 0 … 2, got 0 … 3"),
-    ],
-)
-def test_scenes_refuse_what_they_cannot_show(changes, message):
-    with pytest.raises(ValueError, match=message):
-        scene(**changes)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.charts import histogram_table, score_table, spectrum_lines, spectrum_table
+from relcore.figures.charts import histogram_table, spectrum_lines, spectrum_table
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
@@ -29,12 +29,3 @@ def test_spectrum_is_sorted_and_its_condition_known():
     assert table[table.name == "a"].relative.tolist() == [1, 0.5, 0.25]
     names = [line.name for line in spectrum_lines({"a": [1.0, 4.0], "flawed": [1.0, 0.0]}).lines]
     assert names == ["a · condition 4", "flawed · singular"]
-
-
-def test_scores_are_checked(scores):
-    with pytest.raises(ValueError, match="got no null_low, null_high"):
-        score_table(scores.drop(columns=["null_low", "null_high"]))
-    with pytest.raises(ValueError, match="one per metric and form"):
-        score_table(scores.iloc[[0, 3, 3]])
-    with pytest.raises(ValueError, match="at least one row"):
-        score_table(scores.iloc[:0])

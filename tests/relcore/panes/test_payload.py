@@ -73,8 +73,6 @@ def test_rows_survive_the_bitset(n):
             {},
             "'holes': expected finite coordinates, got 11 rows",
         ),
-        ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
-        ({}, {"selected": [-1, 3]}, "got -1 to 3"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(changes, options, match):
