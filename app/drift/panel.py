@@ -32,9 +32,8 @@ from relcore.drift.check import (
     shares_told,
     told,
 )
-from relcore.drift.figures import DriftChart, DriftLines, DriftMap
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.reports import ordered
+from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
 
 _MODES = ("Two versions", "A series")
 _STARTS_ITSELF = 20.0  # seconds

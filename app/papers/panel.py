@@ -19,7 +19,6 @@ from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import general, short
-from relcore.papers import tables
 from relcore.papers.rows import (
     DOES_NOT,
     HOLDS,
@@ -34,6 +33,9 @@ from relcore.papers.rows import (
     Number,
     Ours,
     PaperRow,
+    as_csv,
+    as_json,
+    as_latex,
     load_rows,
     spread_of,
     verdict_of,
@@ -236,9 +238,9 @@ def _filtered(rows: tuple[PaperRow, ...], results: dict[str, Ours]) -> list[Pape
 
 def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
     files = {
-        "csv": ("CSV", tables.as_csv, "text/csv", "One number per line, published and measured"),
-        "tex": ("LaTeX", tables.as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
-        "json": ("JSON", tables.as_json, "application/json", "Everything, with settings, dates and versions"),
+        "csv": ("CSV", as_csv, "text/csv", "One number per line, published and measured"),
+        "tex": ("LaTeX", as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
+        "json": ("JSON", as_json, "application/json", "Everything, with settings, dates and versions"),
     }
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for suffix, (label, make, media, explanation) in files.items():

@@ -19,7 +19,7 @@ from gensim.utils import simple_preprocess
 
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftSeries
-from relcore.drift.figures import DriftLines, DriftMap
+from relcore.drift.reports import DriftLines, DriftMap
 from relcore.tasks.recipe import load_all
 
 EPOCHS = 12

@@ -39,9 +39,8 @@ from relcore.drift.check import (
     shares_told,
     told,
 )
-from relcore.drift.reports import facts, junit, markdown, ordered
+from relcore.drift.reports import facts, markdown, ordered
 
-REPORTS = {"markdown": markdown, "junit": junit}
 GATES = {
     "either": ("everything_new", "new_queries"),
     "everything-new": ("everything_new",),
@@ -64,7 +63,7 @@ class Own:
 
 @dataclass
 class Reports(Results):
-    format: str = setting("table", choices=("table", "json", "csv", *REPORTS), help="What is printed.")
+    format: str = setting("table", choices=("table", "json", "csv", "markdown"), help="What is printed.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, Own, DriftCheck, Reports, Scheduler)
     parser.epilog = (
         "example:\n"
-        "  relscope drift v1.npz v2.npz --gate everything-new --format junit > drift.xml\n"
+        "  relscope drift v1.npz v2.npz --gate everything-new --format markdown > drift.md\n"
         "  relscope drift checkpoints\n"
         "  relscope drift --print-thresholds > thresholds.toml"
     )
@@ -120,8 +119,8 @@ def run(options: argparse.Namespace) -> int:
     recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
     write_recipe(options, "drift", drift, **recipe, drift=task, thresholds=thresholds)
     with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
-        if options.format in REPORTS:
-            print(REPORTS[options.format](drift, verdict, gate), end="")
+        if options.format == "markdown":
+            print(markdown(drift, verdict, gate), end="")
         else:
             lines = lines_of(drift, verdict, gate)
             show(options, verdict.table(), lines, rows="checks", **facts(drift, verdict, gate))

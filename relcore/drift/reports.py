@@ -1,27 +1,41 @@
-"""Reports of the drift gate for machines: one JSON object, Markdown for a comment, JUnit XML for CI."""
+"""Reports of the drift gate for machines: one JSON object, Markdown for a comment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from xml.etree import ElementTree
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
 
 from relcore import __version__
+from relcore.base.errors import need_one_of
 from relcore.base.numbers import short
 from relcore.base.text import visible
+from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import (
+    AGAINST,
+    LINES,
+    QUANTITIES,
     SITUATIONS,
     Check,
     Drift,
+    DriftCheck,
+    DriftSeries,
     DriftVerdict,
+    SeriesDrift,
+    Thresholds,
     cautions,
     circumstances,
-    excess,
     headline,
     shares_told,
     told,
 )
-from relcore.drift.measures import STEPS
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, STEPS, Measure
+from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
+from relcore.scores.score import Z95
+from relcore.tasks.recipe import Recipe, load_all
 
 _MOST_ROWS = 40  # of a Markdown table: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
@@ -87,46 +101,6 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     return "\n".join([*lines, "", _safe(circumstances(drift)), ""])
 
 
-def junit(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
-    """JUnit XML: a suite per situation, a case per check. Situations that do not decide are skipped."""
-    root = ElementTree.Element(
-        "testsuites", name=f"relscope drift: {_xml(drift.names[0])} to {_xml(drift.names[1])}"
-    )
-    for situation in SITUATIONS:
-        checks = [check for check in ordered(verdict) if check.measure.situation == situation]
-        suite = ElementTree.SubElement(root, "testsuite", name=SITUATIONS[situation].title)
-        decides = situation in situations
-        if situation in verdict.impossible:
-            _case(suite, situation, "widths", verdict.impossible[situation], decides)
-        for check in checks:
-            _case(suite, situation, check.name, excess(check) if check.alarm else "", decides)
-        _count(suite)
-        ElementTree.SubElement(suite, "system-out").text = _xml(told(drift, verdict, situation))
-    _count(root)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _case(suite: ElementTree.Element, situation: str, name: str, failure: str, decides: bool) -> None:
-    case = ElementTree.SubElement(suite, "testcase", classname=f"relscope.drift.{situation}", name=_xml(name))
-    if not decides:
-        ElementTree.SubElement(case, "skipped", message="this situation does not decide")
-    elif failure:
-        ElementTree.SubElement(case, "failure", message=_xml(failure), type="drift")
-
-
-def _count(element: ElementTree.Element) -> None:
-    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
-        element.set(name, str(len(element.findall(f".//{tag}"))))
-
-
-def _xml(text: str) -> str:
-    """Without the characters that XML 1.0 cannot hold even as references; the library escapes the others."""
-    return "".join(
-        sign if sign not in "\ufffe\uffff" else "\N{REPLACEMENT CHARACTER}" for sign in visible(text)
-    )
-
-
 def _code(name: str) -> str:
     """A name as inline code, also in a table."""
     return f"`{_safe(visible(name, 120)).replace('`', 'ˋ')}`"
@@ -137,3 +111,167 @@ def _safe(text: str) -> str:
     for sign, other in (("|", "¦"), ("<", "‹"), (">", "›"), ("@", "＠")):
         text = text.replace(sign, other)
     return visible(text)
+
+
+# Figures from their recipes: churn by class of two versions, lines and a heat map of a series.
+
+_MOST_CLASSES = 40
+_LONGEST = 18
+_NUMBERED = 8  # versions of a heat map: with more, its cells have no room for numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftChart(Recipe):
+    """Changed neighbours of all rows and of each class, in both situations, and the noise level; the table
+    has all checks.
+    """
+
+    figure: ClassVar[str] = "drift"
+
+    old: SpaceSpec
+    new: SpaceSpec
+    digests: tuple[str, ...] = ()
+    drift: DriftCheck = DriftCheck()
+    thresholds: Thresholds = Thresholds()
+
+    def draw(self, result: Drift | None = None) -> Exportable:
+        drift = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
+        drawn = chart_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
+        verdict = drift.judged(self.thresholds)
+        return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftMap(Recipe):
+    """Two heat maps of versions by versions: churn, and ρ."""
+
+    figure: ClassVar[str] = "drift-map"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    series: DriftSeries = DriftSeries()
+
+    def draw(self, result: SeriesDrift | None = None) -> Exportable:
+        drift = result or self._computed()
+        chart = version_matrices(drift)
+        return chart_exportable(chart, self.to_json(), "relscope-drift-map", table=drift.table)
+
+    def _computed(self) -> SeriesDrift:
+        return self.series.run(load_all(self.spaces, self.digests, self.figure))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftLines(DriftMap):
+    """What changed from version to version, or since the first one: one line per quantity."""
+
+    figure: ClassVar[str] = "drift-series"
+
+    against: str = "previous"
+
+    def __post_init__(self) -> None:
+        need_one_of("against", self.against, AGAINST)
+
+    def draw(self, result: SeriesDrift | None = None) -> Exportable:
+        drift = result or self._computed()
+        drawn = chart_exportable(series_chart(drift, self.against), self.to_json(), "relscope-drift-series")
+        return replace(drawn, table=drift.table)
+
+
+def churn_chart(drift: Drift) -> Lines:
+    """Points with 95 % bars: churn in both situations and the noise level, of all rows and of each class."""
+    new, across = (
+        {one.group: one for one in drift.measures if (one.situation, one.quantity) == (situation, "churn")}
+        for situation in SITUATIONS
+    )
+    classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]
+    groups = ["", *classes]
+    lines = [_points(SITUATIONS[EVERYTHING_NEW].title, [new[group] for group in groups], -0.12)]
+    if across:
+        lines.append(_points(SITUATIONS[NEW_QUERIES].title, [across[group] for group in groups], 0.12))
+    noise = [new[group].noise for group in groups]
+    lines.append(
+        Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups])
+    )
+    shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
+    hidden = sum(bool(group) for group in new) - len(classes)
+    notes = (
+        f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
+        f"Of the change: {shares}" * bool(shares),
+        f"{hidden:,} classes with less churn are in the table only" * bool(hidden),
+    )
+    return Lines(
+        tuple(lines),
+        "",
+        "share of neighbours that changed",
+        kind="points",
+        baselines=(("chance level", drift.chance_churn),),
+        note="\n".join(filter(None, notes)),
+        y_range=(-0.03, 1.05),
+        x_names=tuple(_distinct(["all rows", *classes])),
+    )
+
+
+def series_chart(series: SeriesDrift, against: str) -> Lines:
+    """All quantities of each version against the one before or the first."""
+    x = np.arange(len(series.names) - 1)
+    lines = []
+    for situation, quantity, title in LINES:
+        values = series.steps(situation, quantity, against)
+        if not np.isnan(values).all():
+            lines.append(Line(title, x, values, labels=list(series.names[1:])))
+    noise = float(series.noise.mean())
+    note = (
+        f"Compared with {AGAINST[against].title}; {series.n:,} rows, {series.n_queries:,} queries, k ="
+        f" {series.k}"
+    )
+    return Lines(
+        tuple(lines),
+        "version",
+        "share that changed",
+        baselines=(("chance level of churn", series.chance_churn), ("noise level of churn", noise)),
+        note=note,
+        y_range=(-0.03, 1.05),
+        x_names=tuple(_distinct(series.names[1:])),
+    )
+
+
+def version_matrices(series: SeriesDrift) -> Matrices:
+    """Churn and ρ of all pairs of versions in one colour scale."""
+    names, v = tuple(_distinct(series.names)), len(series.names)
+    itself = tuple((i, i) for i in range(v))
+    panels = tuple(
+        MatrixPanel(
+            QUANTITIES[quantity].title,
+            names,
+            names,
+            series.matrix(EVERYTHING_NEW, quantity),
+            texts=None if v <= _NUMBERED else (("",) * v,) * v,
+            hover=tuple(
+                tuple(f"{quantity} {short(value)}" for value in row)
+                for row in series.matrix(EVERYTHING_NEW, quantity)
+            ),
+            note=QUANTITIES[quantity].help,
+            marked=itself,
+        )
+        for quantity in ("churn", "rho")
+    )
+    worst = np.unravel_index(np.argmax(series.churn), series.churn.shape)
+    alt = (
+        f"Heat maps of {v} by {v} versions: churn and ρ. Largest churn: {short(series.churn[worst])} between "
+        f"{series.names[worst[0]]} and {series.names[worst[1]]}. Chance level {short(series.chance_churn)}."
+    )
+    return Matrices(panels, (0.0, 1.0), "share that changed", alt, "old version", "new version", across=2)
+
+
+def _points(name: str, measures: list[Measure], beside: float) -> Line:
+    values = np.array([one.value for one in measures])
+    reach = Z95 * np.array([one.error for one in measures])
+    labels = [one.group or "all rows" for one in measures]
+    place = np.arange(len(measures)) + beside
+    return Line(name, place, values, np.maximum(values - reach, 0), np.minimum(values + reach, 1), labels)
+
+
+def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
+    """Names cut to the room of an axis, numbered where the cut makes them equal."""
+    cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    return [name if cut.count(name) == 1 else f"{name} {number + 1}" for number, name in enumerate(cut)]
