@@ -37,8 +37,8 @@ from relcore.represent import anchors
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
+from relcore.scores.passes import PassedPair, anchor_differences, score_forms
 from relcore.scores.score import Difference, Score
-from relcore.scores.scoring import PassedPair, anchor_differences, score_forms
 from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
 
 Result = TypeVar("Result")

@@ -94,7 +94,7 @@ def scored(source: str, target: str, n_anchors: int) -> dict[str, float]:
     from relcore.files.reading import load_space
     from relcore.represent.anchors import select_anchors
     from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
-    from relcore.scores.scoring import score_forms
+    from relcore.scores.passes import score_forms
     from relcore.spaces.space import match
 
     started = time.perf_counter()

@@ -26,7 +26,7 @@ from benchmarks.made_shards import made  # noqa: E402
 from relcore.runs.jobs import Engine  # noqa: E402
 from relcore.runs.store import Store  # noqa: E402
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
-from relcore.sharded.compare import compare_shards  # noqa: E402
+from relcore.sharded.operations import compare_shards  # noqa: E402
 from relcore.sharded.passes import Runner  # noqa: E402
 from relcore.sharded.space import ShardedSpace  # noqa: E402
 

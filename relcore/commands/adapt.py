@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     side, passes = "corpus" if options.corpus else "queries", []
     if by_shard(options, options.source):
         from relcore.commands.running import shards
-        from relcore.sharded.project import adapt_shards
+        from relcore.sharded.operations import adapt_shards
 
         if adapter is None or options.add:
             raise SpaceError(

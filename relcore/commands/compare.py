@@ -40,8 +40,8 @@ from relcore.scores.comparison import (
     score_table,
 )
 from relcore.scores.neighbours import need_k
+from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
-from relcore.scores.scoring import score_forms
 from relcore.spaces.space import distinct_names
 
 Scores = Mapping[str, Mapping[str, Score]]
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
     from relcore.commands.running import anchors_by_shard, shards
-    from relcore.sharded.compare import compare_shards
+    from relcore.sharded.operations import compare_shards
 
     if options.neighbours != "exact":
         raise SpaceError(

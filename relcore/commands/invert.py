@@ -66,7 +66,7 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     import pandas as pd
 
     from relcore.commands.running import anchors_by_shard, shards
-    from relcore.sharded.project import invert_shards
+    from relcore.sharded.operations import invert_shards
 
     settings = {"goal": str(options.output or ""), "random_state": options.random_state}
     with shards(options, options.source, options.target) as (run, source, target):

@@ -80,7 +80,7 @@ def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tupl
 
 def _by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tuple[str, ...], list[str]]:
     from relcore.commands.running import anchors_by_shard, shards
-    from relcore.sharded.project import project_shards
+    from relcore.sharded.operations import project_shards
 
     settings = {"whiten": options.whiten, "random_state": options.random_state}
     with shards(options, options.space) as (run, source):

@@ -120,7 +120,7 @@ class ExactScores(Task[FoundScores]):
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> FoundScores:
         from relcore.scores.lists import Parts
-        from relcore.scores.scoring import (
+        from relcore.scores.passes import (
             score_forms,
         )  # every start of the app imports this module, and needs none of it
 

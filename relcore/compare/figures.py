@@ -28,8 +28,8 @@ from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, score_table
 from relcore.scores.pair_scores import PairScores
+from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
-from relcore.scores.scoring import score_forms
 from relcore.spaces.space import LatentSpace, Match, distinct_names
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
 

@@ -10,7 +10,7 @@ from relcore.base.errors import SpaceError
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_table
-from relcore.scores.scoring import score_forms
+from relcore.scores.passes import score_forms
 from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers, match
 
 N, D = 1500, 12

@@ -6,8 +6,7 @@ import pytest
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.device import NumpyDevice, device_of
 from relcore.scores.neighbours import TopRows
-from relcore.scores.passes import Passes, Question, RowRoles, Sums
-from relcore.scores.scoring import PassedPair
+from relcore.scores.passes import PassedPair, Passes, Question, RowRoles, Sums
 
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)

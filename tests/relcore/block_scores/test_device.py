@@ -8,7 +8,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.device import TorchDevice, device_of
-from relcore.scores.scoring import score_forms
+from relcore.scores.passes import score_forms
 from relcore.spaces.space import LatentSpace, match
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,7 @@ from relcore.scores.comparison import (
     represent,
     score_differences,
 )
-from relcore.scores.passes import Passes
-from relcore.scores.scoring import SPARE, anchor_differences, score_forms
+from relcore.scores.passes import SPARE, Passes, anchor_differences, score_forms
 from tests.relcore.block_scores.pairs import pair_of
 
 SPEC = ProjectionSpec()

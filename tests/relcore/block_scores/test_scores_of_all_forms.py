@@ -15,7 +15,7 @@ from relcore.scores.comparison import (
     represent,
     score_pair,
 )
-from relcore.scores.scoring import score_forms
+from relcore.scores.passes import score_forms
 from relcore.spaces.space import LatentSpace, match
 from tests.relcore.block_scores.pairs import N, pair_of
 

@@ -16,7 +16,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
 from relcore.scores.comparison import REPRESENTATIONS
-from relcore.scores.scoring import score_forms
+from relcore.scores.passes import score_forms
 from relcore.spaces.space import match
 from relcore.tasks.recipe import ComparisonRecipe, load_pair
 

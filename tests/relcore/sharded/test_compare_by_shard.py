@@ -13,9 +13,8 @@ from relcore.scores.comparison import (
     represent,
     score_pair,
 )
-from relcore.sharded.compare import compare_shards
+from relcore.sharded.operations import compare_shards, invert_shards
 from relcore.sharded.passes import Runner
-from relcore.sharded.project import invert_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import match
 from tests.relcore.sharded.folders import write_npy, write_parquet

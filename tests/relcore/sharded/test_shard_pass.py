@@ -12,8 +12,8 @@ from relcore.base.errors import SpaceError
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
+from relcore.sharded.operations import project_shards
 from relcore.sharded.passes import FAN, Runner, ShardWork, Survey
-from relcore.sharded.project import project_shards
 from relcore.sharded.space import ShardedSpace, paired
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 

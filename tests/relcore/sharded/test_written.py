@@ -7,8 +7,8 @@ from relcore.migrate.adapter_file import card_of, export, load
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
+from relcore.sharded.operations import adapt_shards, project_shards
 from relcore.sharded.passes import Runner
-from relcore.sharded.project import adapt_shards, project_shards
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 
