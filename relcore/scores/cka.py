@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -160,7 +160,7 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     form[6, 6:] = 12 * (n**4 - n**3 - 8 * n**2 + 36 * n - 48), 24 * (n**3 - 2 * n**2 - 3 * n + 12)
     form[7, 7] = 6 * (n**4 - 8 * n**3 + 21 * n**2 - 6 * n - 24)
     form += np.triu(form, 1).T
-    first, second = ([1, side.t2, side.t3, side.s2, side.s3, side.u, side.r, side.b] for side in (x, y))
+    first, second = np.array([1, *astuple(x)[1:]]), np.array([1, *astuple(y)[1:]])
     return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
@@ -191,9 +191,13 @@ class CkaSums:
     x: SpaceSums
     y: SpaceSums
 
-    @property
-    def value(self) -> float:
-        return alignment(self.xy, self.x.square, self.y.square)
+    def value(self, debiased: bool = False) -> float:
+        """NaN where all rows of a space are equal. `debiased` needs the moments of rows."""
+        x, y = self.x, self.y
+        xy, xx, yy = self.xy, x.square, y.square
+        if debiased:
+            xy, xx, yy = _unbiased(xy, x, y), _unbiased(xx, x, x), _unbiased(yy, y, y)
+        return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
     def score(self, note: str = "") -> Score:
         """With its chance level; `note` comes before the one about the distance from zero.
@@ -205,29 +209,17 @@ class CkaSums:
         """
         if self.n < 4:
             raise SpaceError(f"expected at least 4 rows, got {self.n}")
-        need_different_rows(self.x.square, self.y.square)
+        if min(self.x.square, self.y.square) == 0:
+            raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
         far = ""
         for side, sums in (("second", self.y), ("first", self.x)):
             if sums.offset > _FAR * sums.spread:
                 far = (
-                    f"The {side} space lies {sums.offset / sums.spread:,.0f} times its spread from zero, so"
+                    f" The {side} space lies {sums.offset / sums.spread:,.0f} times its spread from zero, so"
                     f" float32 has lost digits of what distinguishes its rows, for every score. {CENTRE}"
                 )
-        null = rv_null(self.x.sums, self.y.sums)
-        return Score(
-            self.value, metric="cka", convention="linear", n=self.n, null=null, note=f"{note} {far}".strip()
-        )
-
-
-def need_different_rows(*squares: float) -> None:
-    """Raise a SpaceError where ‖XᵀX‖²_F of a space is 0."""
-    if min(squares) == 0:
-        raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
-
-
-def alignment(xy: float, xx: float, yy: float) -> float:
-    """xy / √(xx · yy); NaN where all rows of a space are equal."""
-    return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
+        facts = {"n": self.n, "null": rv_null(self.x.sums, self.y.sums), "note": f"{note}{far}".strip()}
+        return Score(self.value(), metric="cka", convention="linear", **facts)
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
@@ -238,9 +230,8 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
     """
     rows = []
     for lengths in squares:
-        longest = np.argpartition(lengths, -most_decisive(len(lengths)) - 1)[
-            -most_decisive(len(lengths)) - 1 :
-        ]
+        longest = np.argpartition(lengths, -most_decisive(len(lengths)) - 1)
+        longest = longest[-most_decisive(len(lengths)) - 1 :]
         rows.append(standing_apart(longest, lengths[longest], float(np.sum(lengths**2))))
     return np.unique(np.concatenate(rows))
 
@@ -281,11 +272,11 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     6), and that of the difference of two such arrays over √m the standard error of a difference.
     """
     X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
-    pulls = {}
-    for name, left, right in (("xy", X, Y), ("xx", X, X), ("yy", Y, Y)):
+    pulls = []
+    for left, right in ((X, Y), (X, X), (Y, Y)):
         product = left.T @ right
-        pulls[name] = np.einsum("ij,ij->i", left @ product, right), np.vdot(product, product)
-    (xy, xy_sum), (xx, xx_sum), (yy, yy_sum) = pulls["xy"], pulls["xx"], pulls["yy"]
+        pulls.append((np.einsum("ij,ij->i", left @ product, right), np.vdot(product, product)))
+    (xy, xy_sum), (xx, xx_sum), (yy, yy_sum) = pulls
     cka = xy_sum / np.sqrt(xx_sum * yy_sum)
     return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
 
@@ -373,27 +364,28 @@ def linear_cka(
         )
     sums, note = _cka_sums(X, Y, own), ""
     score, x, y = sums.score(), sums.x, sums.y
-    value = _value(sums, debiased)
+    value = sums.value(debiased)
     rows = decisive_rows((x.lengths, y.lengths))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
-        without = _value(_cka_sums(X[rest], Y[rest], null=False), debiased)
+        without = cka_value(X[rest], Y[rest], debiased)
         names = rows[:3].tolist() if ids is None else ids[rows[:3]]
         note = decided_note(value, without, len(rows), lambda: names)
     facts = {"metric": "cka", "n": len(X), "note": f"{note} {score.note}".strip()}
     if not debiased:
         return Score(value, convention="linear", null=score.null, **facts)
     # The mean of chance is 0; the spread is that of the biased score, but for a constant and O(1/n).
-    scale = np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y)))
-    low, high = ((end - score.null.mean) * scale for end in (score.null.low, score.null.high))
-    return Score(value, convention="debiased", null=Null(0.0, low, high), **facts)
+    scale, null = (
+        np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y))),
+        score.null,
+    )
+    null = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
+    return Score(value, convention="debiased", null=null, **facts)
 
 
 def cka_value(X: np.ndarray, Y: np.ndarray, debiased: bool = False) -> float:
     """`linear_cka` without its chance level."""
-    sums = _cka_sums(X, Y, null=False)
-    need_different_rows(sums.x.square, sums.y.square)
-    return _value(sums, debiased)
+    return _cka_sums(X, Y, null=False).value(debiased)
 
 
 def _cka_sums(
@@ -404,13 +396,6 @@ def _cka_sums(
     for block in row_blocks(len(X), _FEW):
         product += x.centred(X[block]).T @ y.centred(Y[block])
     return CkaSums(len(X), float(np.vdot(product, product)), x, y)
-
-
-def _value(sums: CkaSums, debiased: bool) -> float:
-    x, y = sums.x, sums.y
-    if not debiased:
-        return sums.value
-    return alignment(_unbiased(sums.xy, x, y), _unbiased(x.square, x, x), _unbiased(y.square, y, y))
 
 
 def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
@@ -458,9 +443,7 @@ class CosineSums:
 
     def score(self) -> Score:
         n, means = int(self.n[0]), self.sums / self.n
-        a, b = (
-            product - n * np.outer(mean, mean) for product, mean in zip(self.products, means, strict=True)
-        )
+        a, b = self.products - n * means[:, :, None] * means[:, None, :]
         return cosine_score(n, float(self.paired[0]) / n, means[0] @ means[1], np.vdot(a, b))
 
 

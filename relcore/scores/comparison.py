@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,10 @@ def represent(
     maps = representation_maps(match, representation, anchor_ids, spec)
     if representation == "absolute":
         return spaces
-    made = tuple(each(X) for each, X in zip(maps, spaces, strict=True))
-    for matrix in made:
+    rows = maps[0](spaces[0]), maps[1](spaces[1])
+    for matrix in rows:
         matrix.flags.writeable = False
-    return made
+    return rows
 
 
 def representation_maps(
@@ -116,9 +117,11 @@ def representation_maps(
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
         mean = mean_row(target)  # as on Invert, where it is the same map
-        return (lambda X: centred(procrustes.transform(X), mean)), (lambda X: centred(X, mean))
-    whiten = representation == "whitened"
-    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in (source, target))
+        return (lambda X: centred(procrustes.transform(X), mean)), partial(centred, mean=mean)
+    whiten, maps = representation == "whitened", []
+    for X in (source, target):
+        maps.append(spec.projection(whiten).fit(X, anchors=rows).transform)
+    return tuple(maps)
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
@@ -274,12 +277,15 @@ def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where
     none does.
     """
-    every = {metric: score for by_metric in scores.values() for metric, score in by_metric.items() if score.k}
-    if not every:
+    titles: dict[str, Score] = {}
+    for name in METRICS:
+        for by_metric in scores.values():
+            if name in by_metric and by_metric[name].k:
+                titles.setdefault(METRICS[name].title, by_metric[name])
+    if not titles:
         return ""
-    *titles, last = [METRICS[metric].title for metric in METRICS if metric in every]
-    first = next(iter(every.values()))
-    return f"{', '.join(titles)}{' and ' * bool(titles)}{last}: k = {first.k}, {first.convention} convention"
+    (*others, last), first = titles, next(iter(titles.values()))
+    return f"{', '.join(others)}{' and ' * bool(others)}{last}: k = {first.k}, {first.convention} convention"
 
 
 def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:

@@ -352,7 +352,8 @@ class Neighbours:
             return self.crossing
         if self.convention == "paper":
             return (self.other,)
-        _need_equal_widths(self.source, self.target)
+        if self.source.shape[1] != self.target.shape[1]:
+            raise _widths_differ(self.source, self.target)
         return (
             nearest_directions(self.source[self.queries], self.target, self.k, self.device),
             nearest_directions(self.target[self.queries], self.source, self.k, self.device),
@@ -486,8 +487,8 @@ def find_neighbours(
         )
     n = len(target)
     need_k(k, n, n - (convention == "mutual"))
-    if convention == "paper":
-        _need_equal_widths(source, target)
+    if convention == "paper" and source.shape[1] != target.shape[1]:
+        raise _widths_differ(source, target)
     if n_queries is not None and n_queries < 1:
         raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
     if queries is None:
@@ -549,13 +550,12 @@ def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "
     return find_neighbours(source, target, k, convention, **settings).mrr()
 
 
-def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
-    if source.shape[1] != target.shape[1]:
-        raise SpaceError(
-            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one"
-            " cannot be queries in the other: make both relative to the same anchors, or use jaccard with"
-            " convention='mutual'"
-        )
+def _widths_differ(source: np.ndarray, target: np.ndarray) -> SpaceError:
+    return SpaceError(
+        f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot be"
+        " queries in the other: make both relative to the same anchors, or use jaccard with"
+        " convention='mutual'"
+    )
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:

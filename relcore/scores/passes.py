@@ -1002,8 +1002,8 @@ class PassedPair(AlignedPair):
         if len(decisive):
             roles, question = seen.plan.roles, replace(seen.plan.question, forms=(form,))
             (others,) = self.passes.seen([(question, roles.without(decisive))])
-            without = others.linear_cka(form).value
-            note = decided_note(sums.value, without, len(decisive), lambda: self.names(decisive[:3]))
+            without = others.linear_cka(form).value()
+            note = decided_note(sums.value(), without, len(decisive), lambda: self.names(decisive[:3]))
         return sums.score(note)
 
     def names(self, rows: np.ndarray) -> Sequence[str]:
