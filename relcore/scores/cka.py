@@ -10,7 +10,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.magnitude import brought, centred, scaled, spread_and_offset, within
 from relcore.base.numbers import short
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
+from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
 from relcore.scores.score import CENTRE, Null, Score
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
@@ -284,7 +284,7 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 # From rows.
 
 _NEAR_ZERO = 64  # times the spread of the rows
-_FEW = 512  # rows that stay in cache
+_FEW = 256  # rows that stay in cache between their passes
 
 
 @dataclass(frozen=True)
@@ -303,14 +303,16 @@ class OwnMoments(SpaceSums):
     def of(cls, X: np.ndarray, null: bool = True, exponent: int = 0) -> OwnMoments:
         """Without the sums for the chance level unless `null`."""
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
-        lengths = np.empty(n)
+        lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean_row(scaled(X, exponent))
-            for block in row_blocks(n, _FEW):
-                part = centred(scaled(X[block], exponent), mean)
-                squares = np.vecdot(part, part)
-                lengths[block] = squares
-                weighted += squares @ part
+            for block in row_blocks(n):
+                part = buffer[: block.stop - block.start]
+                for few in row_blocks(len(part), _FEW):
+                    centred(scaled(X[block][few], exponent), mean, part[few])
+                    squares = np.vecdot(part[few], part[few])
+                    lengths[block][few] = squares
+                    weighted += squares @ part[few]
                 product += part.T @ part
         if not exponent and not within(np.array([lengths.max()])).all() and (power := brought(X)[1]):
             return cls.of(X, null, power)
@@ -323,8 +325,8 @@ class OwnMoments(SpaceSums):
         spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean))
         return cls(square, sums, spread, offset, mean, exponent, lengths)
 
-    def centred(self, X: np.ndarray) -> np.ndarray:
-        return centred(scaled(X, self.exponent), self.mean)
+    def centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return centred(scaled(X, self.exponent), self.mean, out[: len(X)])
 
 
 def linear_cka(
@@ -392,9 +394,10 @@ def _cka_sums(
     X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True
 ) -> CkaSums:
     x, y = own or (OwnMoments.of(X, null), OwnMoments.of(Y, null))
-    product = np.zeros((X.shape[1], Y.shape[1]))
-    for block in row_blocks(len(X), _FEW):
-        product += x.centred(X[block]).T @ y.centred(Y[block])
+    product, rows = np.zeros((X.shape[1], Y.shape[1])), min(len(X), ROWS_PER_BLOCK)
+    left, right = (np.empty((rows, width), dtype=np.float32) for width in product.shape)
+    for block in row_blocks(len(X)):
+        product += x.centred(X[block], left).T @ y.centred(Y[block], right)
     return CkaSums(len(X), float(np.vdot(product, product)), x, y)
 
 
@@ -410,8 +413,8 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
     The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of
     squares, unless the rows lie far from zero.
     """
-    ones, total = np.ones(_FEW, dtype=np.float32), np.zeros(X.shape[1])
-    for block in row_blocks(len(X), _FEW):
+    ones, total = np.ones(512, dtype=np.float32), np.zeros(X.shape[1])
+    for block in row_blocks(len(X), len(ones)):
         total += ones[: block.stop - block.start] @ X[block]
     mean = (total / len(X)).astype(np.float32)
     spread, offset = spread_and_offset(X, mean)
