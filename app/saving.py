@@ -57,7 +57,8 @@ DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
-_UNCHANGED = to_query(Workspace(anchors_from=DEFAULT_ANCHORS))  # the address where nothing was done
+# the address where nothing was done
+_UNCHANGED = to_query(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=OPENING_INVERSION))
 _TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
 _TYPES = get_type_hints(Workspace)
 _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON

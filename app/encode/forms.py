@@ -324,7 +324,8 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
     # another dataset, another default
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
-    own = {"format": "%g"} if setting.number is float else {}
+    own = {"width": 150} if setting.number else {}
+    own |= {"format": "%g"} if setting.number is float else {}
     if setting.kind is str and not setting.choices:
         own["help"] = sharing.help_with_paths(setting.help) or None
     return setting_widget(setting, key, start, **own)

@@ -15,7 +15,6 @@ from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
     chart_exportable,
-    histogram_exportable,
     scores_exportable,
     spectrum_exportable,
     training_exportable,
@@ -30,10 +29,8 @@ from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_lab
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Match, distinct_names
+from relcore.spaces.space import Match, distinct_names
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
-
-MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of more, each has a panel
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
@@ -163,29 +160,6 @@ class Spectrum(Recipe, ComparisonRecipe):
             result = dict(zip(distinct_names(spaces), found, strict=True))
         spectra = {name: found.singular_values for name, found in result.items()}
         return spectrum_exportable(spectra, self.to_json(), "relscope-anchor-spectrum")
-
-
-@dataclass(frozen=True)
-class Norms(Recipe):
-    """Distribution of vector lengths, one curve per space. Recipes of version 0.1.0 may ask for `panels`,
-    which this version draws as one chart.
-    """
-
-    figure: ClassVar[str] = "norms"
-    newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    panels: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.spaces:
-            raise SpaceError("spaces: expected at least one to draw the norms of, got none")
-
-    def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
-        spaces = result or load_all(self.spaces, self.digests, self.figure)
-        norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
-        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ PLAIN = {
 PAGES = {
     "compare": ("", [""]),
     "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
-    "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
+    "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Store"]),
     "invert": ("invert.tab", ["Rows", "Translate"]),
     "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages"]),
     "migrate": (

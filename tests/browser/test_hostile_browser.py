@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
 TABS = {
     "Anchors": ("Named sets and lists", "Diagnostics"),
-    "Spaces": ("Encode", "Norms"),
+    "Spaces": ("Encode",),
     "Invert": ("Translate",),
 }
 # What Markdown or HTML would have made of the texts; the inspector's own pictures are data.

@@ -9,7 +9,7 @@ import pytest
 from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.compare.figures import Norms, Panes, Scores, Spectrum, exportable
+from relcore.compare.figures import Panes, Scores, Spectrum
 from relcore.compare.scene import comparison_scene
 from relcore.figures.style import DARK, Style
 from relcore.maps.reduction import ReductionSpec
@@ -20,7 +20,7 @@ from relcore.scores.passes import score_forms
 from relcore.spaces.space import match
 from relcore.tasks.recipe import ComparisonRecipe, load_pair
 
-KINDS = ("comparison", "scores", "spectrum", "norms")
+KINDS = ("comparison", "scores", "spectrum")
 
 
 @pytest.fixture
@@ -62,12 +62,9 @@ def original(recipe, specs):
         if kind == "scores":
             scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
             return Scores.of(recipe, k=5, n_queries=60).draw(scores)
-        if kind == "spectrum":
-            return Spectrum.of(recipe).draw(
-                {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)}
-            )
-        spaces = [load(spec) for spec in specs]
-        return Norms(specs, tuple(space.digest for space in spaces)).draw(spaces)
+        return Spectrum.of(recipe).draw(
+            {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)}
+        )
 
     return make
 
@@ -142,11 +139,6 @@ def test_options_reach_the_style(original, tmp_path):
     assert main(["figure", str(recipe), "-o", str(svg), *options]) == 0
     assert svg.read_bytes() == original("comparison").bytes("svg", Style(3.25, 100, False, 7, theme=DARK))
     assert svg.read_bytes() != original("comparison").bytes("svg")
-
-
-def test_norms_as_panels_of_version_0_1_0_are_drawn_in_one_chart(specs):
-    assert "panels" not in Norms(specs).to_json()
-    assert exportable(Norms(specs, panels=True).to_json()).table().equals(Norms(specs).draw().table())
 
 
 @pytest.mark.parametrize(
