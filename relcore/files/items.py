@@ -29,7 +29,7 @@ class ItemTable:
     ----------
     name : str
         For errors.
-    columns, class_names, has_vectors
+    columns, class_names
         As of `relcore.files.tables.Table`.
     folder : Path
         What the paths of images are relative to.
@@ -42,7 +42,6 @@ class ItemTable:
         facts = [part.facts for part in self._parts]
         self.columns: dict[str, ColumnKind] = facts[0]["columns"]
         self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
-        self.has_vectors: bool = facts[0]["has_vectors"]
         if any(list(one["columns"]) != list(self.columns) for one in facts):
             raise SpaceError(
                 f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write"
@@ -105,7 +104,7 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
 def first_kinds(path: Path) -> dict[str, ColumnKind]:
     """The columns of a table by its first rows, without reading on; {} for a file that is no table."""
     with suppress(SpaceError, OSError):
-        return confined.run(tables.first_kinds, path, libraries=ARROW)
+        return confined.run(tables.peek, path, libraries=ARROW)[0]
     return {}
 
 
@@ -122,7 +121,7 @@ def is_metadata(path: Path) -> bool:
     """Whether a file is a table without vectors; False for one that cannot be read."""
     with suppress(SpaceError, OSError):
         if path.suffix.lower() in SUFFIXES and path.is_file():
-            return not confined.run(tables.seems_vectors, path, libraries=ARROW)
+            return not confined.run(tables.peek, path, libraries=ARROW)[1]
     return False
 
 

@@ -12,7 +12,6 @@ import csv
 import io
 import json
 import re
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,8 +43,10 @@ _SHOWN = 60  # characters of a cell in a preview
 Batch = dict[int, Any]  # place of a column → Arrow array
 
 
-class Table(ABC):
-    """A table on disk.
+class Table:
+    """A table on disk. Each kind has `describe(path)`; `roles(choices)`, the columns of a table of vectors;
+    and `batches(places, rows)`, the cells of some columns, at most so many rows at once where the file
+    allows it.
 
     Attributes
     ----------
@@ -56,35 +57,17 @@ class Table(ABC):
     class_names : dict from column to names
         What the numbers of a label column stand for, where the table says so.
     starts : list of int
-        The first row of each group of rows, and the number of rows.
+        The first row of each group of rows, and the number of rows; `group(column, group)` gives its cells.
     missing : tuple of str
         Cells that stand for no label.
     has_vectors : bool
         Whether a column holds lists of numbers.
     """
 
-    names: list[str]
-    kinds: dict[str, ColumnKind]
-    class_names: dict[str, Sequence[str]]
-    starts: list[int]
-    missing: tuple[str, ...] = ()
-    has_vectors = False
+    missing, has_vectors = (), False
 
     def __init__(self, path: Path) -> None:
         self.path, self._held = path, OrderedDict()
-
-    @classmethod
-    @abstractmethod
-    def describe(cls, path: Path) -> Description:
-        """As `Format.describe`."""
-
-    @abstractmethod
-    def roles(self, choices: Choices) -> Columns:
-        """The role of each column of a table of vectors."""
-
-    @abstractmethod
-    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
-        """The cells of these columns, at most `rows` at once where the file allows it."""
 
     def checked(
         self, columns: Columns, places: Sequence[int], rows: int, limit: int | None
@@ -111,13 +94,7 @@ class Table(ABC):
     # As a table of texts, pictures and numbers: rows by their numbers.
 
     def confined_facts(self) -> dict[str, Any]:
-        n = self.starts[-1]
-        return {
-            "n": n,
-            "columns": self.kinds,
-            "class_names": self.class_names,
-            "has_vectors": self.has_vectors,
-        }
+        return {"n": self.starts[-1], "columns": self.kinds, "class_names": self.class_names}
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
         """The cells of these rows."""
@@ -139,18 +116,10 @@ class Table(ABC):
         held.move_to_end(key)
         return held[key]
 
-    def group(self, column: str, group: int) -> Any:
-        """A column of a group of rows as an Arrow array."""
-        raise NotImplementedError
-
     def metadata(self, choices: Choices) -> Columns:
         """The role of each column of a table of metadata."""
         n, names = self.starts[-1], list(self.kinds)
-        looked_at = [
-            place
-            for place, name in enumerate(names[:_FIRST_COLUMNS])
-            if self.kinds[name] in ("text", "number")
-        ]
+        some = [i for i, name in enumerate(names[:_FIRST_COLUMNS]) if self.kinds[name] in ("text", "number")]
 
         def is_distinct(place: int) -> bool:
             seen: set[Any] = set()
@@ -162,7 +131,7 @@ class Table(ABC):
                     return False
             return True
 
-        first = self.first(looked_at, _FIRST_ROWS)
+        first = self.first(some, _FIRST_ROWS)
         return replace(assign_metadata(self.path.name, self.kinds, first, is_distinct, choices), n=n)
 
 
@@ -240,19 +209,15 @@ def table_of(path: Path) -> Table:
     return _class_of(path)(path)
 
 
-def first_kinds(path: Path) -> dict[str, ColumnKind]:
-    """The columns of a table and what they hold, without reading on."""
-    return table_of(path).kinds
-
-
-def seems_vectors(path: Path) -> bool:
-    """Whether a table looks like vectors rather than like metadata: a column of lists, a series of number
-    columns, or many.
+def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
+    """The columns of a table, what they hold, and whether it looks like vectors rather than like metadata: a
+    column of lists, a series of number columns, or many.
     """
     table = table_of(path)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
-    return table.has_vectors or len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
+    many = len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
+    return table.kinds, many or table.has_vectors
 
 
 def first_cells(path: Path, n: int) -> dict[str, list[str]]:
@@ -523,17 +488,9 @@ def _number_in_text(cell: str) -> str:
 
 
 class _TypedTable(Table):
-    """Text columns are looked at for numbers, and columns of bytes for text, in their first rows.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    n : int
-        Rows.
+    """Text columns are looked at for numbers, and columns of bytes for text, in their first rows; `schema` is
+    Arrow's, `n` the number of rows.
     """
-
-    schema: Any
-    n: int
 
     @classmethod
     def describe(cls, path: Path) -> Description:
@@ -596,12 +553,7 @@ class _TypedTable(Table):
 
 
 class ParquetTable(_TypedTable):
-    """A .parquet file by batches and by row groups.
-
-    Attributes
-    ----------
-    file : pyarrow.parquet.ParquetFile
-    """
+    """A .parquet file by batches and by row groups; `file` is Arrow's."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as parquet
@@ -618,7 +570,7 @@ class ParquetTable(_TypedTable):
         self.class_names = _class_names(self.schema.metadata or {})
         self.has_vectors = any(is_vectors(field.type) for field in self.schema)
 
-    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+    def batches(self, places: Sequence[int], rows: int) -> Iterator[Batch]:
         names = [self.names[place] for place in places]
         return self._of_names(places, self.file.iter_batches(rows, columns=names, use_threads=False))
 
@@ -661,7 +613,7 @@ class ArrowTable(_TypedTable):
             return (reader.get_batch(number) for number in range(reader.num_record_batches))
         return iter(reader)
 
-    def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
+    def batches(self, places: Sequence[int], rows: int) -> Iterator[Batch]:
         """Batches of at most this many rows, 0 for any; their offsets and indices are checked first."""
         for batch in self._all():
             wanted = batch.select([self.names[place] for place in places])
