@@ -45,8 +45,7 @@ Batch = dict[int, Any]  # place of a column → Arrow array
 
 class Table:
     """A table on disk. Each kind has `describe(path)`; `roles(choices)`, the columns of a table of vectors;
-    and `batches(places, rows)`, the cells of some columns, at most so many rows at once where the file
-    allows it.
+    and `batches(places, rows)`, the cells of columns, at most `rows` at once where the file allows it.
 
     Attributes
     ----------
