@@ -18,7 +18,7 @@ import streamlit as st
 from app.items import digest_of_bytes
 from relcore.base.caching import MadeOnce
 from relcore.figures.scene import Scene
-from relcore.panes.page import script, style
+from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined, payload_of, read_events
 
 _LARGE = (
@@ -32,7 +32,7 @@ _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same d
 
 _mount = st.components.v2.component(
     "relscope_linked_scatter",
-    css=style(),
+    css=part("panes.css"),
     js=script((Path(__file__).parent / "linked_scatter.js").read_text(encoding="utf-8")),
     isolate_styles=False,
 )

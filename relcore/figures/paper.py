@@ -47,10 +47,11 @@ from relcore.figures.charts import (
     thinned,
 )
 from relcore.figures.scene import (
+    NAMED,
+    OTHER,
     Pane,
     Scene,
     drawn_anchors,
-    groups,
     map_names,
     places_of,
     point_size,
@@ -492,7 +493,8 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     high as needed.
     """
     with settings(style):
-        (rows, columns), line, scales = scene.grid, style.line, scales_of(scene)
+        rows, columns = (len(scene.panes) + 1) // 2, min(len(scene.panes), 2)
+        line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
         edge, gap = 0.02, 0.04 * style.width / columns
         wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
@@ -624,14 +626,20 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend of each colouring, its panes' name before it where there are two."""
+    """The legend of each colouring, its panes' name before it where there are two: the classes that occur, in
+    their own order after the rows of none. Of a scale only the latter: the others have a colour bar.
+    """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
-    for side, pane in zip(scene.sides, (0, *scene.second_panes[:1]), strict=True):
-        listed = groups(scene, style.theme, pane)
-        if side and any(group.named for group in listed):
+    for side, coloring in zip(scene.sides, scene.colorings(), strict=True):
+        present = set(np.asarray(coloring.categories)[scene.shown].tolist())
+        entries = (
+            [(OTHER, style.theme.neutral)] if -1 in present and (coloring.names or coloring.scale) else []
+        )
+        colors = zip(map(str, coloring.names), coloring.palette(style.theme), strict=False)
+        entries += [entry for category, entry in enumerate(colors) if category in present]
+        if side and entries:
             handles.append(Line2D([], [], ls="", label=f"{side}:"))
-        handles += [Line2D([], [], color=g.color, label=g.name, **dot) for g in listed if g.named]
-        unnamed = sum(not group.named for group in listed)
-        if unnamed and scene.coloring(pane).names:
-            handles.append(Line2D([], [], ls="", label=f"and {unnamed} more"))
+        handles += [Line2D([], [], color=color, label=name, **dot) for name, color in entries[:NAMED]]
+        if len(entries) > NAMED:
+            handles.append(Line2D([], [], ls="", label=f"and {len(entries) - NAMED} more"))
     return handles

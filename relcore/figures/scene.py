@@ -266,11 +266,6 @@ class Scene:
             return [""]
         return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
 
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Rows and columns of panes: 1 × 1, 1 × 2, 2 × 2."""
-        return (len(self.panes) + 1) // 2, min(len(self.panes), 2)
-
     @cached_property
     def _first(self) -> Coloring:
         colors = self.scale.colors if self.scale else self.category_colors
@@ -313,33 +308,6 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
 NUMBERED = 40  # more anchor numbers than this hide the points; the stars stay
 NAMED = 24  # more names than this make a legend nobody reads
 OTHER = "other"
-
-
-@dataclass(frozen=True)
-class LegendGroup:
-    """The rows of one category with the name and colour they have in every pane; `named` if in the legend."""
-
-    name: str
-    color: str
-    rows: np.ndarray
-    named: bool
-
-
-def groups(scene: Scene, theme: Theme, pane: int = 0) -> list[LegendGroup]:
-    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the
-    others. Of a scale only the rows of none: the others have a colour bar.
-    """
-    coloring = scene.coloring(pane)
-    on_scale = coloring.scale is not None
-    # Hidden rows belong to no group.
-    categories = np.where(scene.shown, coloring.categories, 0 if on_scale else len(coloring.names))
-    none, has_names = np.flatnonzero(categories < 0), bool(coloring.names) or on_scale
-    listed = [LegendGroup(OTHER, theme.neutral, none, has_names)] if len(none) else []
-    for category, (name, color) in enumerate(zip(coloring.names, coloring.palette(theme), strict=False)):
-        rows = np.flatnonzero(categories == category)
-        if len(rows):
-            listed.append(LegendGroup(str(name), color, rows, len(listed) < NAMED))
-    return listed
 
 
 def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:

@@ -157,13 +157,12 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
             figure.add_traces([_points(line, color, theme)] if points else _line_traces(line, color))
     if lines.filled:
         figure.for_each_trace(lambda t: t.update(fill="tozeroy", fillcolor=_translucent(t.line.color, 0.15)))
-    dash = {"width": 1.5, "dash": "dash"}
-    for i, (name, value) in enumerate(lines.baselines):
-        look = dash | {"color": theme.muted, "dash": DASHES[i % len(DASHES)]}
-        figure.add_hline(value, line=look, **_level(f"{plain_text(name)}: {general(value)}"))
-    for name, value in lines.marks:
-        look = dash | {"color": theme.text}
-        figure.add_vline(value, line=look, **_level(f"{plain_text(name)}: {general(value)}"))
+    dashes = [DASHES[i % len(DASHES)] for i in range(len(lines.baselines))]
+    levels = [(figure.add_hline, *b, theme.muted, d) for b, d in zip(lines.baselines, dashes, strict=True)]
+    levels += [(figure.add_vline, *mark, theme.text, "dash") for mark in lines.marks]
+    for add, name, value, color, dash in levels:
+        look = {"line": {"width": 1.5, "dash": dash, "color": color}, "showlegend": True, "layer": "below"}
+        add(value, name=f"{plain_text(name)}: {general(value)}", **look)
     if note:
         look = {"bgcolor": _translucent(theme.surface, 0.85), "borderpad": 4, "align": "left"}
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
@@ -180,10 +179,6 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     if lines.log_y:
         figure.update_yaxes(type="log", exponentformat="power", dtick=1)
     return figure
-
-
-def _level(name: str) -> dict[str, Any]:
-    return {"name": name, "showlegend": True, "layer": "below"}
 
 
 def _line_traces(line: Line, color: str) -> list[go.Scatter]:

@@ -49,11 +49,6 @@ def script(home: str) -> str:
     return "\n".join([*map(part, SCRIPTS), home])
 
 
-def style() -> str:
-    """The style sheet; its classes begin with ``ls-``."""
-    return part("panes.css")
-
-
 def part(name: str) -> str:
     """The text of one file of this package."""
     return files("relcore.panes").joinpath(name).read_text(encoding="utf-8")
@@ -91,7 +86,7 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
         f' http-equiv="Content-Security-Policy" content="{content_policy([run])}">\n<meta name="viewport"'
         f' content="width=device-width">\n<title>{escape(title)}</title>\n{recipe_script(recipe)}<style>:root'
         f" {{ {colors}; font-family: {theme.font} }}\nbody {{ background: {theme.surface};"
-        f" }}\n{style()}{part('page.css')}</style>\n</head>\n<body>\n<main"
+        f" }}\n{part('panes.css')}{part('page.css')}</style>\n</head>\n<body>\n<main"
         f' aria-label="{alt}"><noscript>{alt} The panes are drawn'
         ' by JavaScript, which is switched off.</noscript></main>\n<script type="text/plain"'
         f' id="relscope-panes">{content}</script>\n<script type="module">{run}</script>\n</body>\n</html>\n'

@@ -15,7 +15,7 @@ import traitlets
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import encodable
 from relcore.figures.scene import Scene
-from relcore.panes.page import hover_columns, part, script, style
+from relcore.panes.page import hover_columns, part, script
 from relcore.panes.payload import ids_digest, payload_of, read_events
 
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
@@ -67,7 +67,7 @@ class PanesWidget(anywidget.AnyWidget):
     """
 
     _esm = script(part("widget.js"))
-    _css = style()
+    _css = part("panes.css")
     _header = traitlets.Dict().tag(sync=True)
     _events = traitlets.List().tag(sync=True)
     selection = _Several("ids", str)

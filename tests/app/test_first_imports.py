@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from app import first_imports
-from relcore.panes.page import script, style
+from relcore.panes.page import part, script
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,4 +76,4 @@ def test_what_is_imported_and_sent_before_the_first_canvas(tmp_path, monkeypatch
     assert slow == []
     assert 900 < modules <= MOST_MODULES
     assert 20_000 < sent <= MOST_BYTES
-    assert 20_000 < len((script("") + style()).encode()) <= MOST_SOURCE
+    assert 20_000 < len((script("") + part("panes.css")).encode()) <= MOST_SOURCE

@@ -15,7 +15,7 @@ from PIL import Image
 
 from benchmarks.app_in_chromium import SETTLED
 from relcore.figures.scene import Pane, Scene
-from relcore.panes.page import script, style
+from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 
 ROOT = ".ls-root"
@@ -74,7 +74,7 @@ window.again = (content) => (remove(host), draw(content));
 def _document() -> str:
     colours = ":root { color-scheme: light dark; background: Canvas }"
     body = f"<div id=host></div><script type=module>{script(HOME)}</script>"
-    return f"<!doctype html><meta charset=utf-8><style>{colours}{style()}</style>{body}"
+    return f"<!doctype html><meta charset=utf-8><style>{colours}{part('panes.css')}</style>{body}"
 
 
 def content(scene: Scene, selected=None, sheet=None, files=(), **settings) -> str:
