@@ -54,8 +54,6 @@ _MOST_BYTES = 1 << 16
 
 
 class _Shares:
-    """Dataclasses whose fields are all shares."""
-
     def __post_init__(self) -> None:
         for name, share in vars(self).items():
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
@@ -104,8 +102,6 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The tolerances of both situations."""
-
     everything_new: EverythingNew = EverythingNew()
     new_queries: NewQueries = NewQueries()
 
@@ -203,7 +199,6 @@ class DriftVerdict:
         return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
 
     def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
-        """Whether any of these situations has an alarm."""
         return any(one in self.impossible or self.alarms(one) for one in situations)
 
     def table(self) -> pd.DataFrame:
@@ -214,7 +209,6 @@ class DriftVerdict:
 
 
 def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int, int]) -> DriftVerdict:
-    """Compare all measures with the thresholds."""
     from scipy.special import stdtrit
 
     n_groups = max(1, len({measure.group for measure in measures} - {""}))
@@ -287,7 +281,6 @@ class Drift:
 
     @cached_property
     def chance_churn(self) -> float:
-        """The churn of rows that are paired at random."""
         return chance_churn(self.n, self.k)
 
     @property
@@ -302,7 +295,6 @@ class Drift:
         ]
 
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
-        """The verdict by these thresholds."""
         return judge(self.measures, thresholds, self.widths)
 
 
@@ -437,7 +429,6 @@ def classes(pair: Match) -> dict[str, np.ndarray]:
 
 
 def shares_told(drift: Drift) -> dict[str, float]:
-    """Share of the change by step; empty between different widths."""
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
@@ -447,7 +438,6 @@ _LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them bette
 
 
 def headline(drift: Drift, verdict: DriftVerdict) -> str:
-    """One sentence: what may be deployed."""
     old, new = (repr(name) for name in drift.names)
     if drift.unrelated:
         return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
@@ -468,7 +458,6 @@ def headline(drift: Drift, verdict: DriftVerdict) -> str:
 
 
 def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
-    """One sentence on a situation: its numbers without an alarm, else the largest excess."""
     title, alarms = SITUATIONS[situation].title, verdict.alarms(situation)
     if reason := verdict.impossible.get(situation):
         return f"{title}: alarm. {reason[0].upper()}{reason[1:]}."
@@ -490,7 +479,6 @@ def excess(check: Check) -> str:
 
 
 def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
-    """What the numbers do not show by themselves, a sentence each."""
     centred = drift.of(EVERYTHING_NEW, "churn")
     threshold = next(check.threshold for check in verdict.checks if check.measure is centred)
     sentences = (
@@ -522,7 +510,6 @@ def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
 
 
 def circumstances(drift: Drift) -> str:
-    """On how many rows, with what chance and noise level."""
     queries = "all of them" if drift.n_queries == drift.n else f"{drift.n_queries:,} of them"
     return (
         f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
@@ -532,7 +519,6 @@ def circumstances(drift: Drift) -> str:
 
 
 def _low(value: float) -> str:
-    """A share that may be far below .001."""
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
 
 
@@ -578,17 +564,14 @@ class SeriesDrift:
 
     @property
     def chance_churn(self) -> float:
-        """The churn of rows that are paired at random."""
         return chance_churn(self.n, self.k)
 
     def matrix(self, situation: str, quantity: str) -> np.ndarray:
-        """The (v, v) array of one quantity."""
         if situation == NEW_QUERIES:
             return self.lost if quantity == "lost" else self.across_churn
         return self.rho if quantity == "rho" else self.churn
 
     def steps(self, situation: str, quantity: str, against: str) -> np.ndarray:
-        """One quantity of each version but the first, against the version before or the first, (v − 1,)."""
         need_one_of("against", against, AGAINST)
         matrix = self.matrix(situation, quantity)
         return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
@@ -603,7 +586,6 @@ class SeriesDrift:
         return pd.DataFrame(rows)
 
     def headline(self, against: str = "previous") -> str:
-        """The version with the largest churn, in a sentence."""
         steps = self.steps(EVERYTHING_NEW, "churn", against)
         worst = int(np.argmax(steps))
         old = self.names[worst] if against == "previous" else self.names[0]
@@ -672,7 +654,6 @@ class DriftSeries(Task[SeriesDrift]):
 
 
 def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
-    """The vectors of the rows that all versions have and none has as zeros, in one order, and their ids."""
     if not 2 <= len(spaces) <= MOST_VERSIONS:
         raise SpaceError(
             f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say"

@@ -155,7 +155,6 @@ class _Centred:
 def _shares(
     before: _Centred, after: _Centred, sigma: float, cosine: float, rho: float
 ) -> tuple[np.ndarray, float]:
-    """The four shares of the squared change, and the distance of the means over the old spread."""
     exponent = max(before.exponent, after.exponent)
     units = [float(np.ldexp(1.0, side.exponent - exponent)) for side in (before, after)]
     n, a, b = len(before.vectors), before.size * units[0], after.size * units[1]
@@ -285,7 +284,6 @@ def jittered(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np
 
 
 def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Euclidean distances of each direction (m, d) from its own rows (m, k) of the base: (m, k)."""
     distances = np.empty(rows.shape, dtype=np.float32)
     for block in row_blocks(len(rows), _BLOCK):
         distances[block] = np.linalg.norm(base[rows[block]] - directions[block][:, None, :], axis=2)
@@ -405,9 +403,6 @@ def measures_of(
 
 
 def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -> Measure:
-    """The residuals of these rows over their squared lengths: a ratio of means, with the error of such a
-    ratio.
-    """
     residuals, sizes, n = split.remaining[members], split.sizes[members], len(members)
     mean = float(sizes.mean())
     ratio = float(residuals.mean()) / mean if mean else 0.0

@@ -102,7 +102,6 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
 
 
 def _code(name: str) -> str:
-    """A name as inline code, also in a table."""
     return f"`{_safe(visible(name, 120)).replace('`', 'ˋ')}`"
 
 
@@ -143,8 +142,6 @@ class DriftChart(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class DriftMap(Recipe):
-    """Two heat maps of versions by versions: churn, and ρ."""
-
     figure: ClassVar[str] = "drift-map"
 
     spaces: tuple[SpaceSpec, ...]
@@ -212,7 +209,6 @@ def churn_chart(drift: Drift) -> Lines:
 
 
 def series_chart(series: SeriesDrift, against: str) -> Lines:
-    """All quantities of each version against the one before or the first."""
     x = np.arange(len(series.names) - 1)
     lines = []
     for situation, quantity, title in LINES:
@@ -236,7 +232,6 @@ def series_chart(series: SeriesDrift, against: str) -> Lines:
 
 
 def version_matrices(series: SeriesDrift) -> Matrices:
-    """Churn and ρ of all pairs of versions in one colour scale."""
     names, v = tuple(_distinct(series.names)), len(series.names)
     itself = tuple((i, i) for i in range(v))
     panels = tuple(
@@ -272,6 +267,5 @@ def _points(name: str, measures: list[Measure], beside: float) -> Line:
 
 
 def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
-    """Names cut to the room of an axis, numbered where the cut makes them equal."""
     cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
     return [name if cut.count(name) == 1 else f"{name} {number + 1}" for number, name in enumerate(cut)]

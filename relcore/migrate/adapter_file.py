@@ -134,8 +134,6 @@ _MOST_STEPS, _MOST_BYTES = 16, 1 << 30
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The metadata of the file."""
-
     layout: int
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
@@ -238,7 +236,6 @@ def _plan(name: str, text: str) -> StepPlan:
 
 
 def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> LoadedAdapter:
-    """The adapter of a plan and its tensors, which must fit each other and the card."""
     card = plan.card
     sides = [
         _steps(name, side, getattr(plan, side), width, card.width, tensors)
@@ -514,7 +511,6 @@ def adapt(
 
 
 def staging_folder(goal: Place) -> Path:
-    """Where blocks wait: beside the goal, or in the store where the goal is an address."""
     if goal.address:
         return Store().root / "adapting" / digest_of(goal.text)
     path = goal.path

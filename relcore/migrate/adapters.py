@@ -295,13 +295,11 @@ class AnchorBasis(NamedTuple):
 
     @classmethod
     def of(cls, rows: np.ndarray, center: bool) -> AnchorBasis:
-        """The singular value decomposition of the pairs' rows of one model, in float64."""
         mean = rows.mean(axis=0, dtype=np.float64) if center else None
         left, values, right = np.linalg.svd(unit_rows(rows, mean).astype(np.float64), full_matrices=False)
         return cls(left, values, right.T, np.zeros(rows.shape[1]) if mean is None else mean)
 
     def whitened(self, ridge: float) -> np.ndarray:
-        """V S (S² + λ)^(−1/2), (d, rank)."""
         if not 0 < ridge < np.inf:
             raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
         return self.right * (self.values / np.sqrt(self.values**2 + ridge))

@@ -43,7 +43,6 @@ def relevance_matrix(
 
 
 def counts_of(relevance: csr_array) -> np.ndarray:
-    """Number of relevant rows of each query, (n_queries,)."""
     return np.diff(relevance.indptr)
 
 
@@ -564,7 +563,6 @@ class Trial:
         )
 
     def with_fewer_queries(self, most: int) -> Trial:
-        """At most this number of queries, evenly spaced."""
         if len(self.old_queries) <= most:
             return self
         kept = np.linspace(0, len(self.old_queries) - 1, most).round().astype(int)
@@ -579,8 +577,6 @@ class Trial:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and its 95 % interval."""
-
     value: float
     low: float
     high: float
@@ -602,13 +598,11 @@ class Bootstrap:
         self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
 
     def mean(self, values: np.ndarray) -> Interval:
-        """Of one number per query, (q,)."""
         drawn = self._weights @ values.astype(np.float32)
         low, high = np.quantile(drawn, [0.025, 0.975])
         return Interval(float(values.mean(dtype=np.float64)), float(low), float(high))
 
     def difference(self, now: np.ndarray, before: np.ndarray) -> Interval:
-        """Mean of now − before."""
         return self.mean(now - before)
 
     def ratio(self, now: np.ndarray, before: np.ndarray) -> Interval:
@@ -835,7 +829,6 @@ class Pairs(NamedTuple):
     ids: np.ndarray
 
     def take(self, rows: np.ndarray) -> Pairs:
-        """Those of some rows."""
         return Pairs(*(part[rows] for part in self))
 
     def sample(self, random_state: int) -> Pairs:
@@ -845,7 +838,6 @@ class Pairs(NamedTuple):
         return Pairs(unit_rows(self.new[kept]), unit_rows(self.old[kept]), self.ids[kept])
 
     def fit(self, adapter: str) -> Adapter:
-        """The adapter of this name."""
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
     def folds(self, random_state: int) -> Iterator[tuple[np.ndarray, Pairs]]:
@@ -942,7 +934,6 @@ def fused_weight(adapter: str, pairs: Pairs, truth: str, random_state: int = 0) 
 
 
 def _z_scores(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
-    """Scores of each query over all rows but its own one, standardised, in one array."""
     scores = queries @ corpus.T
     others = scores[~np.eye(len(scores), dtype=bool)].reshape(len(scores), -1).astype(np.float64)
     others -= others.mean(axis=1, keepdims=True)

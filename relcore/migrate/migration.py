@@ -217,7 +217,6 @@ class MigrationResult:
         return f"nDCG@{self.k}"
 
     def option(self, name: str) -> OptionScore | None:
-        """The scores of this option; None where it is not measured."""
         return next((one for one in self.options if one.option == name), None)
 
     def table(self) -> pd.DataFrame:
@@ -226,11 +225,11 @@ class MigrationResult:
         """
         rows = []
         for one in self.options:
-            row = {name: getattr(one, name) for name in ("option", "value", "low", "high", "recall")}
-            row = {"option": TITLES[row.pop("option")], "ndcg": row.pop("value"), **row}
+            row = {"option": TITLES[one.option], "ndcg": one.value}
+            row |= {name: getattr(one, name) for name in ("low", "high", "recall")}
             for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
-                low, middle, high = (gain.low, gain.value, gain.high) if gain else (np.nan,) * 3
-                row |= {f"to {name}": middle, f"to {name}, low": low, f"to {name}, high": high}
+                ends = (gain.value, gain.low, gain.high) if gain else (np.nan,) * 3
+                row |= dict(zip((f"to {name}", f"to {name}, low", f"to {name}, high"), ends, strict=True))
             rows.append(row | {"queries": len(self.queries), "rows": self.n_rows})
         return pd.DataFrame(rows)
 
@@ -565,7 +564,6 @@ class ScorePairs:
     new: np.ndarray
 
     def of(self, queries: np.ndarray) -> ScorePairs:
-        """Those of some queries."""
         return ScorePairs(self.old[queries], self.new[queries])
 
     @property
@@ -690,7 +688,6 @@ class ThresholdOutcome:
         return self.error_after < self.chance_low
 
     def describe(self) -> str:
-        """One sentence."""
         if not self.beats_chance:
             return (
                 "New scores decide no better than those of other queries, so no map restores this threshold."
@@ -730,7 +727,6 @@ def score_pairs(
 
 
 def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
-    """The old score that `per_query` rows per query reach on average."""
     scores = pairs.old[pairs.known]
     return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
 
@@ -805,7 +801,6 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
 
 
 def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A random derangement of n queries."""
     order = rng.permutation(n)
     moved = np.empty(n, dtype=np.int64)
     moved[order] = np.roll(order, 1)
@@ -883,7 +878,6 @@ class ThresholdChange(Task[ThresholdOutcome]):
 
 
 def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
-    """Before and after the map: KS distance, wrong decisions, rows accepted."""
     return pd.DataFrame(
         {
             "scores": ["old model", "without the map", "with the map", "of another query, with the map"],
@@ -950,16 +944,11 @@ def chart_of(result: MigrationResult) -> Lines:
     """Score against pairs: the curves of the chosen adapter, other adapters as bridges, and each option that
     does not depend on the pairs as a level with its interval.
     """
-    lines = []
-    for adapter in dict.fromkeys((result.adapter, *(point.adapter for point in result.curve))):
-        for option in ("bridge", "twice"):
-            points = [point for point in result.curve if (point.adapter, point.option) == (adapter, option)]
-            if points:
-                own = adapter == result.adapter
-                name = TITLES[option] if own else f"{TITLES[option]}, {ADAPTERS[adapter].title}"
-                x, y = [point.n_pairs for point in points], [point.value for point in points]
-                band = ([point.low for point in points], [point.high for point in points]) if own else ()
-                lines.append(Line(name, x, y, *band))
+    lines, curve = [], pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__])
+    for (adapter, option), part in curve.groupby(["adapter", "option"], sort=False):
+        own = adapter == result.adapter
+        name = TITLES[option] if own else f"{TITLES[option]}, {ADAPTERS[adapter].title}"
+        lines.append(Line(name, part.n_pairs, part.value, *((part.low, part.high) if own else ())))
     curved, measured = {line.name for line in lines}, [point.n_pairs for point in result.curve]
     reach = sorted({min(measured, default=result.n_pairs), max(measured, default=result.n_pairs)})
     for option in result.options:

@@ -116,7 +116,6 @@ class Ours:
 
 @cache
 def shipped() -> dict[str, Ours]:
-    """Run → the project's numbers."""
     return read_ours(SHIPPED)
 
 
@@ -187,7 +186,6 @@ def spread_of(number: Number) -> Spread | None:
 
 
 def quantile(freedom: float) -> float:
-    """Of Student's distribution: what 97.5 % lie below."""
     from scipy.special import ndtri, stdtrit  # `scipy.stats` takes longer to import than a page to open
 
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
@@ -218,7 +216,6 @@ _FACTS = {"unit": str, "n": int, "k": int}
 
 
 def rounded(value: float) -> float:
-    """Six decimals, more than are shown."""
     return round(float(value), 6)
 
 
@@ -430,7 +427,6 @@ class PaperRow:
         return f"{self.kind} {self.number}"
 
     def run_names(self) -> tuple[str, ...]:
-        """Names of its runs, without their groups."""
         return tuple(dict.fromkeys(run.partition("/")[0] for run in self.runs))
 
     def groups(self, run: str) -> tuple[str, ...]:
@@ -442,7 +438,6 @@ class PaperRow:
 
 @cache
 def load_rows() -> tuple[PaperRow, ...]:
-    """All of them, paper by paper, tables before figures."""
     return tuple(row for name in PAPERS for row in _rows_of(name))
 
 
@@ -554,7 +549,6 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
 
 
 def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, float]:
-    """Value, standard error (NaN: unknown) and degrees of freedom."""
     if not isinstance(side, str):
         return float(side), 0.0, inf
     number = number_of(side, numbers)
@@ -674,7 +668,6 @@ def _measured(number: Number) -> dict[str, Any]:
 
 
 def _claim(decided: Decided) -> dict[str, Any]:
-    """The comparison, the difference between its sides with its 95 % interval, and the outcome."""
     usual = {"times": 1.0, "plus": 0.0}
     claim = {name: value for name, value in asdict(decided.claim).items() if value != usual.get(name)}
     ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}

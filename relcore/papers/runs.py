@@ -92,7 +92,6 @@ def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
 
 
 def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
-    """Weighted F1 and accuracy by representation, the mean over the encoders and each."""
     forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
     columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
     encoders = {name: name.partition(" of ")[2].partition(" · ")[0] for name in columns}
@@ -113,7 +112,6 @@ def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
 
 
 def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
-    """Correlations of similarity with accuracy, over models and over epochs, with 95 % intervals."""
     numbers = []
     for line in runs.study.findings(runs.spec.settings, table).to_dict("records"):
         metric = "Spearman" if "Spearman" in line["what"] else "Pearson"
@@ -125,8 +123,6 @@ def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
 
 
 def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Number, ...]]:
-    """Accuracies by number of anchors."""
-
     def numbers(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
         return grouped(
             [

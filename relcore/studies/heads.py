@@ -166,7 +166,6 @@ def _matrix(table: pd.DataFrame, method: str) -> Matrices:
 
 
 def _known_mean(values: np.ndarray, axis: int | None = None) -> Any:
-    """Means that ignore NaN; NaN if there is nothing else."""
     counts = (~np.isnan(values)).sum(axis=axis)
     return np.where(counts, np.nansum(values, axis=axis) / np.maximum(counts, 1), np.nan)[()]
 
@@ -523,7 +522,6 @@ def zero_shot_similarities(
 
 
 def _sparse(rows: np.ndarray, anchors: np.ndarray, keep: int, exponent: float) -> np.ndarray:
-    """The kept cosines of the rows to the anchors, both centred by the mean of the anchors."""
     mean = mean_row(anchors)
     cosines = np.maximum(unit_rows(rows, mean) @ unit_rows(anchors, mean).T, 0)
     if keep < len(anchors):
@@ -647,7 +645,6 @@ def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[s
 
 
 def _apart(table: pd.DataFrame, apart: int) -> Estimate:
-    """Accuracy of heads of layers at this distance."""
     matrices = np.array(table.accuracy.tolist())
     diagonals = [np.diagonal(matrices, shift, 1, 2).mean(axis=1) for shift in (apart, -apart)]
     return mean(np.mean(diagonals, axis=0))

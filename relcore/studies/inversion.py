@@ -146,7 +146,6 @@ def mean_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells_of(cells: Sequence[dict[str, float | None]]) -> pd.DataFrame:
-    """One row per cell, by δ and ω; NaN for missing values."""
     return pd.DataFrame(list(cells)).astype({"omega": int}).set_index(["delta", "omega"]).astype(float)
 
 
@@ -173,7 +172,6 @@ def _explained(cell: pd.Series) -> str:
 
 
 def _pair_of(settings: Settings, store: Store, report: Report) -> tuple[Match, tuple[str, ...]]:
-    """The pair, and the test rows of its head: () where they are to be drawn."""
     if settings["spaces"] or settings["data"] == "words":
         return word_pair(settings["spaces"], store), ()
     spaces = labelled_spaces(settings["data"], store, report)
@@ -278,13 +276,11 @@ class BestCellChance:
         self._best = np.full(n_permutations, -np.inf)
 
     def add(self, decoded: np.ndarray) -> None:
-        """One more cell: unit rows (m, d) float32."""
         self._waiting.append(decoded.ravel())
         if len(self._waiting) == self._at_once:
             self._compare()
 
     def null(self) -> Null | None:
-        """Mean and middle 95 % of the best cell's mean cosine over the permutations; None without cells."""
         self._compare()
         return Null.from_draws(self._best) if np.isfinite(self._best).all() else None
 

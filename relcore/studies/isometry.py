@@ -144,7 +144,6 @@ class Isometry(Study):
 
 
 def trained_space(network: str, width: int, random_state: int, store: Store, report: Report) -> LatentSpace:
-    """The digits in a network of this width, trained on those that are not held out."""
     if network != "autoencoder":
         encoder = SweptVision(network, width, epochs=_EPOCHS[network], random_state=random_state)
         return encode(_DATA, encoder, store, report)[0]
@@ -404,12 +403,10 @@ def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _different(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Without the reduced words, which are one pair over and over."""
     return pairs[pairs.data != "reduced"]
 
 
 def _power(pairs: pd.DataFrame, predictor: str) -> Estimate:
-    """The slope of the logarithm of the anchors over that of the predictor."""
     return slope(np.log(pairs[predictor]), np.log(pairs.anchors))
 
 
@@ -526,7 +523,6 @@ class Reconstruction(Study):
 
 
 def _planes(run: pd.Series, moving: str, how: str) -> Lines:
-    """Both planes as points in one chart, a colour per class."""
     labels, states = np.array(run.labels), (2 * run.random_state, 2 * run.random_state + 1)
     both = np.concatenate([run["first plane"], run[moving]])
     doubled = np.concatenate([labels, labels])

@@ -58,7 +58,6 @@ _HELP = {
 
 
 def data_option(*choices: str, default: Sequence[str] = ()) -> Setting:
-    """The choice of data among these, several at once; default all of them."""
     explained = " ".join(f"{name.capitalize()}: {_HELP[name]}" for name in choices)
     return Option("data", "On", choices, tuple(default or choices), many=True, help=explained)
 
@@ -73,7 +72,6 @@ def dataset_of(data: str) -> DatasetSpec:
 
 
 def encoders_of(data: str) -> tuple[Encoder, ...]:
-    """Four encoders; those of sentences give one and three spaces."""
     if data == "digits":
         return tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit"))
     from relcore.encoders.transformers import MiniLM
@@ -143,7 +141,6 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
 
 
 def random_anchors(settings: Settings, pair: Match) -> list[str]:
-    """The ids of a run's anchors."""
     return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
 
 
@@ -151,7 +148,6 @@ def random_anchors(settings: Settings, pair: Match) -> list[str]:
 
 
 def studied_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
-    """Two or four spaces over the same ids, row for row."""
     if data == "words":
         pair = word_pair((), store)
         return [pair.source, pair.target]
@@ -165,7 +161,6 @@ def studied_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]
 
 
 def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
-    """Every source with every other target."""
     return list(permutations(range(len(spaces)), 2))
 
 

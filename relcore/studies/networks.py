@@ -231,14 +231,15 @@ def absolute_and_relative_accuracy(
 
 
 def _trained(spec: SweptVision, anchors: np.ndarray | None, images, targets, train: np.ndarray):
-    """The trained function from pictures to what the head reads, and the head."""
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
     with reproducible(spec.random_state):
         model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
         if anchors is not None:
-            model["head"] = relative_head(len(anchors), int(targets.max()) + 1)
+            # LayerNorm, then Linear: see above
+            k, n_classes = len(anchors), int(targets.max()) + 1
+            model["head"] = torch.nn.Sequential(torch.nn.LayerNorm(k), torch.nn.Linear(k, n_classes))
 
         def encode(pictures):
             rows = model["encoder"](pictures)
@@ -249,22 +250,23 @@ def _trained(spec: SweptVision, anchors: np.ndarray | None, images, targets, tra
             return normalize(rows) @ fixed.T
 
         optimizer = torch.optim.Adam(model.parameters(), lr=spec.learning_rate)
-        for _ in range(spec.epochs):
-            model.train()
-            for batch in torch.from_numpy(train)[torch.randperm(len(train))].split(_BATCH):
-                loss = cross_entropy(model["head"](encode(images[batch])), targets[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
+        model.train()
+        loss = lambda batch: cross_entropy(model["head"](encode(images[batch])), targets[batch])  # noqa: E731
+        _optimise(optimizer, loss, torch.from_numpy(train), spec.epochs, _BATCH)
         model.eval()
     return encode, model["head"]
 
 
-def relative_head(n_anchors: int, n_classes: int):
-    """LayerNorm, then Linear: the head on relative rows (n, k) of a network that is trained along."""
-    from torch import nn
+def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
+    """Steps on shuffled batches of these row numbers, whose loss is given."""
+    import torch
 
-    return nn.Sequential(nn.LayerNorm(n_anchors), nn.Linear(n_anchors, n_classes))
+    for _ in range(epochs):
+        for batch in rows[torch.randperm(len(rows))].split(size):
+            value = loss(batch)
+            optimiser.zero_grad()
+            value.backward()
+            optimiser.step()
 
 
 # Does a network that is alike a good one perform well? Similarity to a reference against accuracy.
@@ -384,7 +386,6 @@ class SimilarityPerformance(Study):
 
 
 def _grid(data: str) -> list[dict[str, Any]]:
-    """Every combination: of the paper's Table 8 for Cora, of settings good and poor for the digits."""
     if data == "Cora":
         axes = {
             "encoder": ["graph"],
@@ -494,7 +495,6 @@ def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _finished(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs that finished training."""
     return table[table.outcome == "trained"]
 
 
@@ -526,7 +526,6 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
 
 
 def _groups(rows: pd.DataFrame, similarity: str, head: str, found: dict[str, Estimate]) -> Lines:
-    """A group of points for each architecture and optimiser; a correlation takes two networks or more."""
     lines = [
         Line(f"{kind.upper()}, {optimizer}", part.x, part.y, labels=list(part.label))
         for (kind, optimizer), part in rows.groupby(["architecture", "optimizer"])
@@ -541,7 +540,6 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def model_label(row: dict[str, Any]) -> str:
-    """The settings of a network in a few words."""
     size = f"{row['depth']} × {row['width']}" if "depth" in row else f"{row['layers']} layers"
     return (
         f"{row['activation']}, {size}, dropout {row['dropout']:g}, rate {row['learning_rate']:g},"
@@ -738,12 +736,10 @@ def rescaled_rows(
 
 
 def lengths_around(center: float, span: float, n: int) -> tuple[float, ...]:
-    """n lengths with 5 digits from `center` / `span` to `center` × `span`, evenly on a logarithmic axis."""
     return tuple(float(f"{alpha:.5g}") for alpha in center * np.geomspace(1 / span, span, n))
 
 
 def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]) -> list[float]:
-    """Accuracy of the rows as they are, then with every row rescaled to each length α."""
     units = unit_rows(X)
     rescaled = (units * np.float32(alpha) for alpha in alphas)
     return [float(np.mean(answer(rows) == classes)) for rows in (X, *rescaled)]
@@ -782,12 +778,8 @@ def fit_plain_mlp(
         layers = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH), nn.Linear(_WIDTH, n_classes)
         model = nn.Sequential(layers[0], Bend(), layers[1], Bend(), layers[2])
         optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
-        for _ in range(_EPOCHS):
-            for batch in torch.randperm(len(rows)).split(_HEAD_BATCH):
-                loss = nn.functional.cross_entropy(model(rows[batch]), targets[batch])
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
+        loss = lambda batch: nn.functional.cross_entropy(model(rows[batch]), targets[batch])  # noqa: E731
+        _optimise(optimiser, loss, torch.arange(len(rows)), _EPOCHS, _HEAD_BATCH)
 
     def answer(rows: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
@@ -797,7 +789,6 @@ def fit_plain_mlp(
 
 
 def _labelled_rows(space: LatentSpace) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that have a label and are not zero, and the class of each."""
     if space.labels is None:
         raise SpaceError(
             f"{space.name!r}: expected labels to train networks on, got none; choose a space with labels"
@@ -943,7 +934,6 @@ def _nearest(alphas: Sequence[float], length: float) -> int:
 
 
 def _balanced_rows(labels: np.ndarray, n_train: int, n_test: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train the head on, and held-out rows, among the labelled items."""
     held_out = held_out_rows(len(labels))
     parts = []
     for rows, n in ((np.setdiff1d(np.arange(len(labels)), held_out), n_train), (held_out, n_test)):
@@ -954,7 +944,6 @@ def _balanced_rows(labels: np.ndarray, n_train: int, n_test: int) -> tuple[np.nd
 
 
 def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float]:
-    """Mean length of the output vectors of each layer, without rescaling."""
     measured: dict[str, list[float]] = {name: [] for name in network.layers}
 
     def watch(name: str) -> Callable:

@@ -192,7 +192,6 @@ class Material:
 
 
 def cranfield_folder() -> Path | None:
-    """None where the data folder has no Cranfield."""
     data = data_folder()
     folder = data / "cranfield" if data else None
     return folder if folder and folder.is_dir() else None
@@ -229,7 +228,6 @@ def _encoder(name: str) -> Encoder:
 def _queries(
     documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Report
 ) -> LatentSpace:
-    """By the encoder as it was trained on the documents."""
     key = digest_of("cranfield queries", documents.digest, queries.digest, encoder)
     if (entry := store.get(key)) is not None:
         vectors = entry.arrays["vectors"]
@@ -351,7 +349,6 @@ class MigrationQuality(Study):
 
 
 def material_of(data: str, new: str, old: str, store: Store, report: Report) -> Material:
-    """The spaces of two models, by their short names."""
     if data == "cranfield":
         return cranfield(new, old, store, report)
     sentences = {"tfidf": OLD, "minilm": NEW}
@@ -370,7 +367,6 @@ def values_of(result: MigrationResult) -> dict[str, Any]:
 
 
 def methods_of(ground: Ground) -> dict[str, float]:
-    """nDCG@10 of every method as a bridge, on the same pairs and queries."""
     scores, trial = {}, ground.trial
     for name in ADAPTERS:
         lists = trial.search(ground.pairs.fit(name), options=("bridge",))["bridge"]
@@ -402,7 +398,6 @@ def _accepted(new: np.ndarray, old: np.ndarray) -> bool:
 
 
 def shares_of(table: pd.DataFrame) -> dict[str, Estimate]:
-    """Shares of the runs, with Wilson's intervals."""
     agree, clear = table.verdict == table.alone, table.clear.astype(bool)
     return {
         "chosen within .01 of the best method": share(table[CHOSEN] >= table[BEST] - _CLOSE),

@@ -470,7 +470,6 @@ class AnchorInfluence(Study):
 
 
 def _candidates(pair: Match, rows: np.ndarray) -> np.ndarray:
-    """Rows that may be added: at most a third of the others."""
     free = np.setdiff1d(np.arange(len(pair)), rows)
     others = pair.source.take(free)
     number = min(_N_CANDIDATES, len(free) // 3)
@@ -508,7 +507,6 @@ class Products:
 
     @classmethod
     def of(cls, R: np.ndarray, S: np.ndarray) -> Products:
-        """Of paired rows (n, m) and (n, m), in float64."""
         R, S = (np.asarray(Z, dtype=np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (R, S))
         return cls((R.T @ S) ** 2, (R.T @ R) ** 2, (S.T @ S) ** 2)
 
@@ -761,9 +759,6 @@ class Quantisation(Study):
 def projection_at(
     space: LatentSpace, anchors: np.ndarray, clustered: np.ndarray, t: float
 ) -> RelativeProjection:
-    """The relative projection of a space to these rows, quantised at t by clusters of those; t = 0: plain
-    cosines.
-    """
     quantised = {"similarity": "quantised", "threshold": t} if t else {}
     return RelativeProjection(center=False, **quantised).fit(
         space.vectors[clustered], anchors=space.vectors[anchors]
@@ -928,7 +923,6 @@ class QuasiIsometry(Study):
 
 
 def _form(vectors: np.ndarray, anchors: np.ndarray, rows: np.ndarray, form: str) -> np.ndarray:
-    """The rows of one space in this form, each of unit length before it becomes relative."""
     if form == "absolute":
         X, _ = brought(vectors[rows])
         return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)

@@ -42,7 +42,6 @@ class Estimate:
 
 
 def _known(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs without NaN."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
         raise SpaceError(f"correlation: expected pairs of numbers, got {x.shape} and {y.shape}")
@@ -127,12 +126,10 @@ STUDENT = "Student's t over random states"
 
 
 def average(table: pd.DataFrame, column: str) -> float:
-    """The mean of a column over all runs."""
     return float(table[column].astype(float).mean())
 
 
 def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
-    """The mean of a column over the runs with this value."""
     return mean(table.loc[table[by] == value, column]) if column in table else Estimate()
 
 
@@ -190,7 +187,6 @@ def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list
 
 
 def lines_by(table: pd.DataFrame, x: str, column: str, by: str, names: Mapping[Any, str]) -> list[Line]:
-    """A line of one measured column for each value of column `by`."""
     parts = table.groupby(by, sort=False)
     return [line for value, part in parts for line in lines_over(part, x, {column: names[value]})]
 
@@ -236,6 +232,5 @@ def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test r
 
 
 def listed(names: Iterable[Any]) -> str:
-    """``words, digits and sentences``."""
     *others, last = map(str, names)
     return f"{', '.join(others)} and {last}" if others else last

@@ -6,6 +6,7 @@ import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -50,7 +51,6 @@ def Option(
 
 
 def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) -> Setting:
-    """The number of random states, and what each of them draws."""
     return Option("n_states", "Random states", choices, default, help=f"Each draws {draws}.")
 
 
@@ -98,7 +98,6 @@ class Study(ABC):
         """One run; equal settings give an equal result."""
 
     def seconds(self, settings: Settings) -> float:
-        """Roughly how long a run takes on one core."""
         return self.cost[settings["data"]] if isinstance(self.cost, Mapping) else self.cost
 
     @abstractmethod
@@ -146,7 +145,6 @@ class StudySpec:
         return dict(self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """``{"study": "anchor-count", "version": 1, "options": {…}}``."""
         options = {name: list(value) if isinstance(value, tuple) else value for name, value in self.options}
         return {"study": self.kind, "version": self.version, "options": options}
 
@@ -218,7 +216,6 @@ def run_key(study: Study, settings: Settings) -> str:
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
-    """One run as a job of the Engine, under `run_key`."""
     if not context.store.has(context.key):  # a worker that dies before its report is given the run again
         _run(study, settings, context.store, context.report)
 
@@ -323,7 +320,6 @@ class StudyRuns:
                 engine.submit(key, run_job, title=title, priority=AFTER_OTHERS, here=here, **arguments)
 
     def stop(self, engine: Engine) -> None:
-        """Cancel all runs under way: the last first, so that none begins meanwhile. What is done stays."""
         for job in reversed(self._jobs(engine)):
             if not job.status().ended:
                 job.cancel()
@@ -400,17 +396,6 @@ def _shown(value: Any) -> Any:
 
 # Figures of studies from their recipes: the runs come from the store, and what is missing is computed.
 
-_EXPORTABLE = {
-    Lines: chart_exportable,
-    Matrices: chart_exportable,
-    PictureGrid: chart_exportable,
-}
-
-
-def chart_exportable(chart: Chart, *described: Any) -> Exportable:
-    """A study's chart of any kind; `described` are recipe, name and LaTeX table as in `chart_exportable`."""
-    return _EXPORTABLE[type(chart)](chart, *described)
-
 
 @dataclass(frozen=True)
 class StudyChart(Recipe):
@@ -435,7 +420,12 @@ class StudyChart(Recipe):
         """
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
-        table = _complete(StudyRuns(study, spec)) if result is None else result
+        table = result
+        if table is None:
+            from relcore.runs.jobs import Engine  # only what is missing needs processes
+
+            with closing(Engine()) as engine:
+                table = StudyRuns(study, spec).finish(engine)
         charts = study.charts(settings, table) if len(table) else {}
         if not charts:
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
@@ -448,13 +438,3 @@ class StudyChart(Recipe):
         name = f"relscope-{study.kind}-{chart.replace(' ', '-')}"
         recipe = replace(self, chart=chart).to_json()
         return chart_exportable(drawn, recipe, name, lambda: study.findings(settings, table))
-
-
-def _complete(runs: StudyRuns) -> pd.DataFrame:
-    from relcore.runs.jobs import Engine  # only what is missing needs processes
-
-    engine = Engine()
-    try:
-        return runs.finish(engine)
-    finally:
-        engine.close()
