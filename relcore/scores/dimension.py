@@ -17,10 +17,8 @@ def two_nn(X: np.ndarray) -> float:
     neighbours.
 
     Where the density hardly changes over that distance, −log(1 − F(μ)) = D log μ: the slope through the
-    origin over the smallest nine tenths of the ratios (Facco, d'Errico, Rodriguez and Laio, "Estimating the
-    intrinsic dimension of datasets by a minimal neighborhood information", Scientific Reports 2017).
-    Duplicate rows count once. Above about 20 dimensions a few thousand rows are too few, and the estimate is
-    too small.
+    origin over the smallest nine tenths of the ratios (Facco et al., Scientific Reports 2017). Duplicate rows
+    count once. Above about 20 dimensions a few thousand rows are too few, and the estimate is too small.
 
     Raises
     ------

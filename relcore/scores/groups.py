@@ -16,20 +16,10 @@ PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
 
 @dataclass(frozen=True)
 class GroupTest:
-    """Groups compared with random groups of their sizes; one number per group, (g,).
-
-    Attributes
-    ----------
-    mean : array
-        Mean value of each group.
-    z : array
-        (mean − mean of all rows) / standard error of a random group of that size.
-    p : array
-        Share of permutations in which *some* group has a z as low: corrected for the number of groups, above
-        0.
-    reach : array
-        Half the width of the 95 % band of the mean of a random group of that size.
-    n_permutations : int
+    """Groups compared with random groups of their sizes; one number per group, (g,): its `mean`; `z`, (mean −
+    mean of all rows) / standard error of such a random group; `p`, the share of permutations in which *some*
+    group has a z as low, so corrected for the number of groups; and `reach`, half the width of the 95 % band
+    of a random group's mean.
     """
 
     mean: np.ndarray

@@ -118,6 +118,10 @@ class AlignedPair:
         """
         return self.source[places], self.target[places]
 
+    def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
+        """What `make` gives of `some_rows`; a pair that is kept may know it."""
+        return make(*self.some_rows(places))
+
     def labelled_neighbours(self) -> LabelledNeighbours | None:
         """The classes of the labelled queries and of their neighbours; None without labels, with spaces of
         two widths, or where all labelled rows have one class, or each has its own."""
@@ -293,10 +297,8 @@ class ClassAgreement(Metric):
     left out. Its label has to be more frequent among the k than any other: a tie does not count. For "mutual"
     the score is the mean of both directions. Rows without a label are left out.
 
-    Chance level: the rows of one space permuted, the vote repeated. It is below the classes' shares where k
-    is near n, as a row does not vote for itself. Two spaces whose classes lie in clusters may have their
-    clusters in one place or another by coincidence, so an absolute score outside the band need not mean that
-    the spaces are alike: the relative one is to be read.
+    Chance level: the rows of one space permuted, the vote repeated. Two spaces whose classes lie in clusters
+    may have these in one place or another by coincidence, so read the relative score, not the absolute one.
     """
 
     reads = "lists"
@@ -376,8 +378,8 @@ class LinearCKA(Metric):
         split = before.split
         drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
-        scores = [cka_value(*pair.some_rows(rows)) for pair in (before, now)]
-        pulls = [cka_influence(*pair.some_rows(few)) for pair in (before, now)]
+        scores = [pair.of_some_rows(cka_value, rows) for pair in (before, now)]
+        pulls = [pair.of_some_rows(cka_influence, few) for pair in (before, now)]
         error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
         return difference(scores[1] - scores[0], error)
 

@@ -592,14 +592,12 @@ def queries_decide(n: int, n_queries: int) -> bool:
 def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     """Mean overlap now less that before, of the same m queries among the same n rows, with its 95 % interval.
 
-    Queries share the rows that are searched, so their overlaps depend on each other. Taken for independent
-    they made intervals too narrow: with 300 rows, all of them queries, 175 of 200 contained the true
-    difference ("mutual"). The variance has three parts: that of independent queries; the covariance of a
-    row's overlap and its effect on other queries; and the variance of its effects, of which the products of
-    one query with itself are left out, as the first part has them. With more than 20 rows per query the first
-    part decides, and the second search is left out. Of 200 intervals for two anchor sets, 186 to 197 now
-    contain the true difference with 300 rows, in either convention; with 120 rows, all of them queries, 192
-    ("paper") and 177 ("mutual"), as the variance is then hard to estimate.
+    Queries share the rows that are searched, so their overlaps depend on each other. The variance has three
+    parts: that of independent queries, which decides with more than 20 rows per query; the covariance of a
+    row's overlap and its effect on other queries; and the variance of its effects, without the products of
+    one query with itself, which the first part has. Of 200 intervals for two anchor sets, 186 to 197 contain
+    the true difference with 300 rows, all of them queries, in either convention; with 120 rows 192 ("paper")
+    and 177 ("mutual").
     """
     m, n = len(before.queries), before.n
     if n - 1 - (before.convention == "mutual") < before.k or queries_decide(n, m):
@@ -625,7 +623,14 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
 
     k, m = found.k, len(found.queries)
     lines = np.repeat(np.arange(m), k)
-    own, other = _longer_lists(found)
+    sides, longer = (found.source, found.target), k + 1  # the nearest first
+    if found.convention == "mutual":
+        own, other = (neighbours_within(side, found.queries, longer, found.device) for side in sides)
+    else:
+        own, other = (
+            nearest_directions(side[found.queries], found.target, longer, found.device)
+            for side in sides[::-1]
+        )
     (own, next_own), (other, next_other) = ((lists[:, :k], lists[:, k:]) for lists in (own, other))
     twins = own[:, :, None] == other[:, None, :]
     own_shared, other_shared = twins.any(axis=2), twins.any(axis=1)
@@ -646,15 +651,3 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
         here[lists == found.queries[:, None]] = 0
         moved = moved + sparse.csr_array((here.ravel(), (lines, lists.ravel())), shape=moved.shape)
     return moved
-
-
-def _longer_lists(found: Neighbours) -> tuple[np.ndarray, np.ndarray]:
-    k, queries = found.k + 1, found.queries
-    if found.convention == "mutual":
-        return tuple(
-            neighbours_within(space, queries, k, found.device) for space in (found.source, found.target)
-        )
-    return tuple(
-        nearest_directions(space[queries], found.target, k, found.device)
-        for space in (found.target, found.source)
-    )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,20 +66,17 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be scored.
+    """What is to be scored: `forms` of `comparison.REPRESENTATIONS` ("absolute" alone, as it is scored on
+    other rows), by k neighbours.
 
     Attributes
     ----------
-    forms : representations, of `comparison.REPRESENTATIONS`; "absolute" alone, as it is scored on other rows
-    projection : ProjectionSpec
-    k, convention : as `scores.neighbours.find_neighbours` takes them
     sums : bool
         Whether the scores that read all rows are wanted, too; False for further queries of the same rows.
     cosines : bool
         Whether the cosine of each row with its partner is wanted, n numbers.
     spare : int
-        Further neighbours of each query: the k nearest are still known when up to this number of rows is left
-        out afterwards.
+        Further neighbours of each query, so that the k nearest are known when as many rows are left out.
     """
 
     forms: tuple[str, ...]
@@ -420,17 +417,10 @@ def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
 class Searches:
     """All searches among the rows of one space in one representation, of which one product serves all.
 
-    Attributes
-    ----------
-    each : searches
-    queries : array (q', w)
-        The unit vectors that are looked for, of all searches one after the other, in the coordinates of the
-        space; less `common`.
-    seed : int
-        Orders equally near rows at random.
-    common : array (w,), optional
-        What is subtracted from rows, too, where all rows point in nearly one direction: their products then
-        differ in the last digits alone, and the distances order them.
+    `queries` (q', w) are the unit vectors that are looked for, of all searches one after the other, in the
+    coordinates of the space, less `common` (w,). That is subtracted from rows, too, where all point in nearly
+    one direction: their products then differ in the last digits alone, and the distances order them. `seed`
+    orders equally near rows at random.
     """
 
     each: tuple[Search, ...]
@@ -965,7 +955,7 @@ class PassedPair(AlignedPair):
         question = seen.plan.question
         self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
         self.n_queries = len(seen.plan.roles.queries)
-        self.seen, self.form, self.passes, self._rows = seen, form, passes, rows
+        self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, {}
 
     @cached_property
     def source(self) -> np.ndarray:
@@ -1018,6 +1008,12 @@ class PassedPair(AlignedPair):
         pairs = zip(plan.forms[self.form], blocks, strict=True)
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
+    def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
+        key = make, self.split.test[places].tobytes()  # the rows of all pairs that were narrowed from one
+        if key not in self.known:
+            self.known[key] = super().of_some_rows(make, places)
+        return self.known[key]
+
     def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         rows = self.split.test[labelled]
         asked = np.isin(self.seen.plan.roles.queries, rows)
@@ -1046,7 +1042,9 @@ class PassedPair(AlignedPair):
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
         labels = None if self.labels is None else self.labels[~np.isin(self.split.test, gone)]
-        return PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
+        pair = PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
+        pair.known = self.known
+        return pair
 
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
@@ -1073,10 +1071,9 @@ def score_forms(
     """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
     them for all.
 
-    The scores are those of `score_pair(*represent(match, form, …), held_out(match, …), …)` but for rounding,
-    and the memory is that of a few blocks. `done(parts, n_parts)` tells how far it is. The passes run on a
-    GPU where there is one (`device_of`). `keep(form, pair)` gets what a difference to other anchors needs of
-    each representation, see `anchor_differences`.
+    The scores are those of `score_pair` but for rounding, and the memory is that of a few blocks.
+    `done(parts, n_parts)` tells how far it is; `keep(form, pair)` gets what `anchor_differences` needs of
+    each representation.
 
     Raises
     ------
@@ -1151,10 +1148,8 @@ def anchor_differences(
     """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
     intervals.
 
-    The differences are those of `comparison.score_differences` of the representations but for rounding, on
-    the rows that are an anchor in neither set. No matrix of all rows and all anchors is formed, but for so
-    few rows that errors need them. `kept` has what `score_forms` kept of some sets of anchors of this pair
-    and form: they need no pass over the rows.
+    They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
+    neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
 
     Raises
     ------

@@ -18,20 +18,12 @@ CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 befo
 
 @dataclass(frozen=True)
 class Recall:
-    """Measured on `n` random queries whose true neighbours are known.
+    """Of a search such as "IVF" with a setting such as "nprobe 8 of 1,264 lists", measured on `n` random
+    queries that were searched exactly, too.
 
-    Attributes
-    ----------
-    search, setting : str
-        ``"IVF"``, ``"nprobe 8 of 1,264 lists"``.
-    value, low, high : float
-        Mean share of the true k nearest rows that were found, 0 … 1, with its 95 % interval.
-    n : int
-        Queries that were also searched exactly.
-    target : float
-        What the setting was chosen for, on other queries.
-    change, reach : float
-        How far the mean Jaccard overlap of these queries moved by the approximation, ± its 95 % interval.
+    `value` is the mean share of the true k nearest rows that were found, 0 … 1, `low` and `high` its 95 %
+    interval, `target` what the setting was chosen for, on other queries; `change` ± `reach` (95 %) tells how
+    far the mean Jaccard overlap of these queries moved by the approximation.
     """
 
     search: str

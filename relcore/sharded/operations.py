@@ -116,17 +116,8 @@ class BlockWork(ShardWork):
 
 @dataclass(frozen=True)
 class ShardedScores:
-    """Scores by representation and metric, and the rows that they are of.
-
-    Attributes
-    ----------
-    scores : {representation: {metric: Score}}
-    n : int
-        Rows that have a direction in both spaces.
-    n_zero : int
-        Rows that are left out, as they are zero in one of them.
-    anchors : array (k,)
-        Row numbers in the whole spaces.
+    """Scores by representation and metric; `n` rows that have a direction in both spaces, `n_zero` that are
+    left out, as they are zero in one of them, and the row numbers of the anchors (k,) in the whole spaces.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -575,18 +566,9 @@ def adapt_shards(
 
 @dataclass(frozen=True)
 class ShardedInversion:
-    """What was recovered.
-
-    Attributes
-    ----------
-    score : Score
-        Mean cosine of recovered and true directions from the target's mean, over all rows that are not
-        anchors, with the chance level when these rows are permuted.
-    spec : InversionSpec
-        With the numbers that were used.
-    anchors : array (k,)
-    goal : str
-        The folder of the translated rows; "" where none was asked for.
+    """The mean cosine of recovered and true directions from the target's mean, over all rows that are not
+    anchors, with the chance level when these rows are permuted; the numbers that were used; row numbers of
+    the anchors (k,); and the folder of the translated rows, "" where none was asked for.
     """
 
     score: Score

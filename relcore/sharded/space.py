@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -50,7 +50,8 @@ class ShardBlock:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space; a subclass per format reads it.
+    """One file of a sharded space. A subclass per format has `read`, which gives the `blocks`, and `header`:
+    what the header of the file at an address tells, with files of some names beside it.
 
     Attributes
     ----------
@@ -77,15 +78,6 @@ class Shard:
     labels: str = ""
     vectors: str = ""
     written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
-
-    @staticmethod
-    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
-        """What the header of the file at an address tells; files with these `names` are beside it."""
-        raise NotImplementedError
-
-    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
-        """`blocks`, without a check of their number of rows."""
-        raise NotImplementedError
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
         """All rows in their order, in blocks of exactly this many rows but for the last; default: 32 MB.
@@ -614,22 +606,19 @@ def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]
     SpaceError
         Another number of shards, or shards with other numbers of rows.
     """
-    for first, second in zip(source.shards, target.shards, strict=False):
-        if first.n != second.n:
-            raise SpaceError(
-                f"expected shards with the same rows in the same order, got {first.n:,} rows in"
-                f" {first.name!r} of {source.name!r} and {second.n:,} in {second.name!r} of"
-                f" {target.name!r}; write both with the same rows per shard, sorted by id"
+    for first, second in zip_longest(source.shards, target.shards):
+        if first is None or second is None or first.n != second.n:
+            pairs = (first, source), (second, target)
+            one, other = (
+                f"{shard.n:,} rows in {shard.name!r} of {space.name!r}"
+                if shard
+                else f"none of {space.name!r}"
+                for shard, space in pairs
             )
-    n_first, n_second = len(source.shards), len(target.shards)
-    if n_first != n_second:
-        longer, shorter = (source, target) if n_first > n_second else (target, source)
-        missing = [shard.name for shard in longer.shards[len(shorter.shards) :][:3]]
-        raise SpaceError(
-            f"expected as many shards in both folders, got {n_first:,} in {source.name!r} and {n_second:,} in"
-            f" {target.name!r}: {shorter.name!r} has no partner for {quote(missing)}; add it, or move these"
-            " shards elsewhere"
-        )
+            raise SpaceError(
+                f"expected shards with the same rows in the same order, got {one} and {other}; write both"
+                " with the same rows per shard, sorted by id"
+            )
     return list(zip(source.shards, target.shards, strict=True))
 
 

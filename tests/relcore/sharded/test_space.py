@@ -94,10 +94,11 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
     write_npy(tmp_path / "c", X[:80], SIZES[:2])
     a, b, c = (ShardedSpace.open(tmp_path / name) for name in "abc")
     with pytest.raises(
-        SpaceError, match=r"50 rows in 'part-00001.npy' of 'a' and 40 in 'part-00001.npy' of 'b'; write both"
+        SpaceError,
+        match=r"50 rows in 'part-00001.npy' of 'a' and 40 rows in 'part-00001.npy' of 'b'; write both",
     ):
         paired(a, b)
     with pytest.raises(
-        SpaceError, match=r"got 2 in 'c' and 3 in 'a': 'c' has no partner for 'part-00002.npy'; add it"
+        SpaceError, match=r"got none of 'c' and 20 rows in 'part-00002.npy' of 'a'; write both"
     ):
         paired(c, a)
