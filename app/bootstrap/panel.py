@@ -21,8 +21,7 @@ from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
-from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
-from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
+from relcore.bootstrap.spec import BootstrapRounds, BootstrapScores, BootstrapSpec, Outcome, read_pairs
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.figures.charts import Line, Lines
 from relcore.represent.bootstrap import LEARNING_RATE

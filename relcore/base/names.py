@@ -333,8 +333,8 @@ FIGURES = _untitled(
         "translation-table": "invert.translation:TranslationTable",
         "migration": "migrate.migration:MigrationChart",
         "migration-threshold": "migrate.migration:ThresholdScores",
-        "bootstrap": "bootstrap.figures:BootstrapRounds",
-        "bootstrap-scores": "bootstrap.figures:BootstrapScores",
+        "bootstrap": "bootstrap.spec:BootstrapRounds",
+        "bootstrap-scores": "bootstrap.spec:BootstrapScores",
     }
 )
 

@@ -1,21 +1,25 @@
 """BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last
-finished round.
+finished round; and its figures from their recipes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.base.names import BOOTSTRAPS
+from relcore.base.names import BOOTSTRAPS, METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
 from relcore.base.text import lines_in
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.represent.bootstrap import (
     LEARNING_RATE,
     STEPS,
@@ -30,10 +34,11 @@ from relcore.represent.similarity import RelativeProjection
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import score_pair
+from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
+from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 SCORES = ("jaccard", "mrr", "cosine")
@@ -319,3 +324,73 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
             )
         pairs.append((cells[0], cells[1]))
     return tuple(pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapRounds(Recipe):
+    """Rows paired and hidden anchors found by round; of the published method its error."""
+
+    figure: ClassVar[str] = "bootstrap"
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ("", "")
+    bootstrap: BootstrapSpec
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        chart = rounds_chart(self.bootstrap, result or self._computed())
+        return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
+
+    def _computed(self) -> Outcome:
+        return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapScores(BootstrapRounds):
+    """Ground truth, seeds and found: Jaccard, MRR and cosine, each with its chance level; needs a known
+    truth.
+    """
+
+    figure: ClassVar[str] = "bootstrap-scores"
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        outcome = result or self._computed()
+        if not outcome.scores:
+            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
+            raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
+        drawn = scores_exportable(
+            score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores"
+        )
+        return replace(drawn, latex=lambda: printed_table(outcome))
+
+
+def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
+    """Round by round, 0 … 1; the error of the published method as a share of the first step's."""
+    rounds = outcome.result.history
+    x = range(1, len(rounds) + 1)
+    literal = spec.method == "paper"
+    lines = [Line("share of hidden anchors found", x, [r.found for r in rounds])] if outcome.known else []
+    if literal:
+        errors = [r.objective / rounds[0].objective for r in rounds]
+        lines.append(Line("error, share of the first step's", x, errors))
+    else:
+        lines.append(Line("share of rows matched", x, [r.pairs / r.rows for r in rounds]))
+    note = f"Verdict: {outcome.result.verdict}"
+    return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
+
+
+def printed_table(outcome: Outcome) -> pd.DataFrame:
+    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found and
+    the verdict.
+    """
+    shares, verdicts = {"found": outcome.share}, {"found": outcome.result.verdict}
+    rows = [
+        {
+            "anchors": form,
+            **{METRICS[name].title: float(score) for name, score in by_metric.items()},
+            "hidden found": shares.get(form),
+            "verdict": verdicts.get(form, ""),
+        }
+        for form, by_metric in outcome.scores.items()
+    ]
+    return pd.DataFrame(rows)

@@ -121,8 +121,6 @@ def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndar
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
     """Raise the errors of `reduce_spaces` that the shapes of the matrices give."""
-    if not shapes:
-        raise SpaceError("expected at least one space to draw, got none")
     n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
@@ -147,15 +145,11 @@ def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) ->
 def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
     """The stages of all maps, with their seconds on a core of a server's processor of 2026."""
     stages: list[tuple[str, float]] = []
-    (n_first, d), layout = shapes[0], 0.0
-    for number, (n, width) in enumerate(shapes, 1):
+    for number, (n, d) in enumerate(shapes, 1):
         if number == 1 or spec.fit == "apart":
-            stages += _stages(n, width, spec, number == 1)
-            layout = stages[-1][1]
-        elif (fitted := n_fitted(n_first, spec)) < n_first or n_fitted(n, spec) < n:
-            stages.append((_placing(number), _placing_seconds(n, fitted, d)))
-        else:  # the epochs that placing other rows takes
-            stages.append((_placing(number), 0.3 * layout * n / n_first))
+            stages += _stages(n, d, spec, number == 1)
+        else:
+            stages.append((_placing(number), _placing_seconds(n, n_fitted(shapes[0][0], spec), d)))
     return stages
 
 
@@ -273,15 +267,14 @@ def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield X[block] if len(rows) == len(X) else X[rows[block]]
 
 
-def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
-    stages.begin(AXES)
-    return _principal(matrices, spec)
-
-
-def _principal(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
+def _pca(
+    matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages | None = None
+) -> list[np.ndarray]:
     """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the
     space cannot flip.
     """
+    if stages:
+        stages.begin(AXES)
     first, mean = matrices[0], mean_row(matrices[0])
     n, d = first.shape
     if d <= n:
@@ -475,7 +468,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     stages.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
-    [start] = _principal([first], spec)
+    [start] = _pca([first], spec)
     perplexity = min(spec.perplexity, (len(first) - 1) / 3)
     index = _Neighbours(first, spec.metric, max(1, int(3 * perplexity)))
     progress = [0, _EARLY + _REST]

@@ -651,8 +651,8 @@ class _Bootstrap:
         if state is None:
             rotation, place = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
             state = State({"rotation": rotation}, place._asdict(), ())
-        history, pairs = state.history, state.arrays.get("pairs")
-        begun, settings = state.arrays["rotation"], {**self.settings, "place": Place(**state.numbers)}
+        history, pairs, begun = state.history, state.arrays.get("pairs"), state.arrays["rotation"]
+        settings = self.settings | {"place": Place(**state.numbers)}
         rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **settings)
         for place, rotation, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
@@ -734,10 +734,10 @@ class _Bootstrap:
         if fit_held_out(rows, copy, known, np.arange(n).astype(str), **self.settings).fits:
             reason = f"No common structure was found: {scores}, no more than rows without a partner."
             return "nothing in common", reason, held_out
+        control = f"{n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'} seeds"
         reason = (
-            f"{undecided} {scores}. With {n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'}"
-            f" seeds, not even a noisy copy of {space.name!r} would be found to fit it. Give more rows or"
-            " more seeds."
+            f"{undecided} {scores}. With {control}, not even a noisy copy of {space.name!r} would be found to"
+            " fit it. Give more rows or more seeds."
         )
         return "cannot tell", reason, held_out
 

@@ -457,24 +457,20 @@ class RelativeProjection(Estimator):
                 raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
             drawn = np.random.default_rng(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
-        anchors = np.asarray(anchors)
+        anchors, reason = np.asarray(anchors), ""
         if anchors.size == 0:
-            raise SpaceError(
-                "anchors: expected at least one, got none; pick some by hand or with select_anchors"
-            )
-        if anchors.ndim == 2:
-            if anchors.shape[1] != width:
-                raise SpaceError(
-                    f"anchors: expected vectors of width {width} like the space, got {anchors.shape[1]}"
-                )
-            return self.fit_from(mean, np.asarray(anchors, dtype=np.float32), X)
-        if anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
-            raise SpaceError(
-                f"anchors: expected row numbers (k,) or vectors (k, d), got {anchors.dtype} {anchors.shape};"
-                " ids: space.rows(ids)"
-            )
-        if len(outside := anchors[(anchors < 0) | (anchors >= n)]):
-            raise SpaceError(f"anchors: expected rows 0 … {n - 1}, got {outside[0]}")
+            reason = "at least one, got none; pick some by hand or with select_anchors"
+        elif anchors.ndim == 2:
+            if anchors.shape[1] == width:
+                return self.fit_from(mean, np.asarray(anchors, dtype=np.float32), X)
+            reason = f"vectors of width {width} like the space, got {anchors.shape[1]}"
+        elif anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
+            got = f"{anchors.dtype} {anchors.shape}"
+            reason = f"row numbers (k,) or vectors (k, d), got {got}; ids: space.rows(ids)"
+        elif len(outside := anchors[(anchors < 0) | (anchors >= n)]):
+            reason = f"rows 0 … {n - 1}, got {outside[0]}"
+        if reason:
+            raise SpaceError(f"anchors: expected {reason}")
         return self.fit_from(mean, X[anchors], X)
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> RelativeProjection:

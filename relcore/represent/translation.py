@@ -434,33 +434,26 @@ def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataF
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
     own = mean_row(anchors)
     need_finite(own, "anchors")
-    if mean is None:
-        return own
-    mean = np.asarray(mean)
-    mean = mean if mean.dtype == np.float64 else mean.astype(np.float32)
+    mean = own if mean is None else np.asarray(mean)
     if mean.shape != anchors.shape[1:]:
         raise SpaceError(
             f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}"
         )
-    return mean
+    return mean if mean.dtype == np.float64 else mean.astype(np.float32)
 
 
 def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
-    units = unit_rows(anchors, mean)
+    units, k = unit_rows(anchors, mean), len(anchors)
     still = np.flatnonzero(~units.any(axis=1))
-    if len(still) == len(units):
-        raise SpaceError(
-            f"anchors: expected points that differ in the {side} space, got {len(units)} times the same one"
-        )
-    if len(still):
-        raise SpaceError(
-            f"anchors: number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
-        )
-    if np.abs(units @ units[0]).min() > 1 - 1e-6:
-        raise SpaceError(
-            f"anchors: expected several directions in the {side} space, got {len(units)} anchors on one line"
-        )
-    return units
+    if len(still) == k:
+        reason = f"expected points that differ in the {side} space, got {k} times the same one"
+    elif len(still):
+        reason = f"number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
+    elif np.abs(units @ units[0]).min() > 1 - 1e-6:
+        reason = f"expected several directions in the {side} space, got {k} anchors on one line"
+    else:
+        return units
+    raise SpaceError(f"anchors: {reason}")
 
 
 def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:

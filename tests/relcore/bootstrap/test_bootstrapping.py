@@ -8,8 +8,13 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
-from relcore.bootstrap.spec import BootstrapSpec, held_out_split, relative_scores
+from relcore.bootstrap.spec import (
+    BootstrapRounds,
+    BootstrapScores,
+    BootstrapSpec,
+    held_out_split,
+    relative_scores,
+)
 from relcore.catalog.catalog import (
     SpaceSpec,
     load,
