@@ -131,13 +131,12 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 add(parser, one.kind, skip=skip)
             if name in skip or not one.help:
                 continue
-            usual, shown = one.start(), {"help": described(one), "metavar": one.metavar}
+            usual, shown = one.start(), {"help": described(one)}
             if usual is UNSET:
-                parser.add_argument(name, **shown)
+                parser.add_argument(name, metavar=one.metavar, **shown)
                 continue
             shown |= {"default": usual, "dest": one.option}
             if one.kind is bool:
-                del shown["metavar"]
                 shown["action"] = argparse.BooleanOptionalAction if usual else "store_true"
             else:
                 shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,8 +76,3 @@ def default_limit() -> int:
             " unset it"
         )
     return int(gigabytes * 1e9)
-
-
-def cache_folder() -> Path:
-    """The folder of a store that the environment does not name."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"

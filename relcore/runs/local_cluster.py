@@ -14,6 +14,10 @@ from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_CERTIFICATES = tuple(
+    f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")
+)
 PARENT = "RELSCOPE_PARENT"
 # Dask has its workers give every free page back at once, and a network asks for the same pages again with
 # each operation: training took 1.7 times as long. These are the bytes to keep instead; the second number is
@@ -40,27 +44,42 @@ class LocalCluster:
         from distributed.system import MEMORY_LIMIT
 
         self.security = Security.temporary()
-
         self._folder = tempfile.TemporaryDirectory(prefix="relscope-", ignore_cleanup_errors=True)
+        usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
+        variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
+            PARENT: str(os.getpid()),
+            # A worker needs the caller's own modules, and relcore where it is not installed.
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+            # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
+            "DASK_LOGGING__DISTRIBUTED": "critical",
+            "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
+            # Dask's HTTP servers answer without a certificate.
+            "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+            "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
+        }
+        for name in _CERTIFICATES:  # a command line would show them to everybody
+            place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
+            variables[place] = getattr(self.security, f"tls_{name}")
+        common = {"protocol": "tls://"}
         # SubprocessCluster's processes take their environment from this one's, the only interface to set it.
-        variables = _for_workers(threads) | _for_dask(self.security)
         with _starting, patch.dict(os.environ, variables):
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
                 dashboard_address="127.0.0.1:0",
                 security=self.security,
-                scheduler_kwargs={
-                    "protocol": "tls://",
+                scheduler_kwargs=common
+                | {
                     "allowed_failures": allowed_failures,
                     "dashboard": False,
                     "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
                     "preload": [__name__],
                 },
-                worker_kwargs={
-                    "protocol": "tls://",
-                    # One job may use all memory that there is; Dask's default, an equal share each, kills it
-                    # far too early.
+                # One job may use all memory that there is; Dask's default, an equal share each, kills it far
+                # too early.
+                worker_kwargs=common
+                | {
                     "memory_limit": MEMORY_LIMIT,
                     "local_directory": self._folder.name,
                     "preload_nanny": [__name__],
@@ -74,9 +93,7 @@ class LocalCluster:
         from distributed.core import Status
 
         process = self._cluster.scheduler.process
-        if (
-            process is None or process.returncode is not None
-        ):  # else Dask has it release its workers, and waits in vain
+        if process is None or process.returncode is not None:  # else Dask waits in vain for its workers
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
@@ -108,36 +125,3 @@ def dask_setup(server: Any) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
-
-
-def _for_workers(threads: int) -> dict[str, str]:
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return {
-        # Functions are found by name: a worker needs the caller's own modules, and relcore where it is not
-        # installed.
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
-        # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
-        "DASK_LOGGING__DISTRIBUTED": "critical",
-        **{name: value for name, value in _MEMORY.items() if name not in os.environ},
-        PARENT: str(os.getpid()),
-        **{name: str(threads) for name in names if name not in os.environ},
-    }
-
-
-def _for_dask(security: Any) -> dict[str, str]:
-    """Dask's configuration as variables: the certificate and its key, which a command line would show to
-    everybody, and no pages of its HTTP servers, which answer without a certificate.
-    """
-    roles = [f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")]
-    return {
-        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
-        **{
-            f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}": getattr(
-                security, f"tls_{name}"
-            )
-            for name in roles
-        },
-        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": security.tls_ca_file,
-        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
-        "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-    }

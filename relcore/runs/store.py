@@ -24,7 +24,7 @@ import numpy as np
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.runs import entries
-from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cache_folder, default_limit
+from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, default_limit
 from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
 
 STALE_SECONDS = 24 * 3600
@@ -65,12 +65,10 @@ def alive(pid: int) -> bool:
     return True
 
 
-# Pins: entries that a running command, job or page uses are not evicted, by whichever process shares the
-# store.
-#
-# Each of them lists its keys in a file of its own, which it keeps locked. The lock ends with the process,
-# even with one that is killed, and an unlocked list counts for nothing. A lock of the whole folder, held for
-# milliseconds, orders listing and evicting.
+# Entries that a running command, job or page uses are not evicted, by whichever process shares the store:
+# each lists its keys in a file of its own, which it keeps locked. The lock ends with the process, even with
+# one that is killed, and an unlocked list counts for nothing. A lock of the folder orders listing and
+# evicting.
 
 
 @dataclass(eq=False)
@@ -162,9 +160,8 @@ def _failures(of: str, remedy: str) -> Iterator[None]:
 class Store:
     """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
 
-    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must
-    depend on everything that determines the content (see `digest_of`), so two writers of one key write the
-    same content.
+    Writes are atomic. The key must depend on everything that determines the content (see `digest_of`), so two
+    writers of one key write the same content.
 
     Parameters
     ----------
@@ -188,7 +185,8 @@ class Store:
         given = root is None if finished is None else finished
         self.finished = given if isinstance(given, Finished) else entries.finished() if given else None
         try:
-            self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache_folder()).absolute()
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
+            self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
         self.limit_bytes = default_limit() if limit_bytes is None else limit_bytes
@@ -352,10 +350,6 @@ class Store:
         if os.path.lexists(path):  # a read-only disk refuses to remove also what is not there
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
                 path.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        for key in self.entries():
-            self.remove(key)
 
     def _path(self, key: str, use: bool = True) -> Path:
         """The key's file; with `use` it is kept until the `in_use` around this thread ends."""

@@ -66,7 +66,7 @@ def test_the_stores_own_result_comes_first_and_the_finished_one_again_when_it_is
     assert store.get(WITH_ARRAY).metadata == {"from": "here"}
     assert store.summary(WITH_ARRAY).shapes == {"x": (2,)}
     assert store.made(WITH_ARRAY) is None
-    store.clear()
+    store.remove(WITH_ARRAY)
     assert store.get(WITH_ARRAY).metadata == {"from": "finished"}
     assert (folder / f"{WITH_ARRAY}.safetensors").read_bytes() == before
 

@@ -76,7 +76,7 @@ def test_has_remove_clear_size_entries(store):
     store.remove(KEY)
     store.remove(KEY)
     assert store.entries() == [OTHER]
-    store.clear()
+    store.remove(OTHER)
     assert store.entries() == []
     assert store.size() == 0
 
