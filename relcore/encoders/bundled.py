@@ -23,8 +23,7 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
-from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
-from relcore.encoders.network import answers
+from relcore.encoders.dataset import Dataset, DatasetSpec, answers, evenly
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 

@@ -25,11 +25,11 @@ from relcore.encoders.dataset import (
     Kind,
     dataset_place,
     evenly,
+    hub_answers,
     hub_folder,
 )
 from relcore.encoders.images import SUFFIXES as IMAGE_SUFFIXES
 from relcore.encoders.images import decode_image, image_file
-from relcore.encoders.network import hub_answers
 from relcore.files.items import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.items import ItemTable, first_kinds, open_table
 from relcore.files.rows import checked_labels

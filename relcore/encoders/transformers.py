@@ -18,10 +18,9 @@ import numpy as np
 from relcore.base.access import may_read, shared
 from relcore.base.errors import SpaceError, quote
 from relcore.base.settings import setting
-from relcore.encoders.dataset import Dataset, hub_folder
+from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
-from relcore.encoders.network import hub_answers
 from relcore.runs.progress import Report
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from relcore.base.access import data_folder, expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
-from relcore.encoders.network import answers
+from relcore.encoders.dataset import answers
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.runs.digest import digest_of
