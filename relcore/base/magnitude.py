@@ -46,8 +46,7 @@ def exponents(X: np.ndarray, axis: int | None = None) -> np.ndarray:
 def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
     """X · 2⁻ᵉ and e; X itself and 0 where its largest number is between 2⁻¹³ and 2¹²."""
     exponent = int(exponents(X))
-    exponent = 0 if abs(exponent) <= 12 else exponent
-    return scaled(X, exponent), exponent
+    return (X, 0) if abs(exponent) <= 12 else (scaled(X, exponent), exponent)
 
 
 def scaled(X: np.ndarray, exponent: int) -> np.ndarray:

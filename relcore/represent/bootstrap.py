@@ -127,8 +127,8 @@ def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np
     """Mean of the k largest values of each owner, of which each has k or more; (n,) float32."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
-    first = np.searchsorted(owners[order], np.arange(n))
-    return values[order][first[:, None] + np.arange(k)].mean(axis=1, dtype=np.float64).astype(np.float32)
+    places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
+    return values[order][places].mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
 # Self-learning: fit a rotation to a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
@@ -440,12 +440,12 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
     spread = np.square(test @ basis).sum(axis=0)
     for _ in range(_DRAWS):
         yield structureless(test, rng, basis)
-        signs = -np.ones(len(spread), dtype=np.float32)
-        for _ in range(20):  # all axes are mirrored where no draw mirrors enough
-            drawn = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
-            if spread[drawn < 0].sum() >= spread.sum() / 2:
-                signs = drawn
+        for _ in range(20):
+            signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
+            if spread[signs < 0].sum() >= spread.sum() / 2:
                 break
+        else:
+            signs = -np.ones(len(spread), dtype=np.float32)  # no draw mirrors enough: all axes
         yield (test @ basis * signs) @ basis.T
 
 

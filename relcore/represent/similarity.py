@@ -201,9 +201,8 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
 
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
-    X, others = (np.ascontiguousarray(rows, dtype=np.float32) for rows in (X, others))
-    known = set(map(bytes, others))
-    return np.array([bytes(row) in known for row in X], dtype=bool)
+    known = set(map(bytes, np.ascontiguousarray(others, dtype=np.float32)))
+    return np.array([bytes(row) in known for row in np.ascontiguousarray(X, dtype=np.float32)], dtype=bool)
 
 
 class AnchorAxes(NamedTuple):

@@ -71,12 +71,12 @@ class _Translation(Estimator):
         X, mean = scaled(self._check_width(X), of_source), scaled(self.source_mean_, of_source)
         matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
         if self._is_far:  # a product of rows that are not centred would lose their differences
-            found = ((X - mean) @ matrix + shift).astype(np.float32)
+            rows = ((X - mean) @ matrix + shift).astype(np.float32)
         else:
-            found = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
-        found = scaled(found, -of_target)
-        need_finite(found[:, 0])
-        return found
+            rows = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
+        rows = scaled(rows, -of_target)
+        need_finite(rows[:, 0])
+        return rows
 
 
 @dataclass(eq=False)

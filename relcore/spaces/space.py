@@ -48,15 +48,13 @@ class FileStamp(NamedTuple):
         One that was removed or replaced is no harm: a map keeps what was there.
         """
         path = Path(self.path)
-        try:
+        with suppress(OSError):
             now = FileStamp.of(path)
-        except OSError:
-            return
-        if now.inode == self.inode and now != self:
-            raise SpaceError(
-                f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
-                " changed since; load it again"
-            )
+            if now.inode == self.inode and now != self:
+                raise SpaceError(
+                    f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
+                    " changed since; load it again"
+                )
 
 
 class Origin:
