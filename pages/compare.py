@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, panes, session, sidebar
 from app.compare import choosers
@@ -30,7 +29,19 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     """The metric table, live from a sample or exact by job, and its exports."""
     title, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     title.subheader("Scores", anchor=False)
-    search = _search(choice) if len(pair) > MANY_ROWS else "exact"
+    search = "exact"
+    if len(pair) > MANY_ROWS:
+        search = choice.selectbox(
+            "Neighbours",
+            list(SEARCHES),
+            format_func=lambda name: SEARCHES[name].title,
+            key="compare.neighbours",
+            persist_state="session",
+            help=(
+                "Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at"
+                " few rows; their recall is measured on 400 queries and shown beside the scores."
+            ),
+        )
     start = button.button(
         "Score every row",
         help=(
@@ -41,17 +52,19 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
         width="stretch",
     )
     relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
-    forms = REPRESENTATIONS if relative else ("absolute",)
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
-    asked = {form: exact_scores(pair, form, *settings, start=start, search=search) for form in forms}
-    found = {
-        form: one if isinstance(one, dict) else scores_of(workspace, pair, form)
-        for form, one in asked.items()
-    }
-    score_table(found)
+    forms, exact, jobs = REPRESENTATIONS if relative else ("absolute",), {}, []
+    for form in forms:
+        result = exact_scores(pair, form, *settings, start=start, search=search)
+        if isinstance(result, dict):
+            exact[form] = result
+        elif result is not None:
+            jobs.append(result)
+    scores = {form: exact.get(form) or scores_of(workspace, pair, form) for form in forms}
+    score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
-    follow([one for one in asked.values() if one is not None and not isinstance(one, dict)])
-    every = all(isinstance(one, dict) for one in asked.values())
+    follow(jobs)
+    every = len(exact) == len(forms)
     recipe = Scores.of(
         workspace.recipe(pair.source.digest, pair.target.digest),
         k=workspace.k,
@@ -60,21 +73,7 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
         class_agreement=class_labels(pair) is not None,
         neighbours=search if every else "exact",
     )
-    exports.export_bar(recipe.draw(found), "scores")
-
-
-def _search(place: DeltaGenerator) -> str:
-    return place.selectbox(
-        "Neighbours",
-        list(SEARCHES),
-        format_func=lambda name: SEARCHES[name].title,
-        key="compare.neighbours",
-        persist_state="session",
-        help=(
-            "Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at few"
-            " rows; their recall is measured on 400 queries and shown beside the scores."
-        ),
-    )
+    exports.export_bar(recipe.draw(scores), "scores")
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
@@ -126,7 +125,6 @@ with st.container(key="above-panes"):
 
 
 def above() -> None:
-    """What stands over the panes."""
     with bar:
         shards.draw_sample_line(workspace)
         choosers.view_choosers(workspace, pair)

@@ -28,7 +28,6 @@ _MOST_LISTED = 200
 
 
 def audit(workspace: Workspace, pair: Match) -> None:
-    """The tab."""
     if len(workspace.anchors) < FEWEST:
         messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
         return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import session
+from app import exports, session
 from app.compare.selection import LIMIT_HELP, n_offered, offered
 from app.items import Items, items_of
 from app.panes import anchors_among, selected
 from app.plain_text import plain_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import counted
 from relcore.base.text import lines_of
 from relcore.spaces.space import Match
 
@@ -78,40 +79,31 @@ def _find(pair: Match, items: Items) -> None:
 
 
 def _add_typed(pair: Match) -> None:
-    typed = [word.strip() for word in st.session_state["anchors.search"].split(",")]
-    _add_known(pair, [word for word in typed if word])
+    words = map(str.strip, st.session_state["anchors.search"].split(","))
+    _add(pair, list(filter(None, words)))
     st.session_state["anchors.search"] = ""
 
 
-def _add_known(pair: Match, ids: list[str]) -> None:
+def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
+    """Add the ids that both spaces have, or make them the anchors; what they lack is news, not an error."""
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
+    listed = f"{quote(unknown[:5])}{', …' if len(unknown) > 5 else ''}"
     if unknown and not known:
         session.notify(
-            f"anchors: expected ids of rows that both spaces have, got {_unknown(unknown)}; check the"
-            " spelling"
+            f"anchors: expected ids of rows that both spaces have, got {len(unknown):,} unknown: {listed};"
+            " check the spelling"
         )
-    elif unknown:
-        session.announce(f"{_counted(len(known))} added. {_left_out(unknown)}")
-    session.add_anchors(known)
-
-
-def _counted(n: int) -> str:
-    return "1 anchor" if n == 1 else f"{n:,} anchors"
-
-
-def _unknown(ids: list[str]) -> str:
-    """``3 unknown: 'qzx', …``"""
-    return f"{len(ids):,} unknown: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}"
-
-
-def _left_out(ids: list[str]) -> str:
-    """What a list named and the spaces lack: known ids were used, so this is news and not an error."""
-    are = "id is" if len(ids) == 1 else "ids are"
-    return (
-        f"{len(ids):,} {are} not in both spaces and left out:"
-        f" {quote(ids[:5])}{', …' if len(ids) > 5 else ''}."
-    )
+        return
+    if unknown:
+        missing = counted(len(unknown), "id is", "ids are")
+        session.announce(
+            f"{counted(len(known), 'anchor')} used. {missing} not in both spaces and left out: {listed}."
+        )
+    if replace:
+        session.set_anchors(f"use a list of {len(known)}", known)
+    else:
+        session.add_anchors(known)
 
 
 def named_sets(workspace: Workspace, pair: Match) -> None:
@@ -148,14 +140,8 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
             with st.container(horizontal=True):
                 st.button("Replace the anchors", on_click=_upload, args=(pair, uploaded.getvalue(), True))
                 st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
-        st.download_button(
-            "Download the anchors",
-            data="\n".join(workspace.anchors) + "\n",
-            file_name="anchors.txt",
-            mime="text/plain",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+        text = "\n".join(workspace.anchors) + "\n"
+        exports.download("Download the anchors", text, "anchors.txt", "text/plain", "anchors.download")
 
 
 def _keep_set() -> None:
@@ -168,29 +154,15 @@ def _keep_set() -> None:
 
 
 def _forget(name: str) -> None:
-    kept = tuple(one for one in session.workspace().named_sets if one[0] != name)
+    kept = tuple(named for named in session.workspace().named_sets if named[0] != name)
     session.edit(f"forget set “{name}”", named_sets=kept)
 
 
 def _upload(pair: Match, content: bytes, replace: bool) -> None:
     try:
-        ids = read_ids(content)
+        _add(pair, read_ids(content), replace)
     except SpaceError as error:
         session.notify(str(error))
-        return
-    known = tuple(identifier for identifier in ids if identifier in pair.source.index)
-    if not known:
-        session.notify(
-            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id per line, as"
-            " in the spaces"
-        )
-    elif replace:
-        unknown = [identifier for identifier in ids if identifier not in pair.source.index]
-        if unknown:
-            session.announce(f"{_counted(len(known))} from the list. {_left_out(unknown)}")
-        session.set_anchors(f"use a list of {len(known)}", known)
-    else:
-        _add_known(pair, ids)
 
 
 def read_ids(content: bytes) -> list[str]:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, messages, session
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.names import METRICS, STRATEGIES
@@ -16,11 +17,9 @@ from relcore.scores.score import Difference
 from relcore.spaces.space import Match
 
 _CURRENT = "current anchors"
-_KEEP = {"persist_state": "session"}
 
 
 def compare_sets(workspace: Workspace, pair: Match) -> None:
-    """The tab."""
     form = workspace.panes[1]
     sides = []
     for name, column in zip("AB", st.columns(2, gap="large"), strict=True):
@@ -31,24 +30,20 @@ def compare_sets(workspace: Workspace, pair: Match) -> None:
 
 
 def _choose(side: str, workspace: Workspace, pair: Match) -> tuple[str, tuple[str, ...]]:
-    """The name and the anchors of one set."""
     named = {f"set “{name}”": ids for name, ids in workspace.named_sets}
     strategies = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
     options = [*([_CURRENT] if workspace.anchors else []), *named, *strategies]
     usual = 0 if side == "A" or len(options) == 1 else options.index("farthest-point")
-    chosen = st.selectbox(f"Set {side}", options, usual, key=f"sets.{side}-{len(named)}", **_KEEP)
+    chosen = kept(st.selectbox, f"Set {side}", options, usual, key=f"sets.{side}-{len(named)}")
     if chosen == _CURRENT:
         return chosen, workspace.anchors
     if chosen in named:
         return chosen, tuple(one for one in named[chosen] if one in pair.source.index)
     most = min(len(pair) // 3, MOST_ANCHORS)
     usual = min(max(len(workspace.anchors), 1), most) if workspace.anchors else min(300, most)
-    number = int(
-        st.number_input(
-            f"Anchors of {side}", 1, max(most, 1), usual, 10, key=f"sets.number-{side}-{most}", **_KEEP
-        )
-    )
-    state = int(st.number_input(f"Random state of {side}", 0, 10_000, 0, key=f"sets.state-{side}", **_KEEP))
+    key, state_key = f"sets.number-{side}-{most}", f"sets.state-{side}"
+    number = int(kept(st.number_input, f"Anchors of {side}", 1, max(most, 1), usual, 10, key=key))
+    state = int(kept(st.number_input, f"Random state of {side}", 0, 10_000, 0, key=state_key))
     return f"{number} {chosen}, state {state}", compute.select_anchors(pair, number, chosen, state)
 
 
@@ -64,19 +59,16 @@ def _difference(
         return
     settings = workspace.projection, workspace.k, workspace.convention
     changes = compute.score_differences(pair, form, b, a, *settings)
-    first = changes.get("mrr") or next(iter(changes.values()))
-    metric = METRICS["mrr" if "mrr" in changes else next(iter(changes))].title
-    half = short((first.high - first.low) / 2)
+    metric = "mrr" if "mrr" in changes else next(iter(changes))
+    first, form = changes[metric], f"({METRICS[metric].title}, {form})"
+    size = f"{short(abs(first.value))} ± {short((first.high - first.low) / 2)}"
     if first.is_clear:
         better, worse = ("A", "B") if first.value > 0 else ("B", "A")
-        told = (
-            f"**{better} is better than {worse} by {short(abs(first.value))} ± {half}** ({metric}, {form})."
-        )
-        st.markdown(told + contradiction(first, changes, worse))
+        text = f"**{better} is better than {worse} by {size} {form}.**"
+        st.markdown(text + contradiction(first, changes, worse))
     else:
-        st.markdown(
-            f"**No clear difference between A and B**: {short(first.value)} ± {half} ({metric}, {form})."
-        )
+        sign = "−" if first.value < 0 else ""
+        st.markdown(f"**No clear difference between A and B**: {sign}{size} {form}.")
     table = pd.DataFrame(
         [
             {"score": METRICS[one].title, "A less B, 95 %": change.describe(), "clear": change.is_clear}

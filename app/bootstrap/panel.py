@@ -57,8 +57,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     """The choosers of the page; None if the settings are invalid, and the page shows why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
-        return _tell(
-            "Source and target are the same space. Choose two different spaces in the sidebar.", "info"
+        return messages.info(
+            "Source and target are the same space. Choose two different spaces in the sidebar.",
+            ":material/info:",
         )
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
@@ -95,8 +96,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         if len(workspace.anchors) < 3:
-            return _tell(
-                "At least three anchors are needed. Choose some in the sidebar, or other seeds.", "star"
+            return messages.info(
+                "At least three anchors are needed. Choose some in the sidebar, or other seeds.",
+                ":material/star:",
             )
         pairs = tuple((one, one) for one in workspace.anchors[: settings["n_seeds"]])
     elif start == "typed":
@@ -116,17 +118,14 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             st.caption("Type at least three pairs to start.")
             return None
     if method == "paper" and not (pairs or settings["n_seeds"]):
-        return _tell("The published method needs seeds. Choose some, or use self-learning.", "info")
+        return messages.info(
+            "The published method needs seeds. Choose some, or use self-learning.", ":material/info:"
+        )
     spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", k=workspace.k, **settings)
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec)
 
 
-def _tell(text: str, icon: str) -> None:
-    messages.info(text, icon=f":material/{icon}:")
-
-
 def tell_in_use() -> None:
-    """Say that the pair of the sidebar was bootstrapped."""
     st.info(
         "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose"
         " the original space in the sidebar, or undo.",
@@ -223,25 +222,21 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
 def _list(outcome: Outcome) -> None:
     result, pairs = outcome.result, outcome.wrong() if outcome.known else outcome.result.anchors
     st.subheader("Wrong anchors" if outcome.known else "Anchors", anchor=False)
+    text = (
+        f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no scores:"
+        " check the pairs by eye."
+    )
     if outcome.known:
         by_chance = short(outcome.n_hidden / outcome.n_shared, 2)
-        st.caption(
-            f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
-        )
-        if not pairs:
-            st.markdown("None.")
-            return
-    else:
-        st.caption(
-            f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no"
-            " scores: check the pairs by eye."
-        )
-    table = pd.DataFrame(pairs, columns=["anchor", "matched to"])
-    st.dataframe(table, key="bootstrap.list", hide_index=True, height=360 if len(table) > 9 else "content")
+        text = f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
+    st.caption(text)
+    if pairs:
+        table = pd.DataFrame(pairs, columns=["anchor", "matched to"])
+        height = 360 if len(table) > 9 else "content"
+        st.dataframe(table, key="bootstrap.list", hide_index=True, height=height)
 
 
 def _live(jobs: list[Job]) -> None:
-    """The shares so far."""
     from relcore.figures.lines import lines_figure
 
     curve = jobs[0].status().curve

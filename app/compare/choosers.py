@@ -28,7 +28,6 @@ _HELP = (
 
 
 def color_chooser(workspace: Workspace, pair: Match) -> None:
-    """What the panes are coloured by."""
     bound(
         st.selectbox,
         "Colour by",

@@ -76,7 +76,6 @@ def differences(workspace: Workspace, pair: Match) -> None:
 
 
 def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
-    """The figure that the choosers describe."""
     classes = pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1
     forms = FORMS if workspace.anchors else FORMS[:1]
     kinds = {"classes": "Classes"} if classes else {}

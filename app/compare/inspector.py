@@ -173,7 +173,6 @@ def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, st
 
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
-    """A grid of pictures or a list of texts."""
     pictures, named = items.has_pictures, _named(pair, ids, items).values()
     cells = "".join(
         f'<li title="{plain_html(title)}">{image if pictures else f"<span>{plain_html(name)}</span>"}</li>'

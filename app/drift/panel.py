@@ -48,7 +48,6 @@ _MEANT = {
 
 
 def draw(workspace: Workspace) -> None:
-    """The content of the tab."""
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     mode = _MODES[0]
     if len(workspace.spaces) > 2:
@@ -134,7 +133,6 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 
 def _checks(verdict: DriftVerdict) -> None:
-    """All checks: those of all rows, then classes with an alarm."""
     columns = st.column_config
     widths = {"situation": 125, "quantity": 90, "class": 90}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}

@@ -46,7 +46,6 @@ LISTED = 200  # worst and best rows
 
 
 def choosers(workspace: Workspace) -> None:
-    """The direction, the method and its settings."""
     spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
         edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox, width=200)
@@ -198,7 +197,6 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
 
 
 def _scores(pair: Match, result: Inversion) -> str:
-    """Mean cosine by each method with its chance level, and facts about the inverse."""
     spec, choice, lines = result.spec, result.choice, []
     source, target = side_names(pair, spec.route)
     route = f"{source}, back from its relative space" if source == target else f"{source} → {target}"

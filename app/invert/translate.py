@@ -35,7 +35,6 @@ _METRIC_HELP = (
 
 
 def draw(workspace: Workspace) -> None:
-    """The whole tab."""
     st.caption(_ABOUT)
     if not workspace.anchors:
         messages.no_anchors()

@@ -135,7 +135,6 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
 
 
 def measured(setup: MigrateSetup) -> MigrationResult | None:
-    """The result, or a job with its bar."""
     return results.computed(
         setup.task,
         setup.specs,
@@ -146,7 +145,6 @@ def measured(setup: MigrateSetup) -> MigrationResult | None:
 
 
 def draw(setup: MigrateSetup, result: MigrationResult) -> None:
-    """Verdict, figure and table."""
     head, rest = lead(result)
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:

@@ -179,7 +179,6 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
-    """The adapter as files that work without Relscope."""
     st.markdown(
         f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
         f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
@@ -196,7 +195,6 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
-    """The exported files as one ZIP."""
     new, old = setup.new, setup.old
     rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:

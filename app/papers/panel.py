@@ -196,7 +196,6 @@ _GOING = "relscope.papers-going"
 
 
 def draw() -> None:
-    """The page."""
     st.html(STYLE)
     rows = load_rows()
     results = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
@@ -312,7 +311,6 @@ def _open(row: PaperRow) -> None:
 
 
 def _on_words(run: PaperRun, now: Workspace) -> Workspace:
-    """The two bundled word spaces with the run's anchors and k."""
     n, state, pair = run.settings["n_anchors"], run.settings["random_states"][0], compute.matched(*BUNDLED)
     spaces = tuple(dict.fromkeys((*now.spaces, *BUNDLED)))
     changed = replace(

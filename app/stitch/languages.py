@@ -124,7 +124,6 @@ def _submit(missing: dict) -> None:
 
 
 def draw(workspace: Workspace) -> None:
-    """The tab."""
     messages.lead(
         "Two encoders, one per language, were trained independently. Some sentences and their translations"
         " are known. Does every other sentence find its translation among all sentences of the other"
@@ -174,7 +173,6 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
 
 
 def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | None:
-    """Language and encoder of each side."""
     sides = []
     for number, (column, label) in enumerate(zip(st.columns(2, gap="large"), ("From", "To"), strict=True)):
         with column, st.container(horizontal=True):

@@ -251,7 +251,6 @@ def _settings(
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
-    """All labels from low to high, or none."""
     explained = "For example the stars of a review. Errors are then also counted in steps (MAE)."
     if not kept(st.toggle, "Labels have an order", key=f"stitch.ordered-{place}", help=explained):
         return ()
@@ -292,7 +291,6 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
 
 
 def draw(setup: StitchSetup | None) -> None:
-    """The tab "Every pair"."""
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
         return
@@ -389,7 +387,6 @@ def _chosen(result: StitchResult) -> Cell | None:
 
 
 def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
-    """What one encoder with one head confuses."""
     st.markdown("#### One pair")
     _pick(cell)
     method, encoder, head = cell

@@ -188,7 +188,6 @@ def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSp
 
 
 def draw(setup: StitchSetup | None) -> None:
-    """The tab."""
     st.html(STYLE)
     if setup is None:
         st.caption(

@@ -141,7 +141,6 @@ def _follow(runs: StudyRuns) -> None:
 
 
 def offer_files(spec: StudySpec) -> None:
-    """The choices as a file, and back from one."""
     with st.popover("Study file", icon=":material/description:", key="studies.file"):
         text = json.dumps(without_paths(spec.to_json()), indent=2) + "\n"
         look = {"help": "A JSON file; relscope study takes it, too"}
@@ -164,7 +163,6 @@ def _open_file(content: bytes) -> None:
 
 
 def open_spec(spec: StudySpec) -> None:
-    """Have the page show this study with these choices."""
     st.session_state["studies.kind"] = spec.kind
     for option in study_of(spec.kind).options:
         key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
@@ -250,7 +248,6 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
 
 
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
-    """Every run with every setting."""
     lists = [name for name in table if table[name].map(lambda value: isinstance(value, list)).any()]
     blank = [name for name in table if name not in lists and (table[name] == "").all()]
     shown = table.drop(columns=["key", *lists, *blank])

@@ -81,7 +81,6 @@ class AllPairs(Task[PairScores]):
 
     @property
     def measure(self) -> Metric:
-        """The metric itself."""
         return METRICS[self.metric].load()()
 
     @classmethod

@@ -313,7 +313,6 @@ def named_clusters(
 
 
 def _clusters(coordinates: np.ndarray) -> np.ndarray:
-    """The cluster of each point, (m,)."""
     # Scikit-learn's k-means waits for its threads longer than it computes.
     from scipy.cluster.vq import kmeans2, vq
 

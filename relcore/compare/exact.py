@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SEARCHES
 from relcore.base.settings import setting
 from relcore.runs.progress import Report, silent
@@ -36,17 +35,8 @@ TARGET_RECALL = 0.95
 MANY_ROWS = 100_000  # above it an exact search takes minutes, and approximate ones are offered
 
 
-def need_search(search: str, target_recall: float) -> None:
-    """Raise a SpaceError unless both can be the settings of a search."""
-    need_one_of("neighbours", search, SEARCHES)
-    if not 0 < target_recall <= 1:
-        raise SpaceError(f"recall: expected a share above 0 and at most 1, got {target_recall!r}")
-
-
 @dataclass(frozen=True)
 class FoundScores:
-    """Scores by the names of their metrics."""
-
     scores: dict[str, Score]
 
 
@@ -147,7 +137,6 @@ class ExactScores(Task[FoundScores]):
     def _listed(
         self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Report, parts: Parts
     ) -> dict[str, Score]:
-        """The scores that read neighbour lists."""
         from relcore.scores.lists import NeighbourLists, SearchedPair, UnitRows
         from relcore.scores.passes import searches_of
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from relcore.base.errors import SpaceError
+from relcore.base.names import SEARCHES
+from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
-from relcore.compare.exact import TARGET_RECALL, ExactScores, need_search
+from relcore.compare.exact import TARGET_RECALL, ExactScores
 from relcore.compare.scene import MapLook, comparison_scene
 from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
@@ -43,13 +45,6 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
         An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
     """
     return recipe_of(recipe).draw()
-
-
-def need_counts(k: Any, n_queries: Any) -> None:
-    """Raise a SpaceError unless both are whole numbers above 0; no `n_queries` is all rows."""
-    for name, value in (("k", k), ("n_queries", n_queries)):
-        if not (isinstance(value, int) and value > 0) and not (name == "n_queries" and value is None):
-            raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -105,17 +100,16 @@ class Scores(Recipe, ComparisonRecipe):
     figure: ClassVar[str] = "scores"
     newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
 
-    k: int = 10
+    k: int = setting(10, low=1)
     convention: str = "paper"
-    n_queries: int | None = None
+    n_queries: int | None = setting(None, low=1)
     class_agreement: bool = False
-    neighbours: str = "exact"
-    target_recall: float = TARGET_RECALL
+    neighbours: str = setting("exact", choices=SEARCHES)
+    target_recall: float = setting(TARGET_RECALL, above=0, high=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        need_counts(self.k, self.n_queries)
-        need_search(self.neighbours, self.target_recall)
+        check(self)
         if self.neighbours != "exact" and self.n_queries is not None:
             raise SpaceError(
                 f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out"
@@ -176,11 +170,11 @@ class PairMap(Recipe):
     grouped: bool = False
     anchors: tuple[str, ...] = ()
     projection: ProjectionSpec = ProjectionSpec()
-    k: int = 10
-    n_queries: int | None = None
+    k: int = setting(10, low=1)
+    n_queries: int | None = setting(None, low=1)
 
     def __post_init__(self) -> None:
-        need_counts(self.k, self.n_queries)
+        check(self)
 
     def to_json(self) -> dict[str, Any]:
         """Without the settings that the metric does not need."""

@@ -123,7 +123,6 @@ def _spaces(source: Shown, target: Shown) -> list[LatentSpace]:
 
 
 def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:
-    """All rows in their colours."""
     spec = replace(default_view(pair.source), everything=True)
     if color_by is None:
         return make_view(pair.source, spec)

@@ -186,7 +186,6 @@ class InversionSpec:
         return {name: value for name, value in vars(self).items() if name != "tuned" or value}
 
     def inverse(self) -> InverseRelativeProjection:
-        """An unfitted inverse."""
         return InverseRelativeProjection(self.method, self.omega, self.delta, self.ridge, self.random_state)
 
     @property

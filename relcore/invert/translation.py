@@ -265,7 +265,6 @@ class _Translator:
         return numbers
 
     def accuracy(self, j: int, rows: np.ndarray) -> float:
-        """Of the head of space j on test rows."""
         return float(np.mean(self.heads[j].probabilities(rows).argmax(axis=1) == self.targets[self.test]))
 
     def _fit_heads(self) -> list:

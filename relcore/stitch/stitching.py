@@ -434,7 +434,6 @@ class Stitching:
         return found
 
     def run(self) -> StitchRun:
-        """The answers to the test rows."""
         answers, test, shared = {}, self.split.test, self.shared
         for method in self.spec.methods:
             probabilities = self.probabilities(method, [space.vectors[test] for space in shared.spaces])

@@ -264,13 +264,6 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
-def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = None) -> np.ndarray:
-    """Rows (m, d) float32 of any texts or pictures, as the encoder of the space gives them; see
-    `ItemEncoder.rows`.
-    """
-    return item_encoder(spec, store or Store()).rows(items)
-
-
 _LONGEST = 18  # letters of a class in a cell
 _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
@@ -291,7 +284,6 @@ class TryIt(Recipe):
 
     @classmethod
     def of(cls, item: str | Image, **settings: Any) -> TryIt:
-        """The recipe of a sentence or a picture."""
         if isinstance(item, str):
             return cls(text=item, **settings)
         content = BytesIO()

@@ -16,7 +16,6 @@ from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from relcore.stitch.try_it import (
-    encode_items,
     item_encoder,
     why_not,
 )
@@ -74,6 +73,6 @@ def test_vectors_graphs_and_empty_items_are_refused(store):
     _, spec = encoded(SENTENCES, TfidfSvd(n_components=30), store)
     assert why_not(spec) == ""
     with pytest.raises(SpaceError, match="expected one item or more"):
-        encode_items(spec, [], store)
+        item_encoder(spec, store).rows([])
     with pytest.raises(SpaceError, match="got an empty one; type a sentence"):
-        encode_items(spec, ["fine", "  "], store)
+        item_encoder(spec, store).rows(["fine", "  "])

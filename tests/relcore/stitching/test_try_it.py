@@ -18,7 +18,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
-from relcore.stitch.try_it import TryIt, answers_of, encode_items
+from relcore.stitch.try_it import TryIt, answers_of, item_encoder
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)
@@ -43,7 +43,7 @@ def test_of_a_test_row_each_pair_says_what_the_stitching_says(made):
     specs, stitching = made
     row = int(stitching.split.test[3])
     picture = load_dataset(DIGITS).item(row)
-    found = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
+    found = answers_of(stitching, "relative", [item_encoder(spec, Store()).rows([picture]) for spec in specs])
     stored = stitching.probabilities(
         "relative", [space.vectors[row : row + 1] for space in stitching.shared.spaces]
     )
@@ -61,7 +61,9 @@ def test_of_a_test_row_each_pair_says_what_the_stitching_says(made):
 def test_the_figure_again_from_its_recipe(made):
     specs, stitching = made
     picture = load_dataset(DIGITS).item(int(stitching.split.test[0]))
-    answers = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
+    answers = answers_of(
+        stitching, "relative", [item_encoder(spec, Store()).rows([picture]) for spec in specs]
+    )
     digests = tuple(space.digest for space in stitching.shared.spaces)
     figure = TryIt.of(picture, spaces=tuple(specs), stitching=RELATIVE, digests=digests).draw(answers)
     again = exportable(json.loads(figure.bytes("json", full_paths=True)))
