@@ -134,10 +134,10 @@ def held_out_ids(
         seen = encoder.seen_rows(space) if encoder else ()
         if len(seen):
             others = dict.fromkeys(np.delete(space.ids, seen).tolist())
-            unseen = others if unseen is None else {one: None for one in unseen if one in others}
+            unseen = others if unseen is None else {item: None for item in unseen if item in others}
     if not unseen:
         return ()
-    return tuple(unseen) if ids is None else tuple(one for one in ids if one in unseen)
+    return tuple(unseen) if ids is None else tuple(item for item in ids if item in unseen)
 
 
 def _packed(value: Any) -> np.ndarray:
@@ -464,7 +464,7 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     """The columns of a table that a spec leaves out."""
     names = _json(spec.option("ignore") or "[]", "ignore: expected a list of columns")
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
     return tuple(names)
 

@@ -269,9 +269,9 @@ def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec
     group = finished.groups.get(name) if finished else None
     if group is None:
         return [], None
-    found = [
+    specs = [
         spec
         for key in group.files
         if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))
     ]
-    return found, finished.made(group.files[0])
+    return specs, finished.made(group.files[0])

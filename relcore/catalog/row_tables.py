@@ -71,7 +71,7 @@ def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSp
         owners = (
             _owners(spaces, spec, in_order) if spaces and plain_file and is_metadata(Path(spec.name)) else []
         )
-        spaces = [_with_metadata(one, spec.name) if one in owners else one for one in spaces]
+        spaces = [_with_metadata(item, spec.name) if item in owners else item for item in spaces]
         spaces += [] if owners else [spec]
     return spaces
 
@@ -81,10 +81,14 @@ def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> li
         n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
     except SpaceError:  # told when it is read
         return []
-    fit = [one for one in before if one.source == "file" and not one.option("metadata") and _n_rows(one) == n]
-    if same := [one for one in fit if stem.startswith(Path(one.name).stem)]:
+    fit = [
+        item
+        for item in before
+        if item.source == "file" and not item.option("metadata") and _n_rows(item) == n
+    ]
+    if same := [item for item in fit if stem.startswith(Path(item.name).stem)]:
         return same[-1:]
-    bare = [one for one in fit if Path(one.name).suffix.lower() == ".npy"]
+    bare = [item for item in fit if Path(item.name).suffix.lower() == ".npy"]
     last = fit[-1:] if in_order or not bare else []
     return list(dict.fromkeys((*bare, *last)))
 
@@ -183,16 +187,16 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
         )
     table, ids, rows = _encoded_table(spec), space.ids, None
     if table is not None:
-        rows = [int(one.rpartition("/")[2]) for one in ids]
+        rows = [int(item.rpartition("/")[2]) for item in ids]
     else:
         path, columns = _described(spec)
         table = open_table([path])
         ids = _row_ids(spec, space, table, columns)
-    column = next(one for one in table.columns if one.strip() == name or one == name)
+    column = next(item for item in table.columns if item.strip() == name or item == name)
     cells = table.cells(column, len(ids) if rows is None else max(rows) + 1)
     if names := table.class_names.get(column):
-        cells = [names[one] if isinstance(one, int) and 0 <= one < len(names) else None for one in cells]
-    cells = [None if isinstance(one, str) and one.strip() in MISSING else one for one in cells]
+        cells = [names[item] if isinstance(item, int) and 0 <= item < len(names) else None for item in cells]
+    cells = [None if isinstance(item, str) and item.strip() in MISSING else item for item in cells]
     cells = cells if rows is None else [cells[row] for row in rows]
     return pd.Series(cells, index=pd.Index(ids, dtype=object), dtype=object)
 
@@ -233,7 +237,7 @@ def _encoded(spec: SpaceSpec) -> list[Dataset]:
 
 def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     described = _described(spec)
-    if described is None or not {"text", "pictures"} & {one.role for one in described[1].columns}:
+    if described is None or not {"text", "pictures"} & {item.role for item in described[1].columns}:
         return []
     path, columns = described
     table = open_table([path])
@@ -260,7 +264,8 @@ def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpac
     if not datasets:
         return None
     return lambda ids: [
-        " ".join(dict.fromkeys(texts)) for texts in zip(*(_texts(one, ids) for one in datasets), strict=True)
+        " ".join(dict.fromkeys(texts))
+        for texts in zip(*(_texts(item, ids) for item in datasets), strict=True)
     ]
 
 

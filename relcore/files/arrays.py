@@ -274,7 +274,7 @@ class Torch(Format):
             if isinstance(value, torch.Tensor) and value.layout == torch.strided and isinstance(name, str):
                 tensors[name] = value
             elif name in ("ids", "labels") and isinstance(value, list | tuple):
-                texts |= {name: list(value)} if {type(one) for one in value} <= {str, int} else {}
+                texts |= {name: list(value)} if {type(item) for item in value} <= {str, int} else {}
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
@@ -349,7 +349,7 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
     if not isinstance(index, faiss.IndexIVF):
         return None
     lists, get = index.invlists, faiss.rev_swig_ptr
-    parts = [get(lists.get_ids(one), lists.list_size(one)).copy() for one in range(index.nlist)]
+    parts = [get(lists.get_ids(item), lists.list_size(item)).copy() for item in range(index.nlist)]
     ids = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
     if (ids[1:] == ids[:-1]).any():
         raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")
@@ -460,7 +460,7 @@ class H5ad(Format):
         obs, chosen = self._node(file, "obs"), request.choices
         names = {
             "ids": chosen.id_column or str(obs.attrs.get("_index", "_index")),
-            "labels": chosen.label_column or next((one for one in self._LABELS if one in obs), None),
+            "labels": chosen.label_column or next((item for item in self._LABELS if item in obs), None),
             "counts": chosen.count_column,
         }
         return {role: self._column(obs, name, rows, n) for role, name in names.items() if name is not None}

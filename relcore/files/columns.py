@@ -175,12 +175,13 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
         index = None
     vectors = [names[i] for i in free if values[i].holds == "vectors"]
     columns = [
-        Column(names[i], *roles[i]) if i in roles else _by_kind(one, vectors) for i, one in enumerate(values)
+        Column(names[i], *roles[i]) if i in roles else _by_kind(item, vectors)
+        for i, item in enumerate(values)
     ]
-    others = [one for i, one in enumerate(columns) if i != index]
+    others = [item for i, item in enumerate(columns) if i != index]
     has_ids = any(column.role == "ids" for column in others)
     if index is not None:
-        columns[index] = _index(values[index], has_ids, any(one.reason == TEXT_OR for one in others))
+        columns[index] = _index(values[index], has_ids, any(item.reason == TEXT_OR for item in others))
         has_ids = has_ids or columns[index].role == "ids"
     texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
     for place in texts if has_ids else ():
@@ -196,8 +197,8 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
 
 def _check_names(name: str, values: Sequence[ColumnValues]) -> None:
     names = [column.name for column in values]
-    if twice := [one for one, times in Counter(names).items() if times > 1 and one]:
-        places = ", ".join(str(place + 1) for place, one in enumerate(names) if one == twice[0])
+    if twice := [item for item, times in Counter(names).items() if times > 1 and item]:
+        places = ", ".join(str(place + 1) for place, item in enumerate(names) if item == twice[0])
         raise SpaceError(
             f"{name}: expected distinct column names, got {quote(twice[:3])} more than once (columns"
             f" {places:.80}); rename those that repeat"
@@ -229,7 +230,9 @@ def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int
         roles[names.index(column)] = (role, "chosen")
     for role, usual in _USUAL.items():
         if getattr(choices, OPTIONS[role]) is None:
-            named = [place for place, one in enumerate(names) if one.lower() in usual and place not in roles]
+            named = [
+                place for place, item in enumerate(names) if item.lower() in usual and place not in roles
+            ]
             if len(named) > 1:
                 raise SpaceError(
                     f"{name}: expected one column of {role}, got {quote([names[place] for place in named])};"
@@ -298,14 +301,14 @@ def assign_metadata(
     first : place → its first cells
     is_distinct : place → whether the whole column holds distinct ids
     """
-    names = [one.strip() for one in kinds]
-    roles, plain = _chosen_roles(name, names, choices), [one.lower() for one in names]
+    names = [item.strip() for item in kinds]
+    roles, plain = _chosen_roles(name, names, choices), [item.lower() for item in names]
     texts = defaultdict(list)
     for place, cells in first.items():
-        texts[place] = [one for one in cells if isinstance(one, str) and one.strip()]
+        texts[place] = [item for item in cells if isinstance(item, str) and item.strip()]
 
     def is_long(cells: list[str]) -> bool:
-        spaced = sum(" " in one.strip() for one in cells)
+        spaced = sum(" " in item.strip() for item in cells)
         return bool(cells) and sum(map(len, cells)) >= _LONG * len(cells) and 2 * spaced > len(cells)
 
     def is_id(i: int) -> bool:
@@ -373,7 +376,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
         columns = list(group)
         many = len(columns) > _FEW and role in ("dimension", "left out")
         for part in [columns] if many else [[column] for column in columns]:
-            title = " … ".join(dict.fromkeys(shown_name(one.name) for one in (part[0], part[-1])))
+            title = " … ".join(dict.fromkeys(shown_name(item.name) for item in (part[0], part[-1])))
             where = f"{part[0].where}: " if part[0].where else ""
             lines.append((role, title, _read_as(role, len(part), table), where + reason))
     return [line[1:] for line in sorted(lines, key=lambda line: _ORDER.index(line[0]))]

@@ -192,7 +192,7 @@ class Process:
         self._connection, theirs = socket.socketpair()
         self._connection.settimeout(_SECONDS)
         self._answers = self._connection.makefile("rb")
-        paths = [str(one.absolute()) for one in (path, *others)]
+        paths = [str(item.absolute()) for item in (path, *others)]
         request = msgspec.msgpack.encode([paths, list(libraries)])
         with _lock, theirs:
             try:

@@ -170,8 +170,8 @@ def receive(stream: BinaryIO, most: int) -> Any:
     if len(content) < length:
         raise EOFError("no whole message")
     value = msgspec.msgpack.decode(content, ext_hook=array)
-    for one in arrays:
-        if one.size and stream.readinto(memoryview(one).cast("B")) < one.nbytes:
+    for item in arrays:
+        if item.size and stream.readinto(memoryview(item).cast("B")) < item.nbytes:
             raise EOFError("the end within an array")
     return value
 
@@ -214,7 +214,7 @@ def resolve(name: str) -> Any:
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments as the types that the function asks for; messages bring dicts and lists."""
     hints = get_type_hints(function)
-    return {name: msgspec.convert(one, hints.get(name, Any)) for name, one in arguments.items()}
+    return {name: msgspec.convert(item, hints.get(name, Any)) for name, item in arguments.items()}
 
 
 def _answer(connection: socket.socket) -> None:

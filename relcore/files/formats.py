@@ -138,11 +138,11 @@ class Format(ABC):
 
 def suffix_of(path: Path) -> str | None:
     """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
-    name, found = path.name.lower(), ""
+    name, known = path.name.lower(), ""
     for suffix in FORMATS:
-        if name.endswith(suffix) and len(suffix) > len(found):
-            found = suffix
-    return found or None
+        if name.endswith(suffix) and len(suffix) > len(known):
+            known = suffix
+    return known or None
 
 
 def format_of(path: Path) -> Format:
@@ -190,7 +190,7 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
     if len(usual) == 1:
         return usual[0]
     expected = "one matrix, or one named 'vectors'" if chosen is None else f"a matrix named {chosen!r:.80}"
-    got = quote([f"{one:.20} {shape}" for one, shape in list(shapes.items())[:8]]) or "nothing"
+    got = quote([f"{item:.20} {shape}" for item, shape in list(shapes.items())[:8]]) or "nothing"
     raise SpaceError(
         f"{path.name}: expected {expected}, got {got}; choose one with the option matrix, as"
         " FILE#matrix=NAME, or rename the one meant"
@@ -283,8 +283,8 @@ def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dic
 
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
     """The description of each file, an empty one for what is no space."""
-    for one in map(Path, paths):
+    for item in map(Path, paths):
         try:
-            yield format_of(one).describe(one)
+            yield format_of(item).describe(item)
         except Exception:  # whatever a library raises on it
             yield Description()

@@ -42,12 +42,12 @@ class ItemTable:
         facts = [part.facts for part in self._parts]
         self.columns: dict[str, ColumnKind] = facts[0]["columns"]
         self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
-        if any(list(one["columns"]) != list(self.columns) for one in facts):
+        if any(list(item["columns"]) != list(self.columns) for item in facts):
             raise SpaceError(
                 f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write"
                 " them again"
             )
-        self._starts = [sum(one["n"] for one in facts[:number]) for number in range(len(facts) + 1)]
+        self._starts = [sum(item["n"] for item in facts[:number]) for number in range(len(facts) + 1)]
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -72,7 +72,7 @@ class ItemTable:
         size = 0
         for start in range(0, n, _AT_ONCE):
             some = self.read(column, start, min(start + _AT_ONCE, n))
-            size += sum(len(one) for one in some if isinstance(one, str | bytes))
+            size += sum(len(item) for item in some if isinstance(item, str | bytes))
             if size > max_bytes:
                 raise SpaceError(
                     f"{self.name}, column {column!r:.80}: expected texts of at most {readable(max_bytes)},"
@@ -167,7 +167,7 @@ def read_metadata(
             cells = table.cells(names[place], n, max_bytes)
             if role == "labels":
                 classes = table.class_names.get(columns.columns[place].name)
-                cells = [_label(one, classes) for one in cells]
+                cells = [_label(item, classes) for item in cells]
             read[role] = check(cells, path.name)
     return read
 

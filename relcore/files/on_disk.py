@@ -149,11 +149,11 @@ class JoinedOrigin(Origin):
         self._rows = rows
 
     def need_unchanged(self) -> None:
-        for one in self._rows:
-            one.origin.need_unchanged()
+        for item in self._rows:
+            item.origin.need_unchanged()
 
     def known_lengths(self) -> np.ndarray:
-        return np.concatenate([one.lengths for one in self._rows])
+        return np.concatenate([item.lengths for item in self._rows])
 
     def known_digest(self, columns: str) -> str | None:
         return self._rows[0].origin.known_digest(self._all(columns))
@@ -163,4 +163,4 @@ class JoinedOrigin(Origin):
         self._rows[0].origin.keep_digest(self._all(columns), digest)
 
     def _all(self, columns: str) -> str:
-        return digest_of(columns, [one.origin.key for one in self._rows])
+        return digest_of(columns, [item.origin.key for item in self._rows])

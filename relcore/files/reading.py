@@ -218,7 +218,7 @@ def _checked_format(
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
     for what, chosen, has in (("columns", choices, "has_columns"), ("a matrix", matrix, "several_matrices")):
         if chosen not in (None, NO_CHOICES) and not getattr(of, has):
-            fit = [one for one, named in FORMATS.items() if getattr(named.load(), has)]
+            fit = [item for item, named in FORMATS.items() if getattr(named.load(), has)]
             raise SpaceError(
                 f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
                 f" {suffix_of(path)}; leave it out"
@@ -337,8 +337,8 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
         rest = iter(waiting)
         with suppress(SpaceError, OSError):
             asked = {"others": waiting, "paths": [str(path.absolute()) for path in waiting]}
-            for one in confined.stream(describe_all, waiting[0], sorted(libraries), **asked):
-                described[next(rest)] = msgspec.convert(one, Description, from_attributes=True)
+            for item in confined.stream(describe_all, waiting[0], sorted(libraries), **asked):
+                described[next(rest)] = msgspec.convert(item, Description, from_attributes=True)
         if (ended := next(rest, None)) is not None:
             described[ended] = Description()
         waiting = list(rest)
@@ -381,7 +381,7 @@ def token_ids(path: Path, n: int) -> list[str] | None:
         A vocabulary that cannot be read, or of another model: it has more tokens than the matrix has rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
-    beside = next((one for one in places if one.is_file() and access.beside(path, one)), None)
+    beside = next((item for item in places if item.is_file() and access.beside(path, item)), None)
     if beside is None:
         return None
     tokens = _numbered(beside)
@@ -407,9 +407,9 @@ def _numbered(path: Path) -> dict[Any, Any]:
         if path.name == "tokenizer.json":
             words, added = words["model"]["vocab"], words.get("added_tokens") or ()
         if isinstance(words, list):
-            words = {one[0]: number for number, one in enumerate(words)}
+            words = {item[0]: number for number, item in enumerate(words)}
         numbered = {number: token for token, number in words.items()}
-        return numbered | {one["id"]: one["content"] for one in added}
+        return numbered | {item["id"]: item["content"] for item in added}
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise SpaceError(
             f"{path.name}: expected tokens with their numbers, got another file; copy it again"

@@ -50,7 +50,7 @@ def parts_of(folder: Path) -> list[Path]:
         return tables if of_one else []
     state, names = read_file(folder / STATE, "the state of a dataset"), []
     with suppress(TypeError, KeyError):
-        names = [one["filename"] for one in state["_data_files"]]
+        names = [item["filename"] for item in state["_data_files"]]
     there = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
     missing = [name for name in names if not isinstance(name, str) or name not in there]
     if not names or missing:

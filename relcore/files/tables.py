@@ -110,7 +110,7 @@ class Table:
         key, held = (column, group), self._held
         if key not in held:
             held[key] = self.group(column, group)
-            while len(held) > 1 and sum(one.nbytes for one in held.values()) > _HELD_BYTES:
+            while len(held) > 1 and sum(item.nbytes for item in held.values()) > _HELD_BYTES:
                 held.popitem(last=False)
         held.move_to_end(key)
         return held[key]
@@ -125,7 +125,9 @@ class Table:
             for start in range(0, n, _BATCH_ROWS):
                 cells = self.read(names[place], start, start + _BATCH_ROWS)
                 seen.update(cells)
-                plain = all(isinstance(one, int) or (isinstance(one, str) and one.strip()) for one in cells)
+                plain = all(
+                    isinstance(item, int) or (isinstance(item, str) and item.strip()) for item in cells
+                )
                 if not plain or len(seen) < start + len(cells):
                     return False
             return True
@@ -183,7 +185,7 @@ class Tables(Format):
         if not n:
             raise _no_rows(path)
         if "labels" in cells and table.missing:
-            cells["labels"] = ["" if one in table.missing else one for one in cells["labels"]]
+            cells["labels"] = ["" if item in table.missing else item for item in cells["labels"]]
         return cells
 
     def regions(self, path: Path, request: Request) -> Regions | None:
@@ -223,7 +225,7 @@ def first_cells(path: Path, n: int) -> dict[str, list[str]]:
     """The first n cells of each of the first columns, as short texts for a preview."""
     table = table_of(path)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
-    return {table.names[place].strip(): [_short(one) for one in some] for place, some in cells.items()}
+    return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
 
 
 def _short(cell: Any) -> str:
@@ -332,7 +334,7 @@ class DelimitedTable(Table):
         super().__init__(path)
         lines, whole = _first_lines(path, 1 + _ROWS_TO_LOOK_AT)
         self._header, names = lines[0] if lines else (0, [])
-        self.names, self.class_names = [one.strip() for one in names], {}
+        self.names, self.class_names = [item.strip() for item in names], {}
         self._check_header()
         self._sample = lines[1:]
         self.n = len(self._sample) if whole else None
@@ -353,7 +355,7 @@ class DelimitedTable(Table):
                 " .npy"
             )
         delimiter = _delimiter(self.path)
-        other = next((one for one in _DELIMITERS if one != delimiter and one in names[0]), None)
+        other = next((item for item in _DELIMITERS if item != delimiter and item in names[0]), None)
         if len(names) == 1 and other:
             raise SpaceError(
                 f"{where}: expected columns of numbers, got {quote(names)} without one; is the delimiter"
@@ -399,7 +401,7 @@ class DelimitedTable(Table):
         if not n_numbers and not any(cell.strip() for _, cell in cells):
             return ColumnValues(name, "nothing")
         numbers = [cell.strip() for (_, cell), kind in zip(cells, kinds, strict=True) if kind == "number"]
-        whole = bool(numbers) and all(one.lstrip("+-").isdigit() for one in numbers)
+        whole = bool(numbers) and all(item.lstrip("+-").isdigit() for item in numbers)
         return ColumnValues(name, "numbers", whole=whole)
 
     def batches(self, places: Sequence[int], rows: int, numbers: Sequence[int] = ()) -> Iterator[Batch]:
@@ -496,8 +498,8 @@ class _TypedTable(Table):
         import pyarrow as pa
 
         table = cls(path)
-        floating = sum(pa.types.is_floating(one.type) for one in table.schema)
-        lists = [one.type for one in table.schema if is_vectors(one.type, of=pa.types.is_floating)]
+        floating = sum(pa.types.is_floating(item.type) for item in table.schema)
+        lists = [item.type for item in table.schema if is_vectors(item.type, of=pa.types.is_floating)]
         if len(lists) == 1:
             width = _fixed_width(lists[0])
         elif floating >= 2 and not lists:
@@ -509,10 +511,10 @@ class _TypedTable(Table):
     def roles(self, choices: Choices) -> Columns:
         import pyarrow as pa
 
-        name, types = self.path.name, [one.type for one in self.schema]
+        name, types = self.path.name, [item.type for item in self.schema]
         values = [
-            ColumnValues(one.name, *_held(one.type), whole=pa.types.is_integer(one.type))
-            for one in self.schema
+            ColumnValues(item.name, *_held(item.type), whole=pa.types.is_integer(item.type))
+            for item in self.schema
         ]
         columns = assign(name, values, choices)
         places = [
@@ -800,6 +802,6 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
     """What Hugging Face's `datasets` writes into a parquet file about its label columns."""
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        named = {name: one.get("names") for name, one in features.items() if isinstance(one, dict)}
+        named = {name: item.get("names") for name, item in features.items() if isinstance(item, dict)}
         return {column: names for column, names in named.items() if isinstance(names, list)}
     return {}

@@ -274,7 +274,7 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
     SpaceError
         There is none, or there are several.
     """
-    names = [one.name for one in schema if is_vectors(one.type)]
+    names = [item.name for item in schema if is_vectors(item.type)]
     if chosen in names:
         return chosen
     if chosen or len(names) != 1:
@@ -289,7 +289,7 @@ def id_column(schema: Any) -> str:
     import pyarrow as pa
 
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
-    fit = {one.name for one in schema if any(kind(one.type) for kind in kinds)}
+    fit = {item.name for item in schema if any(kind(item.type) for kind in kinds)}
     return next((name for name in (ID, "ids", "_id", "key") if name in fit), "")
 
 
@@ -313,7 +313,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
     import pyarrow as pa
 
     for block in blocks:
-        keys = {key for one in block.payload for key in one}
+        keys = {key for item in block.payload for key in item}
         if taken := {ID, VECTOR} & keys:
             raise SpaceError(
                 f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
@@ -321,7 +321,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
             )
         if schema is None:  # a column of nothing tells no type: then it is text
             whole = pa.Table.from_pylist(
-                [{key: one.get(key) for key in sorted(keys)} for one in block.payload]
+                [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
             )
             untyped = [pa.types.is_null(field.type) for field in whole.schema]
             fields = [

@@ -63,8 +63,8 @@ class LanceIndex(VectorIndex):
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
         for first in range(start, self.n, size):
             with _told(self.place):
-                found = self._table.take_offsets(list(range(first, min(self.n, first + size)))).to_arrow()
-                (batch,) = found.combine_chunks().to_batches()
+                rows = self._table.take_offsets(list(range(first, min(self.n, first + size)))).to_arrow()
+                (batch,) = rows.combine_chunks().to_batches()
             yield block_of(self.place.text, batch, first, self._vectors, self._ids, self.width)
 
     @classmethod
@@ -87,12 +87,12 @@ class LanceIndex(VectorIndex):
             table = _table(base, place, target)
             done = table.count_rows() if table is not None and target.resumed and not target.add else 0
             schema = None if table is None else table.schema
-            for one in _regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
+            for item in _regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
                 if table is None:
-                    table = base.create_table(place.table, one)
+                    table = base.create_table(place.table, item)
                 else:
-                    table.add(one)
-                done += one.num_rows
+                    table.add(item)
+                done += item.num_rows
                 report(done, target.n, place.text)
 
 
@@ -124,7 +124,7 @@ def _regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
     held: list[Any] = []
     for table in tables:
         held.append(table)
-        if sum(one.num_rows for one in held) >= size:
+        if sum(item.num_rows for item in held) >= size:
             yield pa.concat_tables(held)
             held = []
     if held:
@@ -138,8 +138,8 @@ def _connected(place: Place) -> Any:
 
 
 def _tables(base: Any) -> list[str]:
-    found = base.list_tables()
-    return list(getattr(found, "tables", found))
+    tables = base.list_tables()
+    return list(getattr(tables, "tables", tables))
 
 
 @contextmanager

@@ -141,7 +141,7 @@ class QdrantServer(QdrantIndex):
         self._collection, _, vector = place.table.partition("/")
         with _told(place):
             if not client.collection_exists(self._collection):
-                names = quote(sorted(one.name for one in client.get_collections().collections)[:6])
+                names = quote(sorted(item.name for item in client.get_collections().collections)[:6])
                 raise SpaceError(
                     f"{place.text}: expected a collection that exists, got {self._collection!r}; there:"
                     f" {names}"
@@ -192,15 +192,17 @@ class QdrantServer(QdrantIndex):
             )
 
     def _block(self, points: list[Any]) -> StoredRows:
-        vectors = [one.vector[self._vector] if self._vector and one.vector else one.vector for one in points]
-        for one, vector in zip(points, vectors, strict=True):
+        vectors = [
+            item.vector[self._vector] if self._vector and item.vector else item.vector for item in points
+        ]
+        for item, vector in zip(points, vectors, strict=True):
             if np.shape(vector) != (self.width,):
                 raise SpaceError(
-                    f"{self.place.text}: expected a vector of {self.width} numbers at point {one.id},"
+                    f"{self.place.text}: expected a vector of {self.width} numbers at point {item.id},"
                     " got none"
                 )
-        payload = [dict(one.payload or {}) for one in points]
-        ids = [str(kept.pop(_ID, one.id)) for one, kept in zip(points, payload, strict=True)]
+        payload = [dict(item.payload or {}) for item in points]
+        ids = [str(kept.pop(_ID, item.id)) for item, kept in zip(points, payload, strict=True)]
         return StoredRows(ids, np.array(vectors, np.float32), tuple(payload) if any(payload) else ())
 
 
@@ -241,12 +243,12 @@ def _points(block: StoredRows, name: str) -> Iterator[Any]:
     from qdrant_client import models
 
     payload = block.payload or ({},) * len(block.ids)
-    for one, vector, kept in zip(block.ids, block.vectors, payload, strict=True):
-        number = _number(one)
+    for item, vector, kept in zip(block.ids, block.vectors, payload, strict=True):
+        number = _number(item)
         values = vector.tolist()
-        told = dict(kept) if number is not None else {**kept, _ID: one}
-        key = str(uuid.uuid5(uuid.NAMESPACE_OID, one)) if number is None else number
-        yield models.PointStruct(id=key, vector={name: values} if name else values, payload=told)
+        kept = dict(kept) if number is not None else {**kept, _ID: item}
+        key = str(uuid.uuid5(uuid.NAMESPACE_OID, item)) if number is None else number
+        yield models.PointStruct(id=key, vector={name: values} if name else values, payload=kept)
 
 
 def _number(text: str) -> int | str | None:
@@ -358,7 +360,7 @@ def collections_of(folder: Path) -> dict[str, Any]:
         )
     content = read_file(meta, "Qdrant's collections")
     collections = content.get("collections") if isinstance(content, dict) else None
-    if not isinstance(collections, dict) or not all(isinstance(one, dict) for one in collections.values()):
+    if not isinstance(collections, dict) or not all(isinstance(item, dict) for item in collections.values()):
         raise SpaceError(
             f"{meta}: expected Qdrant's collections by name, got something else; restore the folder"
         )
