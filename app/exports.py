@@ -79,16 +79,14 @@ def export_bar(figure: Exportable, key: str) -> None:
         for kind, (label, explanation) in _FORMATS.items():
             if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
                 continue
-            st.download_button(
+            download(
                 label,
-                data=lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
-                file_name=figure.filename(kind),
-                mime=MEDIA_TYPES[kind],
-                key=f"export-{key}-{kind}",
+                lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
+                figure.filename(kind),
+                MEDIA_TYPES[kind],
+                f"export-{key}-{kind}",
                 help=explanation,
-                on_click="ignore",
                 type="tertiary",
-                icon=":material/download:",
             )
 
 

@@ -13,7 +13,6 @@ import streamlit as st
 from app import compute, messages
 from app.jobs import asked_again, cost_in_words, engine, follow, learned
 from app.plain_text import plain
-from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
@@ -40,11 +39,10 @@ def computed(
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
-    A task that takes less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by
-    itself; what takes longer waits for a click on a button with `label` and the cost: that of the task, as
-    many times as a worker, which has some of the cores, is `slower`, at the pace of the last such jobs here.
-    A job that starts by itself stops the one of the same kind that this session started before and no longer
-    looks at. `below` draws more of the job while it is under way.
+    A task of less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by itself, and
+    stops the one of its kind that this session started before. What takes longer waits for a click on a
+    button with `label` and the cost: as many times that of the task as a worker is `slower`, at the pace of
+    the last such jobs here. `below` draws more of the job while it is under way.
 
     Raises
     ------
@@ -56,7 +54,7 @@ def computed(
     made, here = store.made(key), key in _keys(_HERE)
     likely = expect(store, task.kind, slower * task.seconds(spaces))
     cost = cost_in_words(likely.likely)
-    if made and not here and (result := _came_along(key, task, store.get(key))) is not None:
+    if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:
         _offer_here(made, key, cost)
         return result
     job = engine().job(key)
@@ -64,7 +62,7 @@ def computed(
         job = None
     if job is not None and not asked_again(job):
         if job.status().state == "done":
-            return _read(key, task, job)
+            return _read(key, True, task, job.result)
         follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
@@ -88,19 +86,14 @@ def computed(
     settings = {"title": task.title, "expected": likely, "here": here}
     job = engine().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
-        return _read(key, task, job)
+        return _read(key, True, task, job.result)
     follow([job], below)
     return None
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _read(key: str, _task: Task[Result], _job: Job) -> Result:
-    return _task.read(_job.result())
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _came_along(key: str, _task: Task[Result], _entry: Entry | None) -> Result | None:
-    return _entry and _task.read(_entry)
+def _read(key: str, here: bool, _task: Task[Result], _entry: Callable[[], Entry | None]) -> Result | None:
+    return (entry := _entry()) and _task.read(entry)
 
 
 def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
@@ -120,13 +113,6 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 def _keys(name: str) -> set[str]:
     """The keys of the results that this session asked for, or wants computed here."""
     return st.session_state.setdefault(name, set())
-
-
-def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
-    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where
-    all were seen.
-    """
-    return catalog.held_out_ids(specs, [compute.load_space(spec) for spec in specs])
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:

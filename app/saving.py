@@ -1,13 +1,10 @@
 """The session survives F5, a closed browser and a restarted server: each tab of a browser has a session file,
-which is written after each step and restored when a page opens.
+which is written after each step. The address names the tab and decides what a page opens on:
 
-Which saved session a page opens on is decided by the address, which names the tab:
-
-- An address with the tab of a saved session restores that session: this is F5, also after the server was
-  killed.
-- An address without a tab restores the browser's latest session that is not open in another tab.
-- An address with other settings than those of the session it would restore is a link, and wins. So do files
-  that the command `relscope app` names. The saved session is then offered.
+- The tab of a saved session restores it: this is F5, also after the server was killed.
+- No tab restores the browser's latest session that is not open in another tab.
+- Other settings than those of that session are a link, and win, as do files given to `relscope app`. The
+  saved session is then offered.
 
 A tab that was duplicated restores the session, too. The tab it was copied from notices with its next step,
 and continues under a name of its own. So two tabs never overwrite each other.
@@ -66,21 +63,10 @@ _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings tha
 
 @dataclass(frozen=True)
 class TabState:
-    """What the file of a tab holds beside a session file.
-
-    Attributes
-    ----------
-    past, future : tuple
-        Steps to undo and redo, the nearest first, each with the settings that differ from those of the step
-        before it in this list.
-    address : dict
-        The query of the address bar when it was saved, which may be one step behind.
-    opened : str
-        The files that `relscope app` was given, as JSON.
-    made, found, awaited : tuple of str
-        Keys of the jobs and encodings that the session may open, and of those that are to join it.
-    tabs, settings : dict
-        Which tab of a page was open, and the settings of pages, see `app.page_settings`.
+    """What the file of a tab holds beside a session file: steps, the nearest first, each with the settings
+    that differ from those of the step before it; the query of the address bar, which may be one step behind;
+    the files that `relscope app` was given; keys of the jobs and encodings that the session may open, and of
+    those that are to join it; which tab of a page was open, and the settings of pages.
     """
 
     past: tuple[_Change, ...] = ()

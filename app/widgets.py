@@ -5,6 +5,7 @@ widget its picture.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,9 @@ def bound(
 ) -> Any:
     """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set where the widget shows another one (after undo) or begins again (Streamlit forgets the
-    widgets of a page that is left, and begins again where options or limits change). Elsewhere it is not: a
-    run that is still under way would overwrite what the user has chosen meanwhile. It is the default, too:
-    the browser draws that first, and sets what is set later; and Streamlit sends what is set once, so that a
-    popover that is opened in a later run begins with the default.
+    The value is set only where the widget shows another one (after undo) or begins again (on another page, or
+    with other options): a run that is still under way would overwrite what the user has chosen meanwhile. It
+    is the default, too: the browser draws that first, and a popover that is opened later begins with it.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -87,27 +86,20 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 def space_choosers(workspace: Workspace) -> None:
     """Source and target among the spaces of this session, and a button that swaps them."""
     labels = space_labels(workspace.spaces)
-    for side in ("source", "target"):
+    ends = {"source": workspace.source, "target": workspace.target}
+    for side, chosen in ends.items():
         if side == "target":
-            st.button(
-                "Swap",
-                key="choose.swap",
-                icon=":material/swap_vert:",
-                help="Makes the target the source and the source the target",
-                on_click=choose_pair,
-                args=(workspace.target, workspace.source, "swap source and target"),
-                type="tertiary",
-            )
-        bound(
-            st.selectbox,
-            side.capitalize(),
-            f"choose.{side}",
-            getattr(workspace, side),
-            lambda spec, side=side: choose_space(side, spec),
-            options=workspace.spaces,
-            format_func=labels.get,
-            help=plain(getattr(workspace, side).name),  # in full; of a file its path
-        )
+            swap = {
+                "on_click": choose_pair,
+                "args": (workspace.target, workspace.source, "swap source and target"),
+            }
+            help_ = "Makes the target the source and the source the target"
+            look = {"icon": ":material/swap_vert:", "type": "tertiary", "help": help_}
+            st.button("Swap", key="choose.swap", **look, **swap)
+        # the name in full, of a file its path
+        look = {"options": workspace.spaces, "format_func": labels.get, "help": plain(chosen.name)}
+        choose = partial(choose_space, side)
+        bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:

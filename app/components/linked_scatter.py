@@ -48,24 +48,20 @@ def linked_scatter(
     old: Sequence[str] = (),
     sheet: Sheet | None = None,
 ) -> None:
-    """Draw the scene.
+    """Draw the scene, whose panes have two or three dimensions.
 
     Parameters
     ----------
-    scene : Scene
-        Its panes may have two or three dimensions.
     key : str
         Names the component: the same key keeps zoom and tool through reruns.
     on_event : callable
-        Receives each event exactly once, before the script runs, as a Streamlit callback: so the whole page
-        knows.
+        Receives each event exactly once, as a Streamlit callback before the script runs.
     selected : row numbers, optional
-        What to highlight; the browser follows whenever it differs. None leaves the browser its own selection.
+        What to highlight; the browser follows whenever it differs. None leaves it its own selection.
     height : int
         Pixels for all panes together where the window leaves less.
     old : one string per pane, optional
-        What an old map shows, such as "PCA until UMAP is done"; the pane is dimmed. "" for a pane that is up
-        to date.
+        What an old map shows, such as "PCA until UMAP is done"; "" for a pane that is up to date.
     sheet : Sheet, optional
         A small picture of each row, shown on hover.
 

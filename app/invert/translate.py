@@ -10,7 +10,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, short
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.invert.translation import (
     METHODS,
     METRICS,
@@ -77,7 +77,7 @@ def draw(workspace: Workspace) -> None:
 def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
     chosen, ridge = workspace.inversion, workspace.projection.ridge
     settings = MethodSettings(ridge=ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge)
-    test_ids = results.held_out_ids(specs)
+    test_ids = held_out_ids(specs, [compute.load_space(spec) for spec in specs])
     spec = TranslationSpec(methods, workspace.k, compute.LIVE_QUERIES, test_ids=test_ids, settings=settings)
     n_pairs = len(specs) * (len(specs) - 1)
     label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"

@@ -272,7 +272,7 @@ def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, eng
     path = member.uploads_folder() / "texts.csv"
     theirs = stored_encoding_spec(encode_as_worker(texts(path), engine.store))
     said_to_be_mine = encoding_spec(DatasetSpec("digits"), LSA, "", theirs.option("key"), "digits")
-    assert "only the session that uploaded a file opens it" in refusal(opened(second, theirs))
+    assert "made of data that this session may not read" in refusal(opened(second, theirs))
     assert "made of data that this session may not read" in refusal(opened(second, said_to_be_mine))
     assert not refusal(opened(first, theirs))
 
