@@ -119,8 +119,7 @@ class PanesWidget(anywidget.AnyWidget):
 
     @traitlets.validate("selection")
     def _known_ids(self, proposal: Any) -> tuple[str, ...]:
-        unknown = [one for one in proposal.value if one not in self._index]
-        if unknown:
+        if unknown := [row_id for row_id in proposal.value if row_id not in self._index]:
             raise SpaceError(
                 f"selection: expected ids of the rows, got {len(unknown)} unknown: {quote(unknown[:3])}"
             )
