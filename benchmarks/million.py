@@ -23,8 +23,7 @@ import numpy as np
 
 from benchmarks.__main__ import _processor
 from relcore.base.names import ADAPTERS
-from relcore.migrate.adapter_file import adapt
-from relcore.migrate.adapters import Adapter
+from relcore.migrate.adapters import Adapter, adapt
 from relcore.stores.index import BLOCK, Place
 
 RESULTS = Path(__file__).parent / "million.md"

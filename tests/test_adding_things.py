@@ -34,7 +34,7 @@ STUDY = '''
 """Is twice a number on a line? A study of nothing much."""
 
 from relcore.figures.charts import Line, Lines
-from relcore.studies.statistics import correlation, finding, findings_table
+from relcore.studies.study import correlation, finding, findings_table
 from relcore.studies.study import Option, RunResult, Study
 
 

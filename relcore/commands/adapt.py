@@ -18,7 +18,7 @@ from relcore.commands.output import Bar
 from relcore.stores.index import Place, parse_place
 
 if TYPE_CHECKING:
-    from relcore.migrate.adapter_file import Card
+    from relcore.migrate.adapters import Card
 
 COPY = "none"
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.migrate.adapter_file import adapt, load
+    from relcore.migrate.adapters import adapt, load
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
     if options.source is None and adapter is not None:

@@ -16,8 +16,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.invert.recovery import InversionSpec, choose_numbers
-from relcore.migrate.adapter_file import SIDES, LoadedAdapter, need_width
-from relcore.migrate.adapters import apply_steps
+from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import rounded_mean, row_blocks, unit_rows
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent

@@ -31,19 +31,24 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.material import dataset_of, test_ids_of
-from relcore.studies.statistics import (
+from relcore.studies.study import (
     Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
     average,
     chart,
     count_of,
     finding,
     findings_table,
+    grid,
     lines_over,
     mean,
     mean_at,
     sentence,
+    states,
 )
-from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 _METHODS = (
     *("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened"),

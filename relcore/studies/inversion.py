@@ -35,17 +35,22 @@ from relcore.studies.material import (
     test_ids_of,
     word_pair,
 )
-from relcore.studies.statistics import (
+from relcore.studies.study import (
     Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
     average,
     count_of,
     finding,
     findings_table,
+    grid,
     listed,
     mean,
     points_chart,
+    states,
 )
-from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)

@@ -29,8 +29,13 @@ from relcore.spaces.space import LatentSpace
 from relcore.stitch.autoencoders import REPRESENTATIONS, AutoencoderSpec, fit_autoencoder
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.material import data_option, digit_pictures, studied_spaces, studied_split
-from relcore.studies.statistics import (
+from relcore.studies.study import (
+    Chart,
     Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
     average,
     chart,
     correlation,
@@ -38,14 +43,15 @@ from relcore.studies.statistics import (
     finding,
     findings_over,
     findings_table,
+    grid,
     lines_by,
     mean,
     mean_at,
     points_chart,
     share,
     slope,
+    states,
 )
-from relcore.studies.study import Chart, Option, RunResult, Settings, Study, grid, states
 
 NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}
 ALIKE = 0.1  # below it an isometry and one scale explain nine tenths of the spread

@@ -48,9 +48,13 @@ from relcore.studies.material import (
     test_ids_of,
     word_pair,
 )
-from relcore.studies.statistics import (
+from relcore.studies.study import (
     NAMES,
     Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
     average,
     chart,
     correlation,
@@ -58,14 +62,16 @@ from relcore.studies.statistics import (
     finding,
     findings_over,
     findings_table,
+    finished_run,
     gains,
+    grid,
     lines_over,
     mean,
     mean_at,
     points_chart,
     sentence,
+    states,
 )
-from relcore.studies.study import Option, RunResult, Settings, Study, finished_run, grid, states
 
 if TYPE_CHECKING:
     import torch

@@ -27,20 +27,25 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.studies.material import word_pair
-from relcore.studies.statistics import (
+from relcore.studies.study import (
     Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
     chart,
     count_of,
     finding,
     findings_over,
     findings_table,
+    grid,
     lines_by,
     lines_over,
     mean,
     sentence,
     share,
+    states,
 )
-from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
 ENOUGH = 0.9  # of the hidden pairs: the method has found how the spaces lie to each other

@@ -47,21 +47,26 @@ from relcore.studies.material import (
     test_ids_of,
     word_pair,
 )
-from relcore.studies.statistics import (
+from relcore.studies.study import (
+    Option,
+    RunResult,
+    Settings,
+    Study,
     chart,
     count_of,
     finding,
     findings_over,
     findings_table,
     gains,
+    grid,
     lines_by,
     lines_over,
     mean,
     mean_at,
     points_chart,
     sentence,
+    states,
 )
-from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 CHOICES = {
     "random": "random",

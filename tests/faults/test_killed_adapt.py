@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import card_of
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import card_of
 from tests.relcore.migrate.adapters import NEW, Made, pairs
 from tests.waiting import until
 

@@ -54,7 +54,7 @@ def raw(header: bytes, length: int | None = None) -> bytes:
 
 def read(folder: Path) -> dict:
     from relcore.base.records import to_json
-    from relcore.migrate.adapter_file import load
+    from relcore.migrate.adapters import load
 
     found = load(folder / FILE)
     return {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import CardScore, card_of
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import CardScore, card_of
 from tests.relcore.indexes.stores import made, written
 from tests.relcore.migrate.adapters import Made, pairs
 

@@ -8,8 +8,8 @@ import pytest
 
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import card_of
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import card_of
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 

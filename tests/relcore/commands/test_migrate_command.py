@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.migrate.adapter_file import load
+from relcore.migrate.adapters import load
 from tests.relcore.migrate.planted import migration_spaces
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import CardScore, card_of
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import CardScore, card_of
 from tests.relcore.migrate.adapters import KINDS, Made, pairs
 
 ALONE = """

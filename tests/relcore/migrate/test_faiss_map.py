@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import card_of, index_with_map
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import card_of, index_with_map
 from tests.relcore.migrate.adapters import Made, pairs
 from tests.relcore.migrate.test_adapter_file import alone
 

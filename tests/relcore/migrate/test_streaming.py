@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate import adapter_file
-from relcore.migrate.adapter_file import adapt, staging_folder
+from relcore.migrate import adapters as adapter_file
+from relcore.migrate.adapters import adapt, staging_folder
 from relcore.stores.index import Place, StagedRows, StoredRows, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 from tests.relcore.migrate.adapters import NEW, OLD, Made, pairs

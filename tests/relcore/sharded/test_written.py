@@ -3,7 +3,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.migrate.adapter_file import card_of, export, load
+from relcore.migrate.adapters import card_of, export, load
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec

@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from relcore.base.errors import SpaceError
-from relcore.studies.statistics import correlation, mean, share, slope
+from relcore.studies.study import correlation, mean, share, slope
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import Line, Lines
-from relcore.studies.statistics import correlation, finding, findings_table
-from relcore.studies.study import Option, RunResult, Study
+from relcore.studies.study import Option, RunResult, Study, correlation, finding, findings_table
 
 
 class Toy(Study):
