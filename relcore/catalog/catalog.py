@@ -192,7 +192,7 @@ def _numbered(space: LatentSpace, name: str) -> LatentSpace:
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
-# Samples of folders of shards in the store: `relcore.sharded.sample` draws them, and a spec names them by
+# Samples of folders of shards in the store: `relcore.sharded.passes` draws them, and a spec names them by
 # their key.
 
 

@@ -154,7 +154,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     SpaceError
         A shard that cannot be read; a sample of a folder whose shards change meanwhile.
     """
-    from relcore.sharded.sample import sample_job, sample_spec, too_large
+    from relcore.sharded.passes import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 
     index, asked = parse_place(name), options.shards or is_address(name)

@@ -204,7 +204,7 @@ def samples(
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
         )
-    from relcore.sharded.sample import sample_shards
+    from relcore.sharded.passes import sample_shards
 
     with shards(options, *places) as (run, *spaces):
         drawn = [

@@ -94,7 +94,13 @@ class AllPairs(Task[PairScores]):
         sampled = min(max(map(len, spaces)), BEST_ROWS)
         width = len(self.anchors) or sampled
         by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
-        return float(self.measure.products(spaces, self) / 5e10 + by_chance)
+        n, total = max(map(len, spaces)), sum(space.dimension for space in spaces)
+        products = n * total**2
+        if "k" in METRICS[self.metric].needs:
+            products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
+        elif self.anchors:
+            products = n * width * (total + len(spaces) ** 2 * width)
+        return float(products / 5e10 + by_chance)
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
@@ -218,10 +224,6 @@ class RelativeCosine(MeanCosine):
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: AllPairs
     ) -> tuple[list[np.ndarray], bool]:
         return [self._relative(space, rows, settings) for space in spaces], False
-
-    def products(self, spaces: Sequence[LatentSpace], settings: AllPairs) -> float:
-        n_pairs, k = len(spaces) * (len(spaces) + 1) / 2, len(settings.anchors)
-        return max(map(len, spaces)) * (sum(space.dimension for space in spaces) * k + 2 * n_pairs * k**2)
 
     def _relative(self, space: LatentSpace, rows: np.ndarray, settings: AllPairs) -> np.ndarray:
         fitted = settings.projection.projection().fit(space.vectors, anchors=space.rows(settings.anchors))

@@ -164,4 +164,8 @@ class ExactScores(Task[FoundScores]):
         ).search(report)
         found = SearchedPair(source, target, split, self.k, self.convention, None, labels, lists)
         scores = {name: METRICS[name].load()().score(found) for name in metrics}
-        return {name: score.approximated(recall) for name, score in scores.items() if score is not None}
+        return {
+            name: Score(float(score), **vars(score) | {"recall": recall})
+            for name, score in scores.items()
+            if score is not None
+        }

@@ -103,11 +103,6 @@ def representation_maps(
 ) -> tuple[RowMap, RowMap]:
     """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in
     parts.
-
-    Raises
-    ------
-    SpaceError
-        As `represent` does.
     """
     need_one_of("representation", representation, REPRESENTATIONS)
     source, target = match.source.vectors, match.target.vectors
@@ -290,9 +285,13 @@ def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
 
 def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``."""
-    counts = {form: next(iter(by_metric.values())).n for form, by_metric in scores.items()}
-    absolute = counts.pop("absolute", None)
-    if not counts:
-        return f"n = {counted(absolute, 'row')}"
-    all_rows = f" (absolute: all {counted(absolute, 'row')})" if absolute else ""
-    return f"n = {counted(next(iter(counts.values())), 'held-out row')}, no anchor among them{all_rows}"
+    absolute, others = "", ""
+    for form, by_metric in scores.items():
+        n = next(iter(by_metric.values())).n
+        if form == "absolute":
+            absolute = counted(n, "row")
+        else:
+            others = others or counted(n, "held-out row")
+    if not others:
+        return f"n = {absolute}"
+    return f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"

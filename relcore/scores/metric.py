@@ -217,11 +217,6 @@ class Metric(ABC):
         """
         return None
 
-    def products(self, spaces: Sequence[LatentSpace], settings: Any) -> float:
-        """Roughly how many multiplications all pairs take."""
-        widths = np.array([space.dimension for space in spaces], dtype=float)
-        return max(map(len, spaces)) * float(np.outer(widths, widths).sum() / 2 + (widths**2).sum())
-
 
 # The metrics that read neighbour lists.
 
@@ -278,12 +273,6 @@ class MutualKNN(Jaccard):
         k = min(settings.k, len(rows) - 1)
         lists = [neighbours_within(unit_rows(space.vectors[rows]), every, k) for space in spaces]
         return [(rows[:, :, None] == every).any(axis=1) for rows in lists], True
-
-    def products(self, spaces: Sequence[LatentSpace], settings: Any) -> float:
-        n_pairs, rows = len(spaces) * (len(spaces) + 1) / 2, max(map(len, spaces))
-        asked = min(settings.n_queries or rows, rows)
-        widths = sum(space.dimension for space in spaces)
-        return asked * rows * (widths + 20 * len(spaces)) + n_pairs * (rows + 20 * asked) * 5e4
 
 
 # Class agreement: do a row's neighbours in the other space have the row's class?

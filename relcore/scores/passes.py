@@ -1074,11 +1074,6 @@ def score_forms(
     The scores are those of `score_pair` but for rounding, and the memory is that of a few blocks.
     `done(parts, n_parts)` tells how far it is; `keep(form, pair)` gets what `anchor_differences` needs of
     each representation.
-
-    Raises
-    ------
-    SpaceError
-        As `represent`, `held_out` and `score_pair` do.
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
@@ -1116,11 +1111,6 @@ def score_forms(
 
 def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, convention: str) -> Split:
     """`comparison.held_out`, once it is known that k neighbours can be looked up among these rows.
-
-    Raises
-    ------
-    SpaceError
-        As `held_out` does; an unknown convention, a k that is not possible.
     """
     need_one_of("convention", convention, CONVENTIONS)
     split = held_out(match, anchor_ids, form)
@@ -1150,11 +1140,6 @@ def anchor_differences(
 
     They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
     neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
-
-    Raises
-    ------
-    SpaceError
-        As `comparison.represent` and `scored_rows` do.
     """
     split = scored_rows(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)

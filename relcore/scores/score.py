@@ -193,10 +193,6 @@ class Score(float):
             score.recall = recall
         return score
 
-    def approximated(self, recall: Recall | None) -> Score:
-        """The same score, read from lists of this recall."""
-        return Score(float(self), **(self.__dict__ | {"recall": recall}))
-
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
         return (float(self),), dict(self.__dict__)
 

@@ -51,7 +51,6 @@ from relcore.sharded.passes import (
     chosen_anchors,
     column_sums,
     gather,
-    gathered,
     keep,
     live_rows,
     need_distinct_ids,
@@ -528,7 +527,9 @@ def _fitted_on(
     """The numbers of the anchors, their rows in each space, the means of the spaces, and n."""
     survey = runner.run(Survey(wanted=wanted_ids(spaces[0], anchors)), parts, "survey")
     chosen, n = chosen_anchors(spaces[0], survey, anchors, random_state), survey.facts["n"]
-    vectors = gathered(runner, parts, chosen)
+    arrays = gather(runner, parts, chosen).arrays
+    places = np.searchsorted(arrays["rows"], chosen)
+    vectors = [arrays[f"vectors_{side}"][places] for side in range(len(spaces))]
     sums = [column_sums(survey, side) for side in range(len(spaces))]
     # The mean over all rows that have a direction, or, of a single space, over all rows.
     n_rows = n if len(spaces) > 1 else spaces[0].n

@@ -8,6 +8,7 @@ settings.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import socket
 import time
@@ -22,13 +23,23 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, quote
+from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store, in_use
 from relcore.scores.passes import ColumnSums, rows_beside
-from relcore.sharded.space import Shard, ShardBlock, ShardedSpace, aligned, finite, need_same_ids
+from relcore.sharded.space import (
+    Shard,
+    ShardBlock,
+    ShardedSpace,
+    aligned,
+    finite,
+    is_sharded,
+    need_same_ids,
+)
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 
 if TYPE_CHECKING:
@@ -488,13 +499,6 @@ def gather(
     return runner.run(Gather(key, texts, vectors), parts, "gather rows")
 
 
-def gathered(runner: Runner, parts: Sequence[Shards], rows: np.ndarray) -> list[np.ndarray]:
-    """The vectors of these rows, in their order, of each space of the parts: (m, d) each."""
-    arrays = gather(runner, parts, rows).arrays
-    places = np.searchsorted(arrays["rows"], rows)
-    return [arrays[f"vectors_{side}"][places] for side in range(len(parts[0]))]
-
-
 # Which rows are anchors: given ids, or as many as a number says, drawn as `select_anchors` draws them.
 
 
@@ -551,3 +555,76 @@ def chosen_anchors(
             f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
         )
     return rows
+
+
+# A sample as a space in memory: for work that needs its rows at once, and for the app, which keeps it in the
+# store by the folder's stamp.
+
+MOST_ROWS = 1_000_000  # that four panes draw
+SAMPLE = 200_000
+_SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
+
+
+def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
+    """The spec of the sample, which says how many rows of how many it has; `sample_job` draws it. Its key is
+    another one when a shard is written again.
+    """
+    rows = min(n_rows, space.n)
+    key = digest_of("sample of shards", 1, space.place, space.digest, rows)
+    return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
+
+
+def sample_job(context: Context, *, place: str, n_rows: int) -> None:
+    """Draw the sample, and keep it under the context's key, as a job of the engine."""
+    stamp, space = folder_stamp(place), ShardedSpace.open(place)
+    drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
+    put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
+
+
+def too_large(place: str) -> ShardedSpace | None:
+    """The space of a folder that the app opens as a sample: more rows than the panes draw, or at an address;
+    else None.
+
+    A folder whose files are spaces of their own, such as checkpoints, is not one space: their names say so,
+    or their ids are the same.
+
+    Raises
+    ------
+    SpaceError
+        An address that cannot be opened.
+    """
+    if not is_sharded(place):
+        return None
+    space = ShardedSpace.open(place)
+    if is_address(place):
+        return space
+    if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
+        return None
+    first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
+    return None if first is not None and first == second else space
+
+
+def sample_shards(
+    space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
+) -> LatentSpace:
+    """`n_rows` rows that have a direction, with their ids and labels in the order of the shards; all, where
+    there are fewer.
+
+    Rows are drawn by a hash of their ids: of two spaces with the same ids the same rows, also where the
+    shards are cut in another way. Rows with the ids `also`, such as seed pairs, are taken in any case.
+
+    Raises
+    ------
+    SpaceError
+        `n_rows` below 1, NaN, ids that the space lacks.
+    """
+    if n_rows < 1:
+        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
+    work = Survey(min(n_rows, space.n), "sample", random_state, wanted_ids(space, also))
+    survey = runner.run(work, space.alone, "survey")
+    rows = survey.arrays["rows"]
+    if also:
+        rows = np.union1d(rows, chosen_anchors(space, survey, also))
+    drawn = gather(runner, space.alone, rows, texts=True)
+    vectors, texts = drawn.arrays["vectors_0"], drawn.facts
+    return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
