@@ -1110,8 +1110,7 @@ def score_forms(
 
 
 def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, convention: str) -> Split:
-    """`comparison.held_out`, once it is known that k neighbours can be looked up among these rows.
-    """
+    """`comparison.held_out`, once it is known that k neighbours can be looked up among these rows."""
     need_one_of("convention", convention, CONVENTIONS)
     split = held_out(match, anchor_ids, form)
     need_k(k, len(split.test), len(split.test) - (convention == "mutual"))
