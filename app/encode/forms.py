@@ -324,7 +324,7 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
     # another dataset, another default
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
-    own = {"width": 150} if setting.number else {}
+    own = {"width": 150} if setting.number else {"width": 480} if setting.several or setting.is_tuple else {}
     own |= {"format": "%g"} if setting.number is float else {}
     if setting.kind is str and not setting.choices:
         own["help"] = sharing.help_with_paths(setting.help) or None
