@@ -130,7 +130,6 @@ def read_thresholds(path: str | Path) -> Thresholds:
 
 
 def as_toml(thresholds: Thresholds) -> str:
-    """The text of a file that `read_thresholds` reads as these thresholds."""
     return "\n".join(
         f"[{name}]\n" + "".join(f"{quantity} = {share!r}\n" for quantity, share in table.items())
         for name, table in records.to_json(thresholds).items()
@@ -138,7 +137,6 @@ def as_toml(thresholds: Thresholds) -> str:
 
 
 def default_file() -> str:
-    """The text of the bundled file, with the defaults and what they mean: a start for one's own."""
     return (files("relcore.drift") / "thresholds.toml").read_text(encoding="utf-8")
 
 
@@ -181,7 +179,6 @@ class Check:
 
     @property
     def name(self) -> str:
-        """``"churn"``, ``"churn of class 'seven'"``."""
         of = f" of class {self.measure.group!r}" if self.measure.group else ""
         return f"{QUANTITIES[self.measure.quantity].title}{of}"
 
@@ -194,7 +191,6 @@ class DriftVerdict:
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        """Those above their threshold, the largest excess first."""
         alarms = [check for check in self.checks if check.alarm and check.measure.situation == situation]
         return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
 
@@ -202,7 +198,6 @@ class DriftVerdict:
         return any(one in self.impossible or self.alarms(one) for one in situations)
 
     def table(self) -> pd.DataFrame:
-        """One row per check: situation, quantity, group, value, noise, sure, threshold, alarm, rows."""
         columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
         rows = [[(vars(check.measure) | vars(check))[name] for name in columns] for check in self.checks]
         return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
@@ -285,7 +280,6 @@ class Drift:
 
     @property
     def unrelated(self) -> bool:
-        """Whether the neighbours have no more in common than those of rows that are paired at random."""
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
@@ -417,9 +411,6 @@ def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
 
 
 def classes(pair: Match) -> dict[str, np.ndarray]:
-    """Row numbers of each class, in alphabetical order; none where most rows have no class, or all have
-    the same.
-    """
     labels = class_labels(pair)
     names = [] if labels is None else sorted(set(labels) - {""})
     if len(names) < 2:
@@ -577,7 +568,6 @@ class SeriesDrift:
         return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
 
     def table(self) -> pd.DataFrame:
-        """One row per pair of versions: old, new, and all quantities."""
         rows = []
         for i, j in permutations(range(len(self.names)), 2):
             matrices = {f"{one} {quantity}": self.matrix(one, quantity) for one, quantity, _ in LINES}

@@ -276,7 +276,6 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
 
 
 def jittered(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np.ndarray:
-    """The rows (n, d) with Gaussian noise whose length is `jitter` times that of the row, as float32."""
     rows = rng.standard_normal(vectors.shape, dtype=np.float32)
     rows *= (jitter / np.sqrt(vectors.shape[1]) * lengths(vectors)).astype(np.float32)[:, None]
     rows += vectors

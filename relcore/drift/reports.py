@@ -42,7 +42,6 @@ _LEAST = 1e-3  # a threshold may be zero
 
 
 def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
-    """All numbers but the table of checks; `situations` are those that decide."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
     return {
@@ -60,10 +59,6 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
 
 
 def ordered(verdict: DriftVerdict) -> list[Check]:
-    """All checks: of all rows first, then of classes, those with an alarm first, then by their excess in
-    thresholds.
-    """
-
     return sorted(
         verdict.checks,
         key=lambda one: (bool(one.measure.group), not one.alarm, -one.sure / max(one.threshold, _LEAST)),
@@ -159,8 +154,6 @@ class DriftMap(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class DriftLines(DriftMap):
-    """What changed from version to version, or since the first one: one line per quantity."""
-
     figure: ClassVar[str] = "drift-series"
 
     against: str = "previous"
@@ -175,7 +168,6 @@ class DriftLines(DriftMap):
 
 
 def churn_chart(drift: Drift) -> Lines:
-    """Points with 95 % bars: churn in both situations and the noise level, of all rows and of each class."""
     new, across = (
         {one.group: one for one in drift.measures if (one.situation, one.quantity) == (situation, "churn")}
         for situation in SITUATIONS

@@ -398,8 +398,6 @@ class WhitenedInverseAdapter(InPlaceAdapter):
 
 @dataclass(frozen=True)
 class CardScore:
-    """A score on held-out rows, with its interval where there is one, and the number of queries behind it."""
-
     name: str
     value: float
     low: float | None = None
@@ -507,7 +505,6 @@ class LoadedAdapter(Adapter):
         self.n_features_in_, self.n_features_old_ = card.new_width, card.old_width
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings with which it was learned."""
         return dict(self.card.settings)
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:

@@ -320,7 +320,6 @@ def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
 
 
 def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[str]:
-    """A caution where rows or queries alone have length 1."""
     is_unit = [bool(np.abs(np.linalg.norm(X[:1000], axis=1) - 1).max() < _UNIT) for X in (corpus, queries)]
     if is_unit[0] == is_unit[1]:
         return []
@@ -411,7 +410,6 @@ _RANK_OFFSET = 60  # Cormack, Clarke and Büttcher 2009
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
-    """Of the rows (n, d), (d, d) float64, block by block."""
     total, products = np.zeros(corpus.shape[1]), np.zeros((corpus.shape[1],) * 2)
     for block in row_blocks(len(corpus)):
         rows = corpus[block].astype(np.float64)
@@ -583,7 +581,6 @@ class Interval:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -783,7 +780,6 @@ def held_out_trial(
 
 
 def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
-    """At most this number of the rows, by their ids' keys, in the order of the rows."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.argsort(row_keys(ids[rows], "queries", random_state))[:most])]
@@ -832,7 +828,6 @@ class Pairs(NamedTuple):
         return Pairs(*(part[rows] for part in self))
 
     def sample(self, random_state: int) -> Pairs:
-        """At most 2,000, by their ids' keys."""
         kept = np.sort(np.argsort(row_keys(self.ids, "chosen on", random_state))[:MOST_PAIRS])
         # Lengths of 1 to the last bit: where a model has silent directions, Procrustes turns on it.
         return Pairs(unit_rows(self.new[kept]), unit_rows(self.old[kept]), self.ids[kept])

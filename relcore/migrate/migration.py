@@ -463,7 +463,6 @@ TASK = Migration(n_pairs=300, relevance="labels")
 
 
 def starting_models(finished: Finished | None) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The old and the new space; None if they are missing."""
     group = finished.groups.get(GROUP) if finished else None
     news = [spec for spec in example_spaces("sentences", finished)[0] if spec.encoder == NEW]
     summary = finished.summary(group.files[0]) if group and group.files else None
@@ -782,7 +781,6 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
 
 
 def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Largest distance of two distributions' cumulative shares, 0 … 1 (Kolmogorov–Smirnov)."""
     first, second = np.sort(first), np.sort(second)
     places = np.concatenate([first, second])
     shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
@@ -893,8 +891,6 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(Recipe):
-    """Keep, bridge, query both models and re-embed; the spaces are those of the task."""
-
     figure: ClassVar[str] = "migration"
 
     spaces: tuple[SpaceSpec, ...]
@@ -908,8 +904,6 @@ class MigrationChart(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdScores(Recipe):
-    """Cumulative distributions of scores: old, new, and new after the map; the threshold is marked."""
-
     figure: ClassVar[str] = "migration-threshold"
 
     spaces: tuple[SpaceSpec, ...]

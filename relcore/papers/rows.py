@@ -67,7 +67,6 @@ class Number:
     group: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        """Without the fields that are at their defaults."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     def text(self) -> str:
@@ -109,7 +108,6 @@ class Ours:
     run_version: int = 1
 
     def of_groups(self, groups: Iterable[str]) -> tuple[Number, ...]:
-        """The numbers of these groups; of none: all."""
         wanted = set(groups)
         return tuple(number for number in self.numbers if not wanted or number.group in wanted)
 
@@ -225,8 +223,6 @@ _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed entry: ``"0.34 ± 0.01"``, ``"–"``, ``"ReLU, Tanh"``, and its numbers if it has any."""
-
     text: str
     value: float | None = None
     deviation: float | None = None
@@ -234,8 +230,6 @@ class Cell:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers: what it is called, and its unit or range."""
-
     name: str
     unit: str
 
@@ -366,8 +360,6 @@ PAPERS = ("relative", "inverse", "bootstrapping")
 
 @dataclass(frozen=True)
 class Paper:
-    """Which paper: "relative", "inverse" or "bootstrapping", with its names and address."""
-
     id: str
     title: str
     short: str
@@ -423,14 +415,12 @@ class PaperRow:
 
     @property
     def name(self) -> str:
-        """``"Table 1"``."""
         return f"{self.kind} {self.number}"
 
     def run_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.partition("/")[0] for run in self.runs))
 
     def groups(self, run: str) -> tuple[str, ...]:
-        """The groups of this run's numbers that belong here; none: all of them."""
         return tuple(
             group for name, _, group in (one.partition("/") for one in self.runs) if name == run and group
         )
@@ -502,7 +492,6 @@ class ClaimVerdict:
     claims: tuple[Decided, ...]
 
     def counts(self) -> str:
-        """``"3 of 4 comparisons hold, 1 not decided"``."""
         outcomes = [one.outcome for one in self.claims]
         verb = "holds" if len(outcomes) == 1 else "hold"
         held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"

@@ -57,7 +57,6 @@ RUNS = records.from_json(
 
 
 def study_runs(name: str) -> StudyRuns | None:
-    """The study's runs that measure this one; None where an earlier Relscope measured it."""
     run = RUNS[name]
     if not run.study:
         return None
@@ -75,7 +74,6 @@ def result_of(name: str, store: Store) -> Ours | None:
 
 
 def is_current(ours: Ours) -> bool:
-    """Whether the run still has the settings and the version with which this was measured."""
     run = RUNS.get(ours.run)
     return run is not None and (ours.settings, ours.run_version) == (dict(run.settings), run.version)
 

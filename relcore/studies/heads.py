@@ -360,7 +360,6 @@ def _minilm(*layers: tuple[int, ...]) -> Encoder:
 
 
 def sentence_side(encoder: Encoder, store: Store, report: Report) -> tuple[LatentSpace, np.ndarray]:
-    """The space of the labelled sentences, and the everyday sentences as the same encoder sees them."""
     (space,) = encode(dataset_of("sentences"), encoder, store, report)
     everyday = list(load_parallel(("en",))["en"])
     if not isinstance(encoder, TrainedEncoder):
@@ -609,9 +608,6 @@ class Layers(Study):
 
 
 def similarity_values(spaces: Sequence[LatentSpace], metric: str) -> dict[str, Any]:
-    """Similarity of every two spaces, as lists, and the best of two different ones beside what it is by
-    chance.
-    """
     similarity = AllPairs.of(metric).run(spaces)
     first, second, score = similarity.best
     return {

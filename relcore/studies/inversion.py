@@ -146,7 +146,6 @@ class Pruning(Study):
 
 
 def mean_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """The mean of each measure over the runs, by δ and ω; NaN where there is none."""
     return pd.concat(map(cells_of, table.cells)).groupby(level=[0, 1]).mean()
 
 

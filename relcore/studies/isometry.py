@@ -366,7 +366,6 @@ def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tupl
 
 
 def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:
-    """The space on its first `width` principal axes, those of the known rows alone."""
     rows = space.vectors[known].astype(np.float64)
     mean = rows.mean(axis=0)
     axes = np.linalg.eigh((rows - mean).T @ (rows - mean))[1][:, ::-1][:, :width]
@@ -543,7 +542,6 @@ def _planes(run: pd.Series, moving: str, how: str) -> Lines:
 
 
 def picture_grid(table: pd.DataFrame) -> PictureGrid:
-    """Originals and reconstructions of the first pair of trainings of each model; a block per family."""
     rows = []
     for model, part in table.groupby("model", sort=False):
         family, name = model.split(", ")
@@ -568,7 +566,6 @@ def mean_squared_errors(rebuilt: np.ndarray, pictures: np.ndarray) -> np.ndarray
 
 
 def balanced_anchors(pictures: np.ndarray, labels: np.ndarray, n_anchors: int) -> np.ndarray:
-    """Row numbers (k,) of anchors with balanced classes; errors as in `select_anchors`."""
     flat = pictures.reshape(len(pictures), -1)
     space = LatentSpace(flat, [str(row) for row in range(len(flat))], name="pictures", labels=labels)
     return select_anchors(space, n_anchors, "class-balanced", random_state=0).astype(np.int64)

@@ -80,7 +80,6 @@ def encoders_of(data: str) -> tuple[Encoder, ...]:
 
 
 def labelled_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
-    """Four spaces over the same items; encoded now where the store does not have them."""
     encoders, dataset = encoders_of(data), dataset_of(data)
     return [space for encoder in encoders for space in encode(dataset, encoder, store, report)]
 

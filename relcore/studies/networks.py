@@ -431,9 +431,6 @@ def _encoder(settings: Settings) -> TrainedEncoder:
 def _measured(
     encoder, dataset, data: str, report: Report, reference: dict[str, np.ndarray] | None
 ) -> RunResult:
-    """One training; without a reference it is the reference, and keeps the relative rows of its best
-    epoch.
-    """
     rows, anchors = _rows_and_anchors(dataset, data)
     no_anchor = ~np.isin(rows, anchors)
     compared: dict[str, list[float]] = {name: [] for name in SIMILARITIES}
@@ -477,7 +474,6 @@ def _measured(
 
 
 def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rows compared, and the anchors: random rows to train on, the same for every network."""
     rng, n = np.random.default_rng(0), len(dataset)
     if data == "Cora":
         return np.arange(n), np.sort(rng.choice(n, _N_ANCHORS[data], replace=False))
@@ -517,7 +513,6 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
 
 
 def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
-    """Every epoch of every run that was not poor: within each run the points climb together."""
     columns = {"x": table[f"{similarity} by epoch"], "y": table["accuracy by epoch"]}
     labels = [
         [f"{model_label(row)}, epoch {epoch + 1}" for epoch in range(row["epochs"])]
@@ -1023,7 +1018,6 @@ class RowLengths(Study):
 
 
 def length_values(space: LatentSpace) -> dict[str, Any]:
-    """Mean, coefficient of variation with the reach of its 95 % interval, and density of both lengths."""
     values: dict[str, Any] = {"name": space.name, "rows": len(space)}
     rows = np.asarray(space.vectors)
     for kind, sizes in (("norm", space.norms), ("centred", lengths(rows, mean_row(rows)))):

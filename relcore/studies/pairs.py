@@ -361,7 +361,6 @@ def material_of(data: str, new: str, old: str, store: Store, report: Report) -> 
 
 
 def values_of(result: MigrationResult) -> dict[str, Any]:
-    """Means of the options, with the 95 % ends of the differences to keeping and to re-embedding."""
     values: dict[str, Any] = {"queries": len(result.queries), "rows": result.n_rows, "weight": result.weight}
     for one in result.options:
         values[one.option] = one.value
@@ -380,9 +379,6 @@ def methods_of(ground: Ground) -> dict[str, float]:
 
 
 def refusals(material: Material, result: MigrationResult, state: int) -> dict[str, bool]:
-    """Whether the same pairs are accepted, refused when they are shuffled, and named when they are shifted
-    by one.
-    """
     old, new = material.spaces[:2]
     rows = np.sort(result.pairs)
     sides = new.vectors[new.rows(old.ids[rows])], old.vectors[rows]

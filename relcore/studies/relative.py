@@ -214,7 +214,6 @@ def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state
 
 
 def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of one label, where one has enough, else the nearest rows of a random one."""
     if space.labels is not None:
         labels = space.labels[alive].astype(str)
         names, counts = np.unique(labels[labels != ""], return_counts=True)
@@ -801,7 +800,6 @@ def _scores(source: np.ndarray, target: np.ndarray, random_state: int) -> dict[s
 def _accuracies(
     spaces: list[LatentSpace], projections: list[RelativeProjection], relative: list[np.ndarray], split: Split
 ) -> dict[str, float]:
-    """Mean share of right answers over the ordered pairs: a head of one encoder on the rows of another."""
     names, classes = np.unique(spaces[0].labels.astype(str), return_inverse=True)
     known, truth = split.known, classes[split.test]
     right = []

@@ -242,7 +242,6 @@ def points_chart(
 
 
 def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test rows") -> str:
-    """``"360 test rows"``, the mean over the runs."""
     return f"{table[column].mean():,.0f} {noun}"
 
 
@@ -436,7 +435,6 @@ _MOST_SHOWN = 40  # letters of a list in the run table
 
 
 def run_key(study: Study, settings: Settings) -> str:
-    """The store's key of a run: what is changed in its settings, or in the study's code, gives another."""
     return digest_of("study run", study.kind, study.version, dict(settings))
 
 
@@ -510,7 +508,6 @@ class StudyRuns:
         return [run_key(self.study, settings) for settings in self.settings]
 
     def missing(self, store: Store, own: bool = False) -> list[dict[str, Any]]:
-        """Settings of the runs that the store does not have; `own` as in `Store.has`."""
         runs = zip(self.settings, self.keys, strict=True)
         return [settings for settings, key in runs if not store.has(key, own)]
 
@@ -567,7 +564,6 @@ class StudyRuns:
         )
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
-        """Wait until nothing is under way any more."""
         while True:
             standing = self.standing(engine)
             if report:
@@ -603,7 +599,6 @@ class StudyRuns:
 
 
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
-    """One row of `StudyRuns.table`; lists by their first letters; None where the store has no such run."""
     entry = store.summary(key)
     if entry is None:
         return None
