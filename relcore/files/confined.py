@@ -64,6 +64,8 @@ def start() -> socket.socket | None:
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
+                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # of glibc: the memory of a block serves the next
+                    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
                     "HDF5_PLUGIN_PRELOAD": "::",  # no filters of HDF5 from shared libraries
                 }
                 process = subprocess.Popen(
