@@ -55,6 +55,8 @@ PAGES = [
     st.Page(ROOT / "pages" / "studies.py", title="Studies", icon=":material/science:"),
     st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),
 ]
+listed = {page.url_path or "compare" for page in PAGES}
+PAGES += [st.Page(file) for file in sorted((ROOT / "pages").glob("*.py")) if file.stem not in listed]
 page = st.navigation(PAGES, position="top")
 # For screen readers: the outline begins here, because the open page is marked in the navigation only;
 # sections are third-level.

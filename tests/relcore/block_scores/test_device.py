@@ -11,8 +11,6 @@ from relcore.scores.device import TorchDevice, device_of
 from relcore.scores.passes import score_forms
 from relcore.spaces.space import LatentSpace, match
 
-torch = pytest.importorskip("torch")
-NO_GPU = not torch.cuda.is_available()
 N = 600
 ROUNDING = 1e-5
 
@@ -20,15 +18,23 @@ ROUNDING = 1e-5
 @pytest.fixture(
     params=[
         "torch",
-        pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU")]),
+        pytest.param("cuda", marks=pytest.mark.gpu),
     ]
 )
-def device(request):
+def device(request, torch):
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
     return request.param
 
 
 @pytest.fixture
-def usual_precision():
+def torch():
+    """Imported by the first test that needs it: that takes seconds."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def usual_precision(torch):
     """The process's precision of products, put back after the test."""
     yield
     torch.set_float32_matmul_precision("highest")
@@ -87,7 +93,7 @@ def test_unrelated_spaces_score_at_chance_on_tensors(device):
             assert abs(value - (low + high) / 2) <= 2 * (high - low), (form, name)
 
 
-def test_half_precision_of_the_script_around_it_changes_no_score(device, usual_precision):
+def test_half_precision_of_the_script_around_it_changes_no_score(device, usual_precision, torch):
     pair, kind = made_pair(), "cuda" if device == "cuda" else "cpu"
     expected = facts(pair, "cpu")
     torch.set_float32_matmul_precision("medium")
@@ -110,13 +116,12 @@ def test_the_comparison_would_notice_half_precision(device, monkeypatch):
     assert max(abs(there[name][0] - value[0]) for name, value in expected.items()) > 100 * ROUNDING
 
 
-@pytest.mark.parametrize(
-    "error",
-    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")],
-    ids=str,
-)
-def test_where_the_memory_of_a_gpu_runs_out_the_cpu_goes_on_and_says_so(monkeypatch, error):
+@pytest.mark.parametrize("raised", ["torch's own", "of cuBLAS"])
+def test_where_the_memory_of_a_gpu_runs_out_the_cpu_goes_on_and_says_so(monkeypatch, raised, torch):
     pair, product, calls = made_pair(), TorchDevice.product, []
+    error = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
+    if raised == "torch's own":
+        error = torch.OutOfMemoryError("CUDA out of memory")
 
     def full(one, *arguments):
         calls.append(arguments)
@@ -148,7 +153,7 @@ def test_no_tensor_has_a_row_for_each_row_of_the_space_and_a_column_for_each_anc
     assert max(sizes) <= 200 * 100  # of a block with 100 rows; 40 anchors of all rows would be 24,000
 
 
-def test_a_gpu_that_is_not_there_is_said(monkeypatch):
+def test_a_gpu_that_is_not_there_is_said(monkeypatch, torch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for name in ("cuda", "cuda:1"):
         with pytest.raises(

@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
-from datasets import Dataset, Features, Sequence, Value
 
 from relcore.base.errors import SpaceError
 from relcore.files.reading import column_roles, load_space, shape_of
@@ -41,6 +40,8 @@ def test_streams_and_files_come_back_exactly(tmp_path, form, fixed, limit):
 
 
 def saved(folder, shards, n=30):
+    from datasets import Dataset, Features, Sequence, Value
+
     features = Features(
         {"id": Value("string"), "text": Value("string"), "embedding": Sequence(Value("float32"), length=4)}
     )

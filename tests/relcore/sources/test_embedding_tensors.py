@@ -6,8 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space, shape_of
@@ -20,9 +19,9 @@ NAME = "embeddings.word_embeddings.weight"
 @pytest.fixture
 def model(tmp_path):
     tensors = {
-        f"bert.{NAME}": torch.tensor(WEIGHTS),
-        "bert.embeddings.position_embeddings.weight": torch.ones(4, 3),
-        "bert.pooler.dense.weight": torch.zeros(3, 3),
+        f"bert.{NAME}": WEIGHTS,
+        "bert.embeddings.position_embeddings.weight": np.ones((4, 3), np.float32),
+        "bert.pooler.dense.weight": np.zeros((3, 3), np.float32),
     }
     save_file(tensors, tmp_path / "model.safetensors")
     return tmp_path / "model.safetensors"
@@ -53,6 +52,9 @@ def test_the_token_embeddings_of_a_model_with_its_vocabulary(model, name, limit)
 
 
 def test_bfloat16_is_read_exactly(tmp_path):
+    import torch
+    from safetensors.torch import save_file
+
     halves = torch.tensor(np.vstack([WEIGHTS] * 3)).to(torch.bfloat16)
     save_file({"other": torch.ones(7, dtype=torch.bfloat16), "x": halves}, tmp_path / "x.safetensors")
     for limit in (None, 4):
