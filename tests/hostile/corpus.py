@@ -45,7 +45,7 @@ def preload() -> None:
     """Import what readers import, once, before each case's process branches off."""
     import gc
 
-    ours = "files.reading encoders.datasets migrate.adapter_file tasks.recipe cli figures.export runs.jobs"
+    ours = "files.reading encoders.datasets migrate.adapters tasks.recipe cli figures.export runs.jobs"
     others = "pyarrow.parquet pyarrow.csv pyarrow.compute safetensors.numpy PIL.Image PIL.ImageOps msgspec"
     more = "app.workspace app.anchors.lists scipy.linalg sklearn.cluster"
     for module in (*others.split(), *(f"relcore.{one}" for one in ours.split()), *more.split()):
