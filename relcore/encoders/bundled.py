@@ -1,5 +1,5 @@
-"""Datasets by name: scikit-learn's digits, gensim's Wikipedia articles and the project's everyday sentences,
-which come along, and the citation graphs of PyTorch Geometric's Planetoid.
+"""Datasets by name: digits, Wikipedia articles and everyday sentences, which are bundled, and citation
+graphs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from relcore.encoders.dataset import Dataset, DatasetSpec, answers, evenly
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
-# The handwritten digits: 1,797 real scans of 8 × 8 pixels, as they are and in other looks.
+# Handwritten digits: 1,797 scans of 8 × 8 pixels.
 
 LOOKS = {
     "plain": "as scanned",
@@ -39,9 +39,7 @@ LOOKS = {
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
-    """Grey images (mode "L", 0 to 255), labels "0" to "9"; the scans have 17 shades. Ids are the same in
-    every look.
-    """
+    """Grey images (mode "L", 0 to 255), labels "0" to "9"; ids are the same in every look."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -53,9 +51,9 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
         pixels = 255 - pixels
     elif look == "shifted":
         pixels = right[:, :-1]
-    elif look == "thick":  # each pixel as bright as the brighter of itself and the one to its left
+    elif look == "thick":
         pixels = np.maximum(pixels, right[:, 1:])
-    elif look == "noisy":  # depends on the row alone: the first hundred are the same in any number
+    elif look == "noisy":  # depends on the row alone, not on the limit
         noise = [np.random.default_rng(row).normal(0, 48.0, (8, 8)) for row in range(len(pixels))]
         pixels = np.clip(np.round(pixels + np.stack(noise)), 0, 255).astype(np.uint8)
     return Dataset(
@@ -68,7 +66,7 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
     )
 
 
-# The bundled everyday sentences, the same ones in several languages: parallel anchors for text encoders.
+# Everyday sentences in several languages: parallel anchors for text encoders.
 
 LANGUAGES = {"en": "English", "es": "Spanish", "fr": "French", "ja": "Japanese"}
 N_SENTENCES = 438
@@ -76,14 +74,7 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → its sentences; sentence i means the same in every language. The sentences are in random
-    order; "id" is a column, too.
-
-    Raises
-    ------
-    SpaceError
-        A language that is not among `LANGUAGES`.
-    """
+    """Language → its sentences, in random order; sentence i means the same in all. "id" is a column, too."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     header, *rows = (line.split("\t") for line in _EVERYDAY.read_text(encoding="utf-8").splitlines())
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
@@ -91,9 +82,7 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
 
 
 def parallel_dataset(spec: DatasetSpec) -> Dataset:
-    """The sentences of one language, or the first of them; ids are the same in every language, so that
-    spaces match.
-    """
+    """The sentences of one language; ids are the same in all, so that spaces match."""
     spec.settings()
     need_one_of("language", spec.name, LANGUAGES)
     ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
@@ -102,23 +91,22 @@ def parallel_dataset(spec: DatasetSpec) -> Dataset:
     )
 
 
-# The English Wikipedia articles inside gensim's wheel, as sentences; the article is the label.
+# Sentences of the English Wikipedia articles inside gensim's wheel; labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-# A task for classifiers: the articles are far enough apart, and each has sentences enough to learn it.
+# A task for classifiers: articles that differ, each with enough sentences.
 TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
-_RECIPE = "prose, 40 to 400 characters, 1"  # says which sentences a stored reading holds
+_RECIPE = "prose, 40 to 400 characters, 1"  # part of the store's key
 _MARKED = tuple("=|!{}<*#:;")  # how headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # brackets that held only a template; bold and italics
+_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates; bold, italics
 
 
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """Sentences in the order of the articles.
 
-    The option `articles` limits their number, to those with the most sentences, or, with the option `fewest`,
-    to the first ones with at least that many. The longest articles are alike, mostly countries and states;
-    the first ones differ more.
+    The option `articles` keeps the longest articles, which are alike (countries, states), or with the option
+    `fewest` the first with that many sentences, which differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -148,9 +136,7 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
-    """Title → sentences; parsed once (seconds), then read from the store, where there is one that can be
-    written to.
-    """
+    """Title → sentences; parsed once (seconds), then read from the store."""
     package = find_spec("gensim")  # importing gensim would take seconds
     path = Path((package and package.origin) or "").parent / _ARTICLES
     if not package or not path.is_file():
@@ -176,7 +162,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
 
 
 def _parsed(path: Path) -> dict[str, list[str]]:
-    """Of the paragraphs only: headings, lists and tables are left out, and articles that have no others."""
+    """Sentences of paragraphs; headings, lists and tables are left out."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
     articles = {}
@@ -194,12 +180,9 @@ def _parsed(path: Path) -> dict[str, list[str]]:
     return articles
 
 
-# Citation graphs through PyTorch Geometric's Planetoid.
-#
-# Their raw files are pickles of 2016, and PyTorch Geometric un-pickles them itself. It is let near them only
-# after every one has been looked through without running it, and asks for nothing but NumPy arrays, SciPy's
-# csr_matrix, lists and defaultdict. What it writes while it reads goes to a temporary folder and away again:
-# neither the user's folder changes, nor is there a file that a later run would un-pickle unseen.
+# Citation graphs through PyTorch Geometric's Planetoid, which un-pickles their raw files. So each file is
+# first scanned, without running it, for names other than _HARMLESS. Planetoid reads copies in a temporary
+# folder, so that it leaves no file that a later run would un-pickle unseen.
 
 GRAPHS = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
@@ -214,16 +197,15 @@ _HARMLESS = {
     "__builtin__ list",
     "builtins list",
 }
-# Opcodes that name what is asked for otherwise; the files of 2016 have none.
+# Opcodes that name objects otherwise; the original files have none.
 _HIDDEN_NAMES = ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID")
 
 
 def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The nodes; labels are the classes' numbers. `graph()` is the whole Data: `x`, `edge_index`, `y` and the
-    public masks.
+    """The nodes; labels are the classes' numbers; `graph()` has `x`, `edge_index`, `y` and the public masks.
 
-    The raw files are looked for under the option `folder`, else under RELSCOPE_DATA, then in the store's
-    folder, where a download goes.
+    Raw files are looked for in the option `folder`, else in RELSCOPE_DATA, then in the store's folder, where
+    downloads go.
     """
     folder = spec.settings(folder=None)["folder"]
     names = {name.lower(): name for name in GRAPHS}
@@ -248,7 +230,7 @@ def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 
 def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
-    """Where all raw files of the graph are on this machine: `<folder>/<name>/raw`, or None."""
+    """`<folder>/<name>/raw` with all raw files of the graph, or None."""
     data = access.data_folder()
     roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
     for place in (root / part / "raw" for root in roots for part in (name, name.lower())):
@@ -296,7 +278,7 @@ def _read(name: str, raw: Path) -> Any:
         copies.mkdir(parents=True)
         try:
             for file in _files(name):
-                shutil.copyfile(raw / file, copies / file)  # what was looked through is what is read
+                shutil.copyfile(raw / file, copies / file)  # so that the scanned file is the one read
                 strange = [] if file.endswith(".index") else list(_strange_names(copies / file))
                 if strange:
                     raise SpaceError(

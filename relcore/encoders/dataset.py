@@ -1,5 +1,5 @@
-"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec says
-which one.
+"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec names
+one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "
 
 
 class DatasetOptions(tuple):
-    """Pairs of a name and a value, sorted by name, that JSON holds as an object."""
+    """Pairs of a name and a value, sorted by name; a JSON object."""
 
     def to_record(self) -> dict[str, Any]:
         return dict(self)
@@ -38,27 +38,27 @@ class DatasetOptions(tuple):
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """Which items, in a form that hashes, goes into a cache key, and goes to JSON and back.
+    """Which items to encode, hashable and as JSON.
 
     Attributes
     ----------
-    source : "digits", "wikipedia", "parallel", "file", "folder", "huggingface" or "planetoid"
+    source : one of `SOURCES`
     name : str
-        The path, the hub's name of it, the graph's name, or the language of the parallel sentences
-        (``"en"``).
+        The path, the hub's name, the graph's name, or the language of the parallel sentences (``"en"``).
     split : str
-        ``"train"``, ``"test"``, … of folders and Hugging Face datasets; not needed where there is one only.
+        ``"train"``, ``"test"``, … of folders and hub datasets; not needed for the only one.
     column, label_column : str
-        The image or text column that is encoded, and that of the labels; ``""``: found by name and kind.
+        The columns of items and labels; ``""``: found by name and kind.
     limit : int, optional
-        At most n items: the first ones, or equally many of each class if the items are sorted by class
-        (folders of images, Wikipedia).
+        At most n items: the first, or equally many of each class if sorted by class (folders of images,
+        Wikipedia).
     options : tuple of (key, value)
-        Of digits ``("look", "inverted")``: see `bundled.LOOKS`; of tables ``("empty", "drop")``: leave rows
-        with empty text out; of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of
-        articles, the longest ones, and of sentences from each, and ``("fewest", 250)``: instead of the
-        longest articles the first ones with at least 250 sentences; of Hugging Face ``("config", name)``; of
-        Planetoid ``("folder", path)``.
+        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")`` leaves out rows
+        with
+        empty text. Wikipedia: ``("articles", 16)`` and ``("per_article", 400)``, the number of longest
+        articles
+        and of sentences from each; ``("fewest", 250)``, the first articles with that many sentences instead.
+        Hugging Face: ``("config", name)``. Planetoid: ``("folder", path)``.
     """
 
     source: str
@@ -81,7 +81,7 @@ class DatasetSpec:
             )
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
-        """The options over their defaults; an option that has no default here is an error."""
+        """The options over their defaults; raises a SpaceError for others."""
         if unknown := [key for key, _ in self.options if key not in defaults]:
             known = quote(defaults) or "none"
             raise SpaceError(
@@ -94,27 +94,23 @@ class DatasetSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> DatasetSpec:
-        """The spec of such a dict; keys that it does not know are an error."""
+        """The spec of such a dict; raises a SpaceError for unknown keys."""
         return records.from_json(cls, described, "dataset")
 
 
 class Dataset:
-    """Items in order, with ids and perhaps labels; immutable. An item is read when it is needed.
+    """Items in order, with ids and perhaps labels; immutable, read on demand.
 
     Parameters
     ----------
     read : function (start, stop) → list
-        PIL images in the mode in which they are stored, strings, or node numbers.
+        PIL images in their stored mode, strings, or node numbers.
     ids : n distinct strings
-        Equal for two columns of one table, so that their spaces match; different for the rows of different
-        datasets.
-    name : str
-        What people call it: ``"mnist/test"``.
-    kind : "images", "texts" or "graph"
+        Equal for two columns of one table, so that their spaces match; different for different datasets.
     labels : n strings, optional
-        ``""`` where a row has none.
+        ``""`` for none.
     content : function () → iterable of bytes, optional
-        What the digest is made of, in pieces; default the items, which must then be strings.
+        What the digest is made of; default the items, which must then be strings.
     graph : function () → torch_geometric.data.Data, optional
         For the kind "graph".
     """
@@ -142,17 +138,11 @@ class Dataset:
         return len(self.ids)
 
     def items(self, start: int, stop: int) -> list[Any]:
-        """The items of these rows; nothing else is decoded.
-
-        Raises
-        ------
-        SpaceError
-            An image that cannot be read, with its row.
-        """
+        """The items of these rows; raises a SpaceError that names the row of an unreadable image."""
         return self._read(start, stop)
 
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
-        """All items, block by block: the number of the first row, and the items."""
+        """All items in blocks: the number of the first row, and the items."""
         for start in range(0, len(self), 1024):
             yield start, self._read(start, min(start + 1024, len(self)))
 
@@ -169,11 +159,7 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of items, ids and labels (encoders may train on them): equal content, equal
-        digest.
-
-        Read in pieces, once, on first use; never the whole in memory.
-        """
+        """Digest of items, ids and labels (encoders may train on them); read once, in pieces."""
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
             digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
@@ -186,7 +172,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """One line of the list of datasets; `n` is None where telling would mean reading the data."""
+    """One line of the list of datasets; `n` is None if counting would mean reading the data."""
 
     name: str
     kind: Kind
@@ -197,9 +183,7 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` row numbers, in order: the first ones of each class, and as equally many as there
-    are.
-    """
+    """At most `limit` rows, ascending: the first of each class, equally many where possible."""
     labels = np.asarray(labels, dtype=object)
     if limit is None or limit >= len(labels):
         return np.arange(len(labels))
@@ -217,18 +201,18 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# Places: where the data of a spec lie on this machine, once it is known that whoever asks may read them.
+# Places: where data lie on this machine, if the caller may read them.
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def dataset_place(spec: DatasetSpec) -> Path | None:
-    """The file or folder that holds a dataset; None for one that has no path.
+    """The file or folder of a dataset; None for one without a path.
 
     Raises
     ------
     SpaceError
-        A path that is not open to whoever asks; see `access.allowed`.
+        A path that the caller may not read; see `access.allowed`.
     """
     if spec.source in ("file", "folder"):
         return access.allowed(spec.name)
@@ -239,16 +223,16 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 
 
 def hub_folder(name: str) -> Path | None:
-    """The folder of a dataset or model that goes by a folder or a hub's name; None where there is no such
-    folder.
+    """The folder of a dataset or model given as a folder or a hub's name; None if there is none.
 
-    In a shared app only an absolute path is a folder, and never one of uploads: its files (README.md,
-    tokenizer_config.json) can name others on this machine, which the libraries then read.
+    In a shared app only an absolute path is a folder, and never one of uploads: its files
+    (tokenizer_config.json)
+    can name others on this machine, which the libraries then read.
 
     Raises
     ------
     SpaceError
-        A path that is not open to whoever asks.
+        A path that the caller may not read.
     """
     if access.shared():
         if HUB_NAME.fullmatch(name):
@@ -259,14 +243,13 @@ def hub_folder(name: str) -> Path | None:
     return access.allowed(folder) if name and folder.is_dir() else None
 
 
-# The network: whether it answers is tested before a download, so that the error comes at once and not after
-# retries.
+# The network is tested before a download, so that the error comes at once and not after retries.
 
 PATIENCE = 2.0
 
 
 def answers(url: str, patience: float = PATIENCE) -> bool:
-    """Whether the address answers within `patience` seconds; proxies of the environment are used."""
+    """Whether the address answers within `patience` seconds."""
     from urllib.request import Request, urlopen
 
     reached = []
@@ -283,9 +266,7 @@ def answers(url: str, patience: float = PATIENCE) -> bool:
 
 
 def hub_answers(patience: float = PATIENCE) -> bool:
-    """Whether the Hugging Face hub is reachable: not switched off by HF_HUB_OFFLINE, and it answers in
-    time.
-    """
+    """Whether the Hugging Face hub is reachable and not switched off by HF_HUB_OFFLINE."""
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT, patience)

@@ -49,7 +49,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     Raises
     ------
     SpaceError
-        Whatever is wrong with the files or the choices, with where it is and how to mend it.
+        Files or choices that do not fit, with the remedy.
     """
     if spec.source == "digits":
         return bundled.digits_dataset(spec)
@@ -75,7 +75,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     return _table_dataset(open_table(paths), spec, _table_name(paths[0]))
 
 
-# A table becomes a dataset: which column holds the items, which the labels, and which rows count.
+# A table becomes a dataset.
 
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
@@ -84,14 +84,7 @@ _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids are `name/row`, so two columns of one table match each other and nothing
-    else.
-
-    Raises
-    ------
-    SpaceError
-        A column that is not there or holds neither images nor text, rows with empty text, no rows.
-    """
+    """The items of a table; ids are `name/row`, so that two columns of a table match."""
     empty = spec.settings(empty="error", **defaults)["empty"]
     need_one_of("empty", empty, ("error", "drop"))
     n = min(len(table), spec.limit or len(table))
@@ -145,7 +138,7 @@ class ItemRows:
                 yield self._bytes(value, where) or b""
 
     def _bytes(self, value: Any, where: str) -> bytes | None:
-        """The bytes in a cell, or those of the picture file that it names, beside the table or in full."""
+        """The bytes in a cell, or of the picture file that it names, relative to the table."""
         value = {"path": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             return value
@@ -172,7 +165,7 @@ def label_columns(columns: dict[str, ColumnKind]) -> list[str]:
 
 
 def _named_labels(table: ItemTable) -> list[str]:
-    """Columns that are called labels, the plainest name first."""
+    """Columns that are called labels, exact names first."""
     choices = label_columns(table.columns)
     exact = [name for name in choices if name.lower() in _LABEL_NAMES]
     return exact + [name for name in choices if name.lower().endswith(("_label", "_class", "_category"))]
@@ -193,7 +186,7 @@ def _cells(table: ItemTable, column: str, n: int) -> Iterator[Any]:
 
 
 def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
-    """Numbers of the rows with text; empty ones are an error that names them, unless they are dropped."""
+    """Numbers of the rows with text; empty ones are dropped or an error."""
     empty = np.array([not (text and text.strip()) for text in _cells(table, column, n)], dtype=bool)
     if empty.any() and not drop:
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
@@ -218,7 +211,7 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     return labels
 
 
-# Folders: pictures whose sub-folders are their classes, or tables of which each is a split.
+# Folders: pictures with their classes as sub-folders, or tables, each a split.
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _SPLIT = re.compile(r"(train|test|val|valid|validation|dev)(?![a-z])", re.IGNORECASE)
@@ -229,7 +222,7 @@ def _is_file(path: Path, suffixes: Sequence[str]) -> bool:
 
 
 def _table_splits(folder: Path) -> dict[str, list[Path]]:
-    """Split → its table's files, several if Hugging Face wrote it (`train-00000-of-00002.parquet`)."""
+    """Split → its table's files, several as shards (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if _is_file(path, TABLE_SUFFIXES):
@@ -238,9 +231,7 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_name(path: Path) -> str:
-    """``"mnist/test"``: the file's name without suffix, with the folder's name if the file's is that of a
-    split.
-    """
+    """The file's name without suffix; ``"mnist/test"``, with its folder, for a split's."""
     stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
@@ -256,7 +247,7 @@ def _image_splits(folder: Path) -> list[str]:
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
-    """Mode and size as stored; ids are paths below the folder, labels the sub-folders of the pictures."""
+    """Ids are paths below the folder, labels the sub-folders of the pictures."""
     spec.settings()
     splits = _image_splits(folder)
     root = folder / _chosen(folder, spec.split, splits) if splits or spec.split else folder
@@ -271,8 +262,8 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     paths, labels = [images[row] for row in rows], [classes[row] for row in rows]
 
     def read(start: int, stop: int) -> list[Any]:
-        some = enumerate(paths[start:stop], start)
-        return [decode_image(_file_bytes(path), f"row {row}, {path}") for row, path in some]
+        numbered = enumerate(paths[start:stop], start)
+        return [decode_image(_file_bytes(path), f"row {row}, {path}") for row, path in numbered]
 
     return Dataset(
         read,
@@ -301,8 +292,7 @@ def _chosen(place: Path | str, split: str, splits: Sequence[str]) -> str:
     return split
 
 
-# Hugging Face datasets by name or folder, read by the library `datasets` itself; without network it says so
-# at once.
+# Hugging Face datasets by name or folder.
 
 _LISTED = (
     ("ylecun/mnist", "images", "test", 10_000, "handwritten digits, 28 × 28, 10 classes"),
@@ -315,14 +305,12 @@ _LISTED = (
 
 
 def hub_table(spec: DatasetSpec) -> HubTable:
-    """One split of a dataset of the hub, of a folder in a layout that `datasets` knows, or of one saved by
-    it.
+    """One split of a dataset of the hub, or of a folder that `datasets` can load.
 
     Raises
     ------
     SpaceError
-        A name that is neither on disk nor, within about two seconds, to be asked for; whatever the library
-        refuses.
+        A name that is neither on disk nor can be downloaded; whatever the library refuses.
     """
     import datasets
 
@@ -354,9 +342,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
 
 
 def downloaded(name: str) -> bool:
-    """Whether the hub's dataset has been loaded on this machine before; needs neither the network nor the
-    library.
-    """
+    """Whether the hub's dataset was loaded on this machine before."""
     home = Path(
         os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     )
@@ -365,7 +351,7 @@ def downloaded(name: str) -> bool:
 
 
 class HubTable:
-    """A split as an `ItemTable`; the library maps its rows into memory from its own cache."""
+    """A split as an `ItemTable`; the library maps its rows into memory."""
 
     folder = None
 
@@ -413,7 +399,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
             splits = dict.fromkeys(names)
             if len(names) == 1:
                 splits[names[0]] = datasets.load_dataset(name, config, split=names[0])
-    except Exception as error:  # the library, the hub's client, Arrow, the disk: each has its own
+    except Exception as error:  # the library, the hub's client, Arrow and the disk have their own
         reason = (str(error) or type(error).__name__).strip().split("\n")[0]
         raise SpaceError(
             f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}"
@@ -426,7 +412,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """What is in the cache is loaded without asking the hub first, which would be tried again and again."""
+    """Load from the cache without asking the hub first, with its retries."""
     from datasets import config
     from huggingface_hub import constants
 
@@ -447,14 +433,14 @@ _LOOK_AT = 200  # files, to see whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of what a dataset's table offers: what can be encoded, and what can label it."""
+    """The columns of a table that can be encoded, and those that can label it."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
-    """The columns to choose from; none for what has no columns. Errors as in `load_dataset`."""
+    """The columns to choose from, if any. Errors as in `load_dataset`."""
     columns: dict[str, ColumnKind] = {}
     if spec.source == "huggingface":
         columns = hub_table(spec).columns
@@ -468,8 +454,7 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """Bundled ones, what lies under the data folder (else RELSCOPE_DATA), two folders deep, and a few that
-    the network has.
+    """Bundled ones, those under the data folder (else RELSCOPE_DATA), two folders deep, and a few of the hub.
 
     Never asks the network; of files only names and headers are read, and at most 200 are listed.
     """
@@ -536,19 +521,17 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
 
 
 def _holds_images(folder: Path) -> bool:
-    """Whether there are pictures among the first files of a folder, of its classes, or of its splits'
-    classes.
-    """
+    """Whether pictures are among the first files of a folder, of its classes, or of its splits."""
     if any(_is_file(path, IMAGE_SUFFIXES) for path in islice(folder.iterdir(), _LOOK_AT)):
         return True
     if splits := _image_splits(folder):
         return any(_holds_images(folder / split) for split in splits)
-    some = (path for child in _sub_folders(folder)[:_LOOK_AT] for path in islice(child.iterdir(), 5))
-    return any(_is_file(path, IMAGE_SUFFIXES) for path in some)
+    paths = (path for child in _sub_folders(folder)[:_LOOK_AT] for path in islice(child.iterdir(), 5))
+    return any(_is_file(path, IMAGE_SUFFIXES) for path in paths)
 
 
 def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[DatasetEntry]:
-    """The entry of a table that holds images or texts, as far as the header tells."""
+    """The entry of a table, if its header shows images or texts."""
     first, suffix = paths[0], paths[0].suffix.lower()
     table = open_table(paths) if suffix == ".parquet" else None
     columns = first_kinds(first) if table is None else table.columns
@@ -562,8 +545,7 @@ def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[Datase
         yield _here(_table_name(first), kind, spec, None if table is None else len(table), description)
 
 
-# Lists of pairs: sentences and their translations, or ids of two spaces, from a .csv or .tsv of two columns
-# or more.
+# Lists of pairs: sentences and their translations, or ids of two spaces.
 
 _MOST_PAIRS = 100_000
 
@@ -583,12 +565,12 @@ class PairList:
 
 
 def read_pair_list(path: Path) -> PairList:
-    """The text columns of a table; if there are fewer than two, all of its columns.
+    """The text columns of a .csv or .tsv; if fewer than two, all columns.
 
     Raises
     ------
     SpaceError
-        No table, fewer than two columns or rows, empty cells, with the first one's row.
+        No table, fewer than two columns or rows, empty cells.
     """
     path = Path(path)
     table = open_table([path])

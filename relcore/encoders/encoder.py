@@ -1,7 +1,6 @@
-"""Encoder: the one protocol of everything that turns images, texts or nodes into vectors, by name and as
-JSON.
+"""Encoder: the protocol of everything that turns images, texts or nodes into vectors.
 
-Adding an encoder is a file with a frozen dataclass that inherits from `Encoder`, and a line in
+To add one: a file with a frozen dataclass that inherits from `Encoder`, and a line in
 `relcore.base.names.ENCODERS`.
 """
 
@@ -26,20 +25,17 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 
 
 class Encoder(ABC):
-    """What a user chooses: a frozen dataclass of plain settings, which go into keys, JSON and messages as
-    they are.
+    """A frozen dataclass of plain settings, which go into keys, JSON and messages.
 
     Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content`
-    identifies external files (a model's folder).
-
-    The form on the Spaces page, the options of ``relscope encode`` and the check of values come from the
-    fields: their names, types, defaults and what `relcore.base.settings.setting` adds.
+    identifies
+    external files. The form on the Spaces page, the options of ``relscope encode`` and the checks come from
+    the
+    fields (see `relcore.base.settings.setting`).
     """
 
     kind: ClassVar[Kind]
-    version: ClassVar[int] = (
-        1  # to be raised when a change of code changes the vectors: older ones are not found any more
-    )
+    version: ClassVar[int] = 1  # raise it when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
 
     def __post_init__(self) -> None:
@@ -47,9 +43,7 @@ class Encoder(ABC):
 
     @classmethod
     def offered(cls) -> bool:
-        """Whether the Spaces page shows it. False for encoders of studies, and while an optional library
-        is missing.
-        """
+        """Whether the Spaces page shows it: not if it is for studies or lacks an optional library."""
         return True
 
     @classmethod
@@ -58,47 +52,33 @@ class Encoder(ABC):
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
-        """Approximate processor seconds for n items, of `pixels` each if they are pictures; None if nobody
-        has measured it.
-        """
+        """Approximate processor seconds for n items (of `pixels` each if pictures); None if unknown."""
         return None
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
-        """Numbers of the rows whose labels training used, ascending, given the dataset or the space
-        encoded from it.
-        """
+        """Rows, ascending, whose labels training used, of the dataset or a space of it."""
         return np.empty(0, dtype=np.int64)
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What people call it: ``"MiniLM"``, ``"CNN 64, state 0"``; a space's name is title, output ·
-        dataset's name.
-        """
+        """``"MiniLM"``, ``"CNN 64, state 0"``; a space's name is title, output · dataset's name."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """One name for each space that a single pass gives: ``("layer 2", "layer 4")``; ``("",)`` where
-        there is one.
-        """
+        """One name for each space of a pass: ``("layer 2", "layer 4")``; ``("",)`` for one."""
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The settings that give this output alone, so that a layer found in a pass over three is found
-        again by itself.
-        """
+        """The settings that give this output alone, so that the store finds it again by itself."""
         return self
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
-        """The settings that give this one's outputs and the other's in a single pass; None where no pass
-        gives both.
-        """
+        """The settings that give the outputs of both in one pass; None if none does."""
         return self if other == self else None
 
     def content(self) -> str:
-        """Digest of what the settings point to outside of themselves, such as the files of a model's
-        folder; "" for nothing.
-        """
+        """Digest of external files, such as a model's folder; "" for none."""
         return ""
 
     def to_record(self) -> dict[str, Any]:
@@ -110,10 +90,9 @@ class Encoder(ABC):
 
     @abstractmethod
     def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
-        """Load or fit what it takes, and return the function that encodes a list of items.
+        """Load or fit, and return the function that encodes a list of items, always to the same rows.
 
-        The function must give the same rows for the same list. The lists are blocks of consecutive items; an
-        encoder of kind "graph" gets all node numbers in one.
+        The lists are blocks of consecutive items; of kind "graph" one list of all nodes.
 
         Raises
         ------
@@ -124,17 +103,14 @@ class Encoder(ABC):
 
 @dataclass(frozen=True)
 class Trained:
-    """What training found: weights that the store keeps, and what JSON can say about them (loss curve,
-    accuracy).
-    """
+    """What the store keeps of a training: weights, and metadata for JSON (loss curve, accuracy)."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class TrainedEncoder(Encoder):
-    """An encoder that is trained on the dataset first: `relcore.catalog.encoding` keeps the weights and never
-    trains twice.
+    """An encoder that is trained on the dataset; `relcore.catalog.encoding` keeps the weights.
 
     The metadata of `Trained` goes into the encoding's metadata under "training".
     """
@@ -152,10 +128,9 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name; its module is imported now, and what the module needs only when it encodes.
+    """The class of this name, or of the place that `encoder_to_json` writes for an unknown one.
 
-    A worker process may not know what was registered at run time, and then writes the class's place instead
-    of its name.
+    A worker process may not know what was registered at run time.
     """
     entry = ENCODERS.get(name) or next((known for known in ENCODERS.values() if known.where == name), None)
     if entry is None:
@@ -173,9 +148,7 @@ def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
-    """The encoder of such a dict; settings that it does not know are an error, those that are missing take
-    their default.
-    """
+    """The encoder of such a dict: missing settings take their default, unknown ones are an error."""
     need_plain(record, "encoder")
     name = record.get("encoder") if isinstance(record, Mapping) else None
     if not isinstance(name, str):
@@ -187,7 +160,7 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     known = settings_of(kind)
     if unknown := set(values) - set(known):
         raise SpaceError(f"{name}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
-    if missing := [one for one in known if known[one].default is UNSET and one not in values]:
+    if missing := [key for key in known if known[key].default is UNSET and key not in values]:
         raise SpaceError(f"{name}: expected the setting {missing[0]!r}, got none")
     return kind(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,6 +1,4 @@
-"""GraphEncoder: GCN2Conv and GIN networks trained on a graph's labels; the node vectors before the head
-are the space.
-"""
+"""GraphEncoder: GCN2Conv and GIN networks trained on a graph's labels; the space is the input of the head."""
 
 from __future__ import annotations
 
@@ -25,24 +23,24 @@ if TYPE_CHECKING:
     import torch
 
 _TITLES = {"gcn2": "GCN2Conv", "gin": "GIN"}
-_SECONDS = 0.39 / 2708  # a node and epoch: Cora, 10 epochs of a width of 300 in 3.9 s
+_SECONDS = 0.39 / 2708  # per node and epoch at width 300
 
 
 @dataclass(frozen=True)
 class GraphEncoder(TrainedEncoder):
-    """The node classifiers of "Relative representations enable zero-shot latent space communication" (ICLR
-    2023), section 4.2.
+    """The node classifiers of "Relative representations enable zero-shot latent space communication", ICLR
+    2023,
+    4.2.
 
-    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → rows of length 1;
-    these rows are the space, (n, width), and a Linear head on them is trained with cross-entropy on 90 % of
-    the nodes, 10 % validate. GCN2Conv has α = 0.1, θ = 0.5 and shared weights; GIN's inner network is one
-    Linear. As their code, not their Table 8, says. The reference of the paper is ``GraphEncoder(layers=32,
-    epochs=500, random_state=1)``; its sweep has layers 32 and 64, epochs 10, 30 and 50, dropout 0.1 and 0.5,
-    both activations and optimizers, learning_rate 0.01 and 0.02.
+    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → rows of length 1,
+    which
+    are the space (n, width). A Linear head is trained with cross-entropy on 90 % of the nodes; 10 % validate.
+    GCN2Conv has α = 0.1, θ = 0.5 and shared weights, GIN one Linear, as in their code, not their Table 8. The
+    paper's reference is ``GraphEncoder(layers=32, epochs=500, random_state=1)``.
     """
 
     kind: ClassVar = "graph"
-    version: ClassVar = 2  # drops other entries than before
+    version: ClassVar = 2
     architecture: Literal["gcn2", "gin"] = setting(
         "gcn2", label="Convolutions", choices=_TITLES, several=True, usual=tuple(_TITLES)
     )
@@ -79,7 +77,7 @@ class GraphEncoder(TrainedEncoder):
     def train(
         self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
-        """Train; `watch`, if given, is called with the space, (n, width), after each epoch."""
+        """Train; `watch` is called with the space, (n, width), after each epoch."""
         import torch
         from torch.nn.functional import cross_entropy
         from torch_geometric.transforms import RandomNodeSplit
@@ -143,9 +141,7 @@ class GraphEncoder(TrainedEncoder):
 
 
 class _Graph:
-    """What the network reads: features whose rows sum to 1, classes, and the matrix that a convolution
-    multiplies with.
-    """
+    """Features whose rows sum to 1, classes, and the matrix of the convolutions."""
 
     def __init__(self, dataset: Dataset, architecture: str) -> None:
         import torch
@@ -164,8 +160,7 @@ class _Graph:
             )
         self.data = NormalizeFeatures()(self.data)
         self.features, self.classes = self.data.x.float(), self.data.y.unique(return_inverse=True)[1]
-        # Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half
-        # the time.
+        # Sparse (n, n), a row per receiving node: faster than the list of edges.
         edges, n = self.data.edge_index, len(self.features)
         weights = torch.ones(edges.shape[1])
         if architecture == "gcn2":
@@ -181,10 +176,9 @@ class _Graph:
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
-    """Zero a share of the entries, in steps of 1/65,536, and scale the others up to the same sum.
+    """Zero a share of the entries, in steps of 1/65,536, and scale the others up.
 
-    Torch draws a number for each entry, which on a CPU takes longer than the layer's product; here one draw
-    serves four.
+    One 64-bit draw serves four entries: torch's dropout takes longer than the layer's product.
     """
     import torch
 

@@ -20,25 +20,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 _MOST_BYTES = 256 << 20
-_FORMATS = (
-    "PNG",
-    "JPEG",
-    "GIF",
-    "BMP",
-    "TIFF",
-    "WEBP",
-    "PPM",
-)  # Pillow would also start Ghostscript on PostScript
+# no others: Pillow would start Ghostscript on PostScript
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
 def image_file(path: Path) -> bytes:
-    """The bytes of a picture's file.
-
-    Raises
-    ------
-    SpaceError, OSError
-        No regular file, more than 256 MB: a picture of as many pixels as `decode_image` takes has fewer.
-    """
+    """The bytes of a picture's file; raises a SpaceError above 256 MB, an OSError if it cannot be read."""
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
         raise SpaceError(
@@ -54,7 +41,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
     Raises
     ------
     SpaceError
-        No picture, a damaged one, or one of more than about 180 million pixels; `where` says which.
+        No picture, a damaged one, or one above about 180 million pixels; `where` says which.
     """
     from PIL import Image, ImageOps
 
@@ -89,9 +76,7 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
 
 
 def _shown(image: Image) -> Image:
-    """In a mode that PNG and browsers have; more than 8 bits are stretched from the darkest to the
-    brightest pixel.
-    """
+    """In a mode that browsers have; more than 8 bits are stretched to the range."""
     from PIL import Image
 
     if image.mode in ("L", "RGB", "RGBA", "LA"):
@@ -103,14 +88,14 @@ def _shown(image: Image) -> Image:
     return image.convert({"1": "L"}.get(image.mode, "RGBA" if image.has_transparency_data else "RGB"))
 
 
-# Pixels: pictures of any mode as 8-bit grey or RGB, one by one or as one array of equal size.
+# Pixels: pictures of any mode as 8-bit grey or RGB.
 
 Mode = Literal["L", "RGB"]
 _GREY = ("1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N")
 
 
 def mode_of(images: Sequence[Image]) -> Mode:
-    """Grey when all of them are."""
+    """Grey if all are."""
     return "L" if all(image.mode in _GREY for image in images) else "RGB"
 
 
@@ -120,7 +105,7 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
     Raises
     ------
     SpaceError
-        32 bits a pixel, whose range nobody knows.
+        32 bits a pixel, whose range is unknown.
     """
     from PIL import Image
 
@@ -135,9 +120,7 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
 
 
 def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], where: str) -> np.ndarray:
-    """All pictures as (m, channels, height, width) uint8, resized where they are not (height, width)
-    already.
-    """
+    """All pictures as (m, channels, height, width) uint8, resized if needed; `size` is (height, width)."""
     from PIL import Image
 
     height, width = size
@@ -151,25 +134,24 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# Look: what the pictures of a dataset have in common, to make a new picture like them.
+# Look: to make a new picture like those of a dataset.
 
 _LOOK_AT = 100
-_DARK, _INK = 64, 48  # of 255: a border below the first is dark; a pixel above the second is drawn
+_DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels above the second
 
 
 @dataclass(frozen=True)
 class Look:
-    """Measured on the first pictures of a dataset.
+    """What the pictures of a dataset have in common, measured on the first ones.
 
     Attributes
     ----------
-    mode : "L" or "RGB"
     size : (width, height), or None
         None where they differ.
     on_dark : bool
-        Grey strokes on a dark background, as the scans of digits are.
+        Grey strokes on a dark background, as scans of digits.
     extent : float
-        Share of the side that the longer side of what is drawn takes; of strokes on dark only.
+        Longer side of the strokes as a share of the picture's.
     """
 
     mode: Mode
@@ -179,13 +161,7 @@ class Look:
 
 
 def look_of(dataset: Dataset) -> Look:
-    """The look of a dataset of images.
-
-    Raises
-    ------
-    SpaceError
-        It holds no images.
-    """
+    """The look of a dataset; raises a SpaceError if it holds no images."""
     if dataset.kind != "images":
         raise SpaceError(f"{dataset.name}: expected images, got {dataset.kind}; choose a dataset of images")
     pictures = dataset.items(0, min(_LOOK_AT, len(dataset)))
@@ -202,8 +178,7 @@ def look_of(dataset: Dataset) -> Look:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out, and centred at
-    its scale.
+    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out and centred.
 
     Raises
     ------
@@ -232,7 +207,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     strokes = picture.crop(box)
     scale = look.extent * min(look.size) / max(strokes.size)
     shape = tuple(max(1, round(side * scale)) for side in strokes.size)
-    # BOX takes the mean over whole pixels, which is how scans of strokes were shrunk.
+    # BOX averages whole pixels, as the scans of digits were made.
     strokes = strokes.resize(shape, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
     blank = Image.new("L", look.size, 0)
     blank.paste(strokes, tuple((side - part) // 2 for side, part in zip(look.size, shape, strict=True)))
@@ -246,7 +221,7 @@ def _border(pixels: np.ndarray) -> float:
 
 
 def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom of what is brighter than the background; None where nothing is."""
+    """Left, top, right, bottom of what is brighter than the background."""
     drawn = pixels > _INK
     if not drawn.any():
         return None

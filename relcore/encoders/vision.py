@@ -1,5 +1,6 @@
-"""Image classifiers trained on the spot: SmallVision, and SweptVision for studies, which vary all of its
-settings, poor ones included. A space is what the classifier's last layer sees.
+"""Image classifiers trained on the spot: SmallVision, and SweptVision for studies. A space is the input of
+the
+head.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ _HELD_OUT = 0.2
 
 
 def held_out_rows(n: int) -> np.ndarray:
-    """The rows, ascending, of a dataset of n that no network of this file is trained on: a fifth, the same
-    for all of them.
-    """
+    """The fifth of n rows, ascending, that no network of this file is trained on."""
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 
@@ -68,19 +67,17 @@ def _step(
     return loss.item() * len(images)
 
 
-# The architectures of SmallVision: networks of a few ten thousand weights from an image to a vector.
+# The architectures of SmallVision.
 
 Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
-_LARGE = 16  # pixels of the longer side above which the first convolution halves the picture already
+_LARGE = 16  # pixels of a side above which the first convolution has a stride of 2
 _SMALLEST = 2  # the side to which convolutions shrink it
 _TOKENS = 8  # the most patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Images (m, channels, height, width) → vectors (m, width); the weights are drawn from torch's present
-    generator.
-    """
+    """Images (m, channels, height, width) → vectors (m, width), with weights from torch's generator."""
     from torch import nn
 
     if architecture == "vit":
@@ -90,9 +87,7 @@ def small_network(architecture: Architecture, channels: int, size: tuple[int, in
         return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(256, width))
 
     class Block(nn.Module):
-        """x ↦ relu(f(x) + shortcut(x)) as in "Deep Residual Learning for Image Recognition", CVPR 2016,
-        Fig. 2.
-        """
+        """x ↦ relu(f(x) + shortcut(x)): "Deep Residual Learning for Image Recognition", CVPR 2016, Fig. 2."""
 
         def __init__(self, before: int, after: int, stride: int) -> None:
             super().__init__()
@@ -122,9 +117,7 @@ def _convolution(before: int, after: int, stride: int) -> list[nn.Module]:
 
 
 def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Two pre-norm layers over at most 8 × 8 patches, mean over the patches: "An Image is Worth 16×16
-    Words", ICLR 2021.
-    """
+    """Two pre-norm layers over at most 8 × 8 patches: "An Image is Worth 16×16 Words", ICLR 2021."""
     import torch
     from torch import nn
 
@@ -137,8 +130,7 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
             super().__init__()
             self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
             self.patches = nn.Conv2d(channels, dimension, side, side)
-            # Measured on the digits: positions that start as large as the patches, not at .02, give .97 where
-            # those give .93.
+            # As large as the patches: with the usual .02 it learns worse.
             self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
             layer = nn.TransformerEncoderLayer(
                 dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -153,22 +145,19 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
     return VisionTransformer()
 
 
-LARGEST = 64  # pixels per side: with larger pictures these networks learn slowly and poorly
+LARGEST = 64  # pixels per side
 _READ = 256
 _LEARNING_RATE = 3e-3
-# Seconds a row and epoch at 64 pixels, measured on a server's processor of 2026, one thread, torch 2: digits
-# (1,797 of 8 × 8 pixels), 12 epochs, 0.8, 2.9, 7.4 and 6.7 s; 1,250 of MNIST's 28 × 28, 2 epochs, 0.5, 1.3,
-# 2.5 and 2.7 s, so about with the square root of the pixels.
+# Seconds per row and epoch at 64 pixels, one thread; they grow with the square root of the pixels.
 _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 
 
 @dataclass(frozen=True)
 class SmallVision(_Classifier):
-    """A small network trained on the dataset's labels, with a linear head on its `width` outputs, which are
-    the space.
+    """A small network with a linear head on its `width` outputs, which are the space.
 
-    Two networks of equal settings are equal to the last bit on a machine; a processor is used with one thread
-    for that. Training is by AdamW with a learning rate of up to .003 and down to 0, in batches of 64.
+    Equal settings give equal networks on a machine, so a processor uses one thread. AdamW in batches of 64,
+    learning rate up to .003 and down to 0.
     """
 
     architecture: Architecture = setting(
@@ -221,13 +210,12 @@ class SmallVision(_Classifier):
         return f"{NAMES[self.architecture]} {self.width}, state {self.random_state}"
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
-        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "n_held_out",
-        "classes", …
+        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "classes", ….
 
         Raises
         ------
         SpaceError
-            No labels, one class only, (nearly) a class a row, pictures of several or too large sizes without
+            Fewer than two classes, (nearly) a class per row; pictures of several or too large sizes without
             `image_size`.
         """
         import torch
@@ -334,9 +322,7 @@ class SmallVision(_Classifier):
         return {"loss": losses, "held_out_accuracy": accuracies}
 
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
-        """Training rows, held-out rows, the classes' names, and the class of each row, -1 where there is
-        none.
-        """
+        """Training rows, held-out rows, names of classes, and the class of each row, -1 for none."""
         labels = np.full(len(dataset), "") if dataset.labels is None else dataset.labels.astype(str)
         labelled = labels != ""
         classes, numbers = np.unique(labels[labelled], return_inverse=True)
@@ -364,9 +350,7 @@ class SmallVision(_Classifier):
     def _pixels(
         self, dataset: Dataset, rows: np.ndarray, report: Report
     ) -> tuple[str, tuple[int, int], np.ndarray]:
-        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read block by
-        block.
-        """
+        """Mode, (height, width) and pixels (m, channels, height, width) of these rows, read in blocks."""
         first = dataset.item(int(rows[0]))
         size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
         if max(size) > LARGEST:
@@ -408,13 +392,12 @@ _VALIDATION = 0.15  # of the rows that are not held out
 
 @dataclass(frozen=True)
 class SweptVision(_Classifier):
-    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space, (n,
+    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space (n,
     width).
 
     "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
-    stride 1, 2, 2, …. Of the rows that are not held out 15 % validate: the weights kept are those of the
-    epoch that validates best. Without momentum, schedule or decay, so that the effect of a setting is
-    visible.
+    stride 1, 2, 2, …. The epoch that validates best (on 15 % of the rows not held out) is kept. No momentum,
+    schedule or decay, so that effects of settings show.
     """
 
     architecture: Literal["mlp", "cnn"] = "mlp"
@@ -438,15 +421,10 @@ class SweptVision(_Classifier):
     def train(
         self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
-        """Train; `watch`, if given, is called with the space of all rows, (n, width), after each epoch.
+        """Train; `watch` is called with the space of all rows, (n, width), after each epoch.
 
-        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch, "epoch" that validated
-        best, from 1.
-
-        Raises
-        ------
-        SpaceError
-            No labels, fewer than two classes, pictures of several sizes.
+        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch; the best "epoch", from
+        1.
         """
         import torch
 
@@ -499,9 +477,7 @@ class SweptVision(_Classifier):
 
 @dataclass(frozen=True)
 class SplitPictures:
-    """What a network is trained on: grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the
-    training rows.
-    """
+    """Grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the training rows."""
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -513,8 +489,12 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as
-    in `train`.
+    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`.
+
+    Raises
+    ------
+    SpaceError
+        Missing labels, fewer than two classes, pictures of several sizes.
     """
     names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
@@ -535,7 +515,7 @@ def split_pictures(dataset: Dataset) -> SplitPictures:
 
 
 def _grey(images: list, name: str, size: tuple[int, int]) -> np.ndarray:
-    """Grey pixels, (m, 1, height, width) float32."""
+    """(m, 1, height, width) float32."""
     need_one_size(images, size, name)
     return pixel_array(images, "L", size, name).astype(np.float32)
 
@@ -549,9 +529,7 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
 
 
 def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """Its "encoder" and "head" with first weights from torch's present generator; `size` is (1, height,
-    width).
-    """
+    """ "encoder" and "head" with weights from torch's generator; `size` is (1, height, width)."""
     from torch import nn
 
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]
@@ -573,14 +551,9 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
     return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(spec.width, n_classes)})
 
 
-# Networks opened: the layers of an encoder as modules that can be watched or changed while it encodes.
-
-
 @dataclass(frozen=True)
 class OpenNetwork:
-    """Modules by name that give vectors (…, d), in the order in which they run, and the function that runs
-    all of them: m items → array (m, d).
-    """
+    """Modules by name that give vectors (…, d), in running order, and the whole: m items → array (m, d)."""
 
     layers: dict[str, nn.Module]
     encode: Callable[[list[Any]], np.ndarray]
@@ -589,12 +562,12 @@ class OpenNetwork:
 def open_network(
     encoder: Encoder, dataset: Dataset, report: Report, trained: Trained | None = None
 ) -> OpenNetwork:
-    """The encoder with its layers open; a small network needs its `trained` weights.
+    """The encoder with layers that can be watched or changed; a small network needs its `trained` weights.
 
     Raises
     ------
     SpaceError
-        An encoder whose layers give no vectors, or not one output; or as when it is prepared.
+        An encoder whose layers give no vectors, or several outputs.
     """
     from torch import inference_mode, nn
 

@@ -24,30 +24,28 @@ from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
-# Word categories, for colour: what the analogy questions of Mikolov et al. (2013) say of their words.
+# Word categories, for colour, from the analogy questions of Mikolov et al. (2013).
 
 
 @cache
 def word_categories() -> dict[str, str]:
-    """Word in lower case → its category; the bundled file, which ``assets/words/word_categories.py``
-    writes.
-    """
+    """Lower-case word → category; ``assets/words/word_categories.py`` writes the file."""
     lines = (files("relcore") / "data" / "words" / "categories.tsv").read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t") for line in lines)
 
 
 def categorise(words: Sequence[str]) -> list[str]:
-    """One category a word, ``""`` where it has none."""
+    """One category per word, ``""`` for none."""
     categories = word_categories()
     return [categories.get(word.lower(), "") for word in words]
 
 
-# The word vectors of gensim-data: the list, the files on this machine, and downloads by gensim.
+# The word vectors of gensim-data.
 
 
 @dataclass(frozen=True)
 class GensimModel:
-    """One model: its rows, dimensions, packed size in bytes, and what it was trained on."""
+    """A model of gensim-data; `size_bytes` is that of the packed file."""
 
     name: str
     n: int
@@ -99,24 +97,18 @@ MODELS = dict(zip(map(attrgetter("name"), _GENSIM), _GENSIM, strict=True))
 
 
 def folder() -> Path:
-    """Where gensim keeps its downloads: GENSIM_DATA_DIR, else ``~/gensim-data``."""
+    """Where gensim keeps its downloads."""
     return Path(os.environ.get("GENSIM_DATA_DIR") or Path.home() / "gensim-data")
 
 
 def downloaded(name: str) -> Path | None:
-    """The model's file on this machine, or None. Needs no network."""
+    """The model's file on this machine, or None."""
     path = folder() / name / f"{name}.gz"
     return path if path.is_file() else None
 
 
 def fetch(name: str) -> Path:
-    """The model's file, downloaded where it is not here yet.
-
-    Raises
-    ------
-    SpaceError
-        No answer from the network within two seconds, or a download that failed.
-    """
+    """The model's file, downloaded if needed; raises a SpaceError if that fails."""
     here = downloaded(name)
     if here is not None:
         return here
@@ -131,9 +123,9 @@ def fetch(name: str) -> Path:
             " there, or choose a bundled space"
         )
     try:
-        # The path only: gensim would load the vectors by running code that comes with the download.
+        # The path only: else gensim runs code that comes with the download.
         return Path(gensim.downloader.load(name, return_path=True))
-    except Exception as error:  # from urllib, the disk or gensim's checksum, which raises a bare Exception
+    except Exception as error:  # gensim's checksum raises a bare Exception
         raise SpaceError(
             f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space"
         ) from error
@@ -154,12 +146,12 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     name_or_path : str or Path
         ``"word2vec-novels"``, ``"fasttext-novels"``, a name in `relcore.encoders.words.MODELS`, or a path.
     limit : int, optional
-        Only the first words, which in all of these are the most frequent ones.
+        Only the first words, which are the most frequent.
 
     Raises
     ------
     SpaceError
-        An unknown name; a model that is not here when there is no network; whatever is wrong with the file.
+        An unknown name, a failed download, a file that does not fit.
 
     Examples
     --------
@@ -183,15 +175,13 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     )
 
 
-@lru_cache(maxsize=4)  # they do not change; the app reads them before its first visitor comes
+@lru_cache(maxsize=4)
 def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
-    """A bundled word space; the same object for the same arguments."""
     space = load_space(path, name=name, limit=limit)
     return LatentSpace(space.vectors, space.ids, name=name, labels=categorise(space.ids), counts=space.counts)
 
 
-# Words of a corpus in the data folder: skip-gram vectors trained on the spot and kept in the store; pairs of
-# basic words.
+# Words of a corpus in the data folder, and pairs of basic words.
 
 WIDTH, EPOCHS, WINDOW = 100, 5, 5
 TOKENS = 4_000_000
@@ -200,10 +190,10 @@ _VERSION = 1
 
 
 def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: int = TOKENS) -> LatentSpace:
-    """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with their counts; 100 d.
+    """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with counts; 100 d.
 
-    Skip-gram of gensim on sentences spread evenly over the corpus, about `tokens` in all; with one thread, so
-    that equal settings give equal vectors. Minutes the first time, then read from the store.
+    Gensim's skip-gram on about `tokens` words spread evenly over the corpus, with one thread so that equal
+    settings give equal vectors. Kept in the store.
     """
     key = digest_of(
         "corpus words", _VERSION, path.name, path.stat().st_size, tokens, WIDTH, EPOCHS, WINDOW, MOST_WORDS
@@ -237,13 +227,12 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
 
 
 def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
-    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice
-    in a language.
+    """Words of the same line of two Swadesh lists, the first of variants, none twice in a language.
 
     Raises
     ------
     SpaceError
-        No UTF-8 text; lists of different lengths, whose lines would not belong together.
+        No UTF-8 text, or lists of different lengths.
     """
     try:
         lists = [path.read_text(encoding="utf-8-sig").splitlines() for path in (source, target)]
@@ -265,13 +254,7 @@ def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
 
 
 def in_data_folder(*parts: str) -> Path:
-    """A file of the data folder.
-
-    Raises
-    ------
-    SpaceError
-        RELSCOPE_DATA is not set, or has no such file.
-    """
+    """A file of the data folder; raises a SpaceError if RELSCOPE_DATA is not set or lacks it."""
     data = data_folder()
     path = (data or Path()).joinpath(*parts)
     if not data or not path.is_file():
@@ -284,9 +267,7 @@ def in_data_folder(*parts: str) -> Path:
 
 
 def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
-    """Every n-th line, as words: a corpus of novels differs from its beginning to its end. The first pass
-    counts lines.
-    """
+    """Every n-th line, as words: a corpus differs from its beginning to its end."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         total = sum(line.count(" ") + 1 for line in lines)
     step = max(1, round(total / tokens))
