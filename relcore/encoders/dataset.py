@@ -50,14 +50,11 @@ class DatasetSpec:
     column, label_column : str
         The columns of items and labels; ``""``: found by name and kind.
     limit : int, optional
-        At most n items: the first, or equally many of each class if sorted by class (folders of images,
-        Wikipedia).
+        At most n items: the first, or equally many of each class (folders of images, Wikipedia).
     options : tuple of (key, value)
-        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")`` leaves out rows
-        with
-        empty text. Wikipedia: ``("articles", 16)`` and ``("per_article", 400)``, the number of longest
-        articles
-        and of sentences from each; ``("fewest", 250)``, the first articles with that many sentences instead.
+        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``. Wikipedia:
+        ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)``, see
+        `bundled.wikipedia_dataset`.
         Hugging Face: ``("config", name)``. Planetoid: ``("folder", path)``.
     """
 
@@ -142,7 +139,7 @@ class Dataset:
         return self._read(start, stop)
 
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
-        """All items in blocks: the number of the first row, and the items."""
+        """The number of a block's first row, and its items."""
         for start in range(0, len(self), 1024):
             yield start, self._read(start, min(start + 1024, len(self)))
 
@@ -209,10 +206,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 def dataset_place(spec: DatasetSpec) -> Path | None:
     """The file or folder of a dataset; None for one without a path.
 
-    Raises
-    ------
-    SpaceError
-        A path that the caller may not read; see `access.allowed`.
+    Raises a SpaceError if the caller may not read it; see `access.allowed`.
     """
     if spec.source in ("file", "folder"):
         return access.allowed(spec.name)
@@ -227,12 +221,8 @@ def hub_folder(name: str) -> Path | None:
 
     In a shared app only an absolute path is a folder, and never one of uploads: its files
     (tokenizer_config.json)
-    can name others on this machine, which the libraries then read.
-
-    Raises
-    ------
-    SpaceError
-        A path that the caller may not read.
+    can name others on this machine, which the libraries then read. Raises a SpaceError as `access.allowed`
+    does.
     """
     if access.shared():
         if HUB_NAME.fullmatch(name):

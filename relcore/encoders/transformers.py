@@ -53,7 +53,7 @@ def model_folder(name: str) -> Path:
     Raises
     ------
     SpaceError
-        No such folder, or one without config.json or safetensors weights; a name that cannot be downloaded.
+        A folder without config.json or safetensors weights; a name that cannot be downloaded.
     """
     if folder := hub_folder(name):
         return _checked(folder, name)
@@ -412,8 +412,8 @@ _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 class PretrainedText(PretrainedEncoder):
     """A transformers text model with its tokenizer; of CLIP and its like the text tower.
 
-    Pooling "mean" is over the tokens; "pooled" is BERT's pooler or CLIP's projection. Texts are cut at
-    `max_tokens` or the model's own limit.
+    Pooling "pooled" is BERT's pooler or CLIP's projection. Texts are cut at `max_tokens` or the model's
+    limit.
     """
 
     max_tokens: int = setting(
@@ -515,7 +515,7 @@ class _SentenceRows(_PretrainedRows):
         return {output: (state.float() * weights).sum(dim=1) for output, state in states.items()}
 
     def _try_out(self) -> None:
-        """Raise an error before encoding if the first token is the same for every text.
+        """Raise an error now if the first token is the same for every text.
 
         In a causal model, and in layer 0 of any, it is.
         """
@@ -539,9 +539,8 @@ class _SentenceRows(_PretrainedRows):
 class PretrainedVision(PretrainedEncoder):
     """A transformers vision model with its image processor; of CLIP and its like the vision tower.
 
-    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "pooled"
-    is
-    ViT's and DINOv2's pooler, or CLIP's projection.
+    Pooling "mean" leaves out class and register tokens; "pooled" is ViT's and DINOv2's pooler, or CLIP's
+    projection.
     """
 
     kind: ClassVar = "images"

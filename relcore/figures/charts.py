@@ -1,6 +1,6 @@
-"""Charts: what each kind shows, and the numbers behind it, the same on screen, on paper and in CSV.
+"""Charts: the numbers of each kind, the same on screen, on paper and in CSV.
 
-`screen` and `paper` draw them under one name, such as ``lines_figure``; `export.chart_exportable` joins both.
+`screen` and `paper` draw them under one name, such as ``lines_figure``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell, short
 from relcore.figures.style import Theme, cell_color
 
-# Lines with bands, or points with names: what was measured against what was varied.
+# Lines with bands, or points with names.
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Line:
 
     Attributes
     ----------
-    name : str
     x, y : m numbers each
         NaN in y leaves a gap.
     low, high : m numbers each, optional
@@ -68,26 +67,21 @@ class Lines:
 
     Attributes
     ----------
-    lines : tuple of Line
     x_title, y_title : str
-        With units where there are any.
+        With units.
     kind : "lines" or "points"
-    log_x : bool
-        For x above 0.
     baselines : tuple of (name, value)
         Dashed horizontal lines: chance, not stitched, ….
     marks : tuple of (name, x)
-        Dashed vertical lines: a place on the x axis to compare with.
+        Dashed vertical lines.
     note : str
-        A line or two above the chart, such as a correlation with its interval.
-    y_range : (low, high), optional
-        Default: as the data have it.
+        A line or two above the chart.
     alt : str
-        For screen readers; by default made from the numbers.
+        For screen readers; default made from the numbers.
     x_names : tuple of str
         Names of x = 0, 1, 2, …, if x is a category.
-    log_y, filled : bool
-        For y above 0; colour the area beneath each line.
+    filled : bool
+        Colour the area beneath each line.
     """
 
     lines: tuple[Line, ...]
@@ -118,13 +112,11 @@ class Lines:
 
     @property
     def counts(self) -> bool:
-        """Whether x are whole numbers, whose axis has no others."""
+        """Whether all x are whole numbers."""
         return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
     def table(self) -> pd.DataFrame:
-        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x,
-        marks without a y.
-        """
+        """Columns name, x, y, low, high, label; baselines are rows without an x, marks without a y."""
         parts = []
         for line in filter(len, self.lines):
             ends = {"low": line.low, "high": line.high} if line.has_band else {"low": np.nan, "high": np.nan}
@@ -135,7 +127,7 @@ class Lines:
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
-        """The alt text: `alt`, or each line's ends and range in words."""
+        """The alt text."""
         if self.alt:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
@@ -164,21 +156,18 @@ class MatrixPanel:
 
     Attributes
     ----------
-    title : str
     rows, columns : r and c names or numbers
-        What the axes say, each distinct; numbers stand evenly spaced, in the order given.
+        Distinct; numbers are spaced evenly, in this order.
     values : array (r, c)
-        NaN where there is none.
+        NaN for none.
     texts : r × c of str, optional
-        Texts of the cells, shown if there is room; after a line feed in small print. By default the numbers.
+        Shown if there is room, after a line feed in small print; default the numbers.
     hover : r × c of str, optional
-        The hover text of a cell below its row and column, with line feeds; by default its number.
+        Below row and column in the hover text; default the number.
     note : str
         A line beneath the title.
-    marked : tuple of (row, column)
-        Cells with a dotted frame, such as a diagonal that is of another kind than the rest.
-    framed : tuple of (row, column)
-        Cells with a solid frame, such as the best.
+    marked, framed : tuple of (row, column)
+        Cells with a dotted frame, such as a diagonal, or a solid one, such as the best.
     """
 
     title: str
@@ -192,13 +181,12 @@ class MatrixPanel:
     framed: tuple[tuple[int, int], ...] = ()
 
     def text(self, i: int, j: int) -> str:
-        """The text of a cell, shown if there is room; none where there is no value."""
         if np.isnan(self.values[i, j]):
             return ""
         return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
 
     def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
-        """Cell → its first line and its small print, of all cells with a text."""
+        """Cell → its first line and its small print."""
         cells = ((cell, self.text(*cell)) for cell in np.ndindex(self.values.shape))
         return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
 
@@ -211,23 +199,19 @@ class MatrixPanel:
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Panels that share one colour scale, so that equal colours are equal values.
+    """Panels that share one colour scale.
 
     Attributes
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        Of the palest and of the deepest colour; the first may be the larger. Values beyond take the colour of
-        the end.
-    value_title : str
+        Of the palest and the deepest colour, in any order; values beyond take the colour of the end.
     alt : str
         The figure in words.
-    row_title, column_title : str
-        What rows and columns are.
     log : bool
-        Colours by the logarithm, for positive values such as condition numbers.
+        Logarithmic colours, for positive values.
     across : int, optional
-        Panels side by side, at most; by default as many as look well.
+        Panels side by side, at most.
     """
 
     panels: tuple[MatrixPanel, ...]
@@ -269,7 +253,7 @@ class Matrices:
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
-        """Rows and columns of panels: as even as possible, at most `most` or `across` side by side."""
+        """Rows and columns of panels, as even as possible."""
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
@@ -277,7 +261,7 @@ class Matrices:
 
     @cached_property
     def same_rows(self) -> bool:
-        """Whether all panels have the same rows, so that the first names them for all beside it."""
+        """Whether all panels have the same rows, which are then named once."""
         return len({panel.rows for panel in self.panels}) == 1
 
     @cached_property
@@ -286,11 +270,11 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns bear the rows' numbers: their names are the rows', and longer than `room` signs."""
+        """Whether columns bear the rows' numbers instead of names longer than `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
-        """Columns: panel, row, column, value (named like the axes and the scale); a row per cell."""
+        """Columns panel, row, column and value, named like the axes and the scale."""
         names = ["panel", self.row_title or "row", self.column_title or "column", self.value_title]
         cells = [
             (panel.title, row, column, panel.values[i, j])
@@ -302,7 +286,7 @@ class Matrices:
 
 
 def name_of(label: Label) -> str:
-    """A row's or column's name: numbers as short as they are exact to four digits."""
+    """Numbers to four digits."""
     return label if isinstance(label, str) else general(label, 4)
 
 
@@ -311,7 +295,7 @@ def thinned(n: int, room: float) -> int:
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
-# Pictures and their reconstructions, a row per encoder and decoder, a block per family.
+# Pictures and their reconstructions.
 
 
 @dataclass(frozen=True)
@@ -321,12 +305,12 @@ class PictureRow:
     Attributes
     ----------
     family, name : str
-        The block in which it stands; what its row is called, the same in every block.
+        The block, and the row's name, the same in every block.
     stitched : bool
         The second row of a pair.
     pictures : array (m, height, width), 0 … 1
     error : float
-        MSE × 10³ over all test pictures, shown next to the row.
+        MSE × 10³ over all test pictures.
     """
 
     family: str
@@ -342,9 +326,7 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class PictureGrid:
-    """Originals (m, height, width), and one or more rows of the same pictures; `note` says whose encoder and
-    decoder, and over how many.
-    """
+    """Originals (m, height, width) and rows of the same pictures; `note` says whose, and over how many."""
 
     originals: np.ndarray
     rows: tuple[PictureRow, ...]
@@ -353,9 +335,7 @@ class PictureGrid:
     figure: ClassVar[str] = "pictures_figure"
 
     def table(self) -> pd.DataFrame:
-        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all
-        test pictures).
-        """
+        """One line per picture: family, name, stitched, picture (from 1), mse × 10³, mean_mse (of all)."""
         parts = []
         for row in self.rows:
             facts = {"family": row.family, "name": row.name, "stitched": row.stitched}
@@ -365,7 +345,6 @@ class PictureGrid:
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
-        """The alt text."""
         errors = "; ".join(f"{row.family} {row.label}: {error_text(row.error)}" for row in self.rows)
         n = f"Grid of {len(self.originals)} pictures and their reconstructions."
         return f"{n} Mean squared error × 1000: {errors}. {self.note}"
@@ -376,20 +355,13 @@ def error_text(error: float) -> str:
     return short(error, 2 if error < 10 else 1 if error < 100 else 0)
 
 
-# Tables of scores, drawn as bars: one row for each metric and form.
-#
-# Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the
-# 95 % band of its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional:
-# ``low`` and ``high``, the score's own sampling interval. Other columns are kept.
+# Tables of scores, drawn as bars. Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative"),
+# ``score``, ``null_low`` and ``null_high`` (95 % band of the chance level, or NaN); optionally ``low`` and
+# ``high``, the score's sampling interval.
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """What a paper prints of a table of scores: a row per form; each metric's score, its chance level in
-    brackets, and n.
-
-    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does
-    not have it. The recall of approximate neighbours follows.
-    """
+    """A row per form: each metric's score with its 95 % chance band in brackets, recall, and n."""
     cells = table.assign(cell=table.score.map("{:.3f}".format))
     bands = zip(table.null_low.map(" [{:.3f}".format), table.null_high.map(", {:.3f}]".format), strict=True)
     cells["cell"] += np.where(table.null_low.isna(), "", ["".join(ends) for ends in bands])
@@ -403,9 +375,7 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with ``x``, where each bar stands (metrics at 0, 1, …, forms side by side around them),
-    and its room.
-    """
+    """The table with ``x``, where each bar stands (metrics at 0, 1, …), and its width."""
     forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
     width = 0.8 / len(forms)
     order = table.form.map(forms.index) - (len(forms) - 1) / 2
@@ -413,9 +383,7 @@ def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
 
 
 def score_range(table: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest score to show: 0 to 1, or further where a number lies beyond; room above for the
-    label.
-    """
+    """Lowest and highest score to show: at least 0 to 1, with room above for the label."""
     values = table.filter(["score", "null_low", "null_high", "low", "high"]).to_numpy(dtype=float)
     low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
     return (low * 1.1, high + 0.08 * (high - low))
@@ -424,13 +392,7 @@ def score_range(table: pd.DataFrame) -> tuple[float, float]:
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Share of each array's values in common bins: columns name, left, right, count, percent.
 
-    The width of the bins is Freedman and Diaconis's, and their number 20 to 80: one far value cannot ask for
-    a million.
-
-    Raises
-    ------
-    ValueError
-        No array, an empty one, or values that are NaN or infinite.
+    20 to 80 bins, by Freedman and Diaconis. Raises a ValueError for no, empty, NaN or infinite values.
     """
     arrays = _finite(values_by_name, "histogram")
     pooled = np.concatenate(list(arrays.values()))
@@ -457,9 +419,7 @@ def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> L
 
 
 def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Singular values, largest first, also as shares of the largest: columns name, component, singular_value,
-    relative. Errors as in `histogram_table`.
-    """
+    """Singular values, largest first: columns name, component, singular_value, relative (to the largest)."""
     parts = []
     for name, values in _finite(singular_values_by_name, "spectrum").items():
         values = np.sort(values)[::-1]
@@ -470,9 +430,7 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
 
 
 def spectrum_lines(singular_values_by_name: Mapping[str, np.ndarray]) -> Lines:
-    """Singular values as shares of the largest, logarithmic. The legend has the condition number, largest
-    over smallest, the factor by which inversion can amplify noise.
-    """
+    """Singular values as shares of the largest, logarithmic, with the condition number in the legend."""
     lines = []
     for name, part in spectrum_table(singular_values_by_name).groupby("name", sort=False):
         smallest, shown = part.relative.iloc[-1], part[part.relative > 0]
@@ -494,21 +452,13 @@ _MEASURES = {"loss": "training loss", "accuracy": "held-out accuracy"}
 
 
 def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Loss and accuracy by epoch from what an encoding's metadata tell of its training; empty where it had
-    no epochs.
-    """
+    """Loss and accuracy by epoch from an encoding's "training" metadata; empty without epochs."""
     names = {"loss": "loss", "losses": "loss", "held_out_accuracy": "accuracy", "accuracies": "accuracy"}
     return {panel: list(training[name]) for name, panel in names.items() if training.get(name) is not None}
 
 
 def training_table(curves: Curves) -> pd.DataFrame:
-    """Columns name, epoch (from 1), loss, accuracy; NaN where one was not measured.
-
-    Raises
-    ------
-    SpaceError
-        No curve, or one without an epoch.
-    """
+    """Columns name, epoch (from 1), loss, accuracy (NaN for none); raises a SpaceError without epochs."""
     parts = []
     for name, curve in curves.items():
         columns = {c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES}
@@ -522,7 +472,7 @@ def training_table(curves: Curves) -> pd.DataFrame:
 
 
 def training_lines(curves: Curves) -> Lines:
-    """Training loss and held-out accuracy of each encoder by epoch. Errors as in `training_table`."""
+    """Training loss and held-out accuracy of each encoder by epoch."""
     lines = [
         Line(f"{name}, {title}", part.epoch, part[column])
         for name, part in training_table(curves).groupby("name", sort=False)

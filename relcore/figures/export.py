@@ -1,9 +1,6 @@
 """Export: every figure as a file of any kind, with the recipe that makes it again inside.
 
-An `Exportable` knows a figure's three forms (screen, paper, numbers) and its recipe, so the app's export bar
-and the command line treat all figures alike. The recipe, a dictionary of settings, travels in PDF (Keywords),
-PNG (a text chunk), SVG (metadata) and HTML (a JSON script); `embedded.read_recipe` gets it back from any of
-them.
+The recipe is in PDF (Keywords), PNG (a text chunk), SVG (metadata) and HTML (a JSON script).
 """
 
 from __future__ import annotations
@@ -50,15 +47,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Embedded: the recipe inside a figure's file, found by one pass over its bytes; nothing is drawn or unpacked
-# for it.
+# The recipe inside a figure's file, found by one pass over its bytes.
 
 KEY = "relscope-recipe"
 _LARGEST = 256 << 20
 _PNG = b"\x89PNG\r\n\x1a\n"
-_KEYWORDS = re.compile(
-    rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL
-)  # possessive: what was passed is not tried again
+# possessive: no backtracking on hostile files
+_KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)
 _ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
 
 
@@ -68,7 +63,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     Raises
     ------
     SpaceError
-        No file or one above 256 MB, no recipe in it, or one that cannot be read.
+        No file or one above 256 MB, no recipe in it, or a damaged one.
     """
     name, data = "the file", file
     if not isinstance(file, bytes):
@@ -95,10 +90,8 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
 
 
 def recipe_script(recipe: str | None) -> str:
-    """The element that holds a recipe in JSON in a page; empty without one. No text of it can end the
-    element.
-    """
-    safe = None if recipe is None else recipe.replace("<", "\\u003c")  # in JSON a "<" is as well written so
+    """The element that holds a recipe in JSON in a page; none of its texts can end the element."""
+    safe = None if recipe is None else recipe.replace("<", "\\u003c")
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
 
 
@@ -122,9 +115,7 @@ def _recipe_text(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts of a PNG under our key, plain or packed; what it shows is not decoded, however large it
-    says it is.
-    """
+    """The texts of a PNG under our key; its pixels are not decoded."""
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
@@ -141,9 +132,9 @@ def _png_texts(data: bytes) -> Iterator[bytes]:
 
 
 def _pdf_keywords(data: bytes) -> bytes | None:
-    """The first string of keywords: up to the first bracket that no backslash escapes."""
-    found = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
-    return found and b"\\".join(part.replace(b"\\", b"") for part in found[1].split(b"\\\\"))
+    """The first string of keywords, up to the first unescaped bracket."""
+    keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
+    return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
 
 
 MEDIA_TYPES = {
@@ -167,16 +158,16 @@ class Exportable:
     name : str
         The stem of the file's name.
     interactive : theme → plotly Figure, or None
-        None where `page` is what there is for a screen.
+        None if there is a `page`.
     publication : Style → matplotlib Figure
     table : () → DataFrame
-        The numbers that are plotted.
+        The plotted numbers.
     recipe : dict, optional
         The settings that draw the figure again; JSON values only.
     latex : () → DataFrame, optional
         The printed table, if it is small.
     page : (theme, recipe in JSON) → bytes, optional
-        Its HTML, where this is not the plotly Figure.
+        HTML instead of the plotly Figure.
     """
 
     name: str
@@ -193,24 +184,22 @@ class Exportable:
     def bytes(
         self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
     ) -> bytes:
-        """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe
-        alone).
+        """The file as "html", "pdf", "svg", "png", "csv", "tex" (booktabs) or "json" (the recipe).
 
-        `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the
-        style's, or light). The recipe inside names files without their folders, unless `full_paths`; see
-        `relcore.base.portable`.
+        `style` is of pdf, svg and png, `theme` of html (default the style's). The recipe names files without
+        their
+        folders, unless `full_paths`; see `relcore.base.portable`.
 
         Raises
         ------
         SpaceError
-            Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a
-            table to print.
+            Another kind; no recipe for "json", or one that is not JSON; no table for "tex".
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
             return self.table().to_csv(index=False, lineterminator="\n").encode()
         if kind == "tex" and self.latex:
-            with extra():  # signs that LaTeX reads otherwise are escaped
+            with extra():
                 look = {"index": False, "escape": True, "float_format": "%.3f", "na_rep": "–"}
                 return harmless(self.latex().to_latex(**look)).encode()
         if (kind == "json" and recipe is None) or kind == "tex":
@@ -220,7 +209,7 @@ class Exportable:
             )
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-        try:  # ASCII is what every kind of file can hold unchanged
+        try:  # in ASCII, which every kind of file can hold unchanged
             text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
@@ -255,7 +244,7 @@ class Exportable:
             div_id=f"relscope-{self._slug}",  # else a random one, and other bytes each time
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
-        # Plotly compiles code for points drawn by WebGL and writes styles into elements.
+        # Plotly compiles code for WebGL.
         scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
         policy = content_policy(scripts, " 'unsafe-eval'")
         return (
@@ -279,9 +268,9 @@ class Exportable:
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
-    """What the browser lets a page do: run these scripts, by their digests, and ask no server for anything.
+    """A page's policy: run only these scripts, by their digests, and ask no server for anything.
 
-    A second wall: no text of a user can end a script or an attribute, and if one could, it would not run.
+    A second wall: a user's text that ended a script or an attribute would still not run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -292,8 +281,9 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 
 
 def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The function of this name in `screen` and in `paper`, imported when called, on these data: `encodable`,
-    as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
+    """The function of this name in `screen` and in `paper`, imported when called, on these data.
+
+    `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
 
     def renderer(medium: str) -> Callable[[Any], Any]:
@@ -313,7 +303,7 @@ def chart_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart in all its forms; `latex` gives the table to print, `table` replaces the chart's own."""
+    """A chart in all its forms; `table` replaces the chart's own."""
     table = table or (lambda: encodable(chart).table())
     return Exportable(name, *drawn(chart.figure, chart), table, recipe, latex)
 

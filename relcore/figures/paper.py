@@ -1,11 +1,7 @@
-"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and fonts that travel
-inside the file. Captions and titles are left to the paper.
+"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and embedded fonts.
 
-No lasting change to Matplotlib's settings: they are set, under a lock, while a figure is built or written,
-since pages of several users draw at once and `matplotlib.rc_context` alone would leak from one thread into
-another. Text is DejaVu Sans, which ships with Matplotlib: embedded as TrueType (Type 42) in PDF, where it
-stays searchable and editable, and as outlines in SVG, where Matplotlib embeds no font and a reader without
-it would see another one.
+Text is DejaVu Sans, which ships with Matplotlib: embedded as Type 42 in PDF, as outlines in SVG, where
+Matplotlib embeds no font.
 """
 
 from __future__ import annotations
@@ -69,24 +65,28 @@ _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 def write(
     figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """The bytes of a figure as "pdf", "svg" or "png": the same bytes for the same figure, whenever it is
-    written. `metadata` goes into the file under the keys that Matplotlib knows for its kind.
+    """The bytes of a figure as "pdf", "svg" or "png", always the same for the same figure.
+
+    `metadata` has the keys that Matplotlib knows for the kind.
     """
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
     with settings(style), BytesIO() as file:
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
         written = file.getvalue()
-    # Matplotlib writes each text of an SVG into a comment, too; with a control character it would be no XML.
+    # Matplotlib writes texts of an SVG into comments, where control characters break the XML.
     return harmless(written.decode()).encode() if kind == "svg" else written
 
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """Matplotlib's settings for one figure, put back afterwards; one thread at a time."""
+    """Matplotlib's settings for one figure, put back afterwards.
+
+    Under a lock, since `matplotlib.rc_context` alone would leak into other users' threads.
+    """
     theme, size = style.theme, style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
     with _lock, matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a paper's figure
+        matplotlib.rcdefaults()  # not the user's matplotlibrc
         matplotlib.rcParams.update(
             surface
             | {
@@ -123,7 +123,7 @@ def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **op
 
 
 def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
-    """The legend at the bottom, in as many columns as fit the width; None without names."""
+    """The legend at the bottom, in as many columns as fit; None without names."""
     look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
     look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
     legend = None
@@ -147,8 +147,9 @@ def _cut_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Short ticks in the theme's colours, their labels smaller than the text by `smaller` points. They are
-    made when they are first drawn, possibly under other settings, hence set here.
+    """Short ticks in the theme's colours, with labels `smaller` by some points.
+
+    Set here because ticks are made when first drawn, possibly under other settings.
     """
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
@@ -174,9 +175,7 @@ def _height(artist: Artist) -> float:
 
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
-    (`charts.score_places`).
-    """
+    """Bars of scores, a group per metric, a colour per form; behind each its chance level in grey."""
     with settings(style):
         table, room = score_places(table)
         theme, metrics = style.theme, table.metric.unique()
@@ -223,12 +222,12 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    """Leave the room that tick labels, titles and the legend take, so nothing is cut and little is wasted."""
+    """Leave the room that tick labels, titles and the legend take."""
     pad, below = 0.04, _height(_legend_below(figure, handles, style))
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # labels change with the room, and the room with them: a margin only grows
+    for _ in range(4):  # labels change with the room: a margin only grows
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
@@ -241,7 +240,6 @@ _DASHES = ("--", ":", "-.", (0, (8, 3)))
 
 
 def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
-    """As on the screen, the legend below, the note above."""
     theme = style.theme
     with settings(style):
         figure, axes = _chart(style, lines.x_title, lines.y_title)
@@ -285,17 +283,17 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:
-            # Matplotlib takes text between dollar signs for mathematics where it wraps lines.
+            # Where it wraps lines, Matplotlib takes text between dollar signs for mathematics.
             look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
 
 
-# Heat maps side by side: vector cells, one colour scale, numbers where there is room.
+# Heat maps side by side.
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
-    """All panels in a grid; the columns' names above each, the rows' at the left; as high as needed."""
+    """All panels in a grid; the columns' names above each, the rows' at the left."""
     with settings(style):
         line, width = style.line, style.width
         figure = _blank_figure(style, 1)
@@ -435,9 +433,9 @@ def _lift(text: Text, points: float) -> None:
     text.set_transform(text.get_transform() + lift)
 
 
-# Pictures and their reconstructions: pictures as rasters, text as text.
+# Pictures and their reconstructions.
 
-_CELL = 40  # pixels a picture's longer side takes, about: small ones are enlarged by a whole factor
+_CELL = 40  # pixels of a picture's longer side, about; enlarged by a whole factor
 _GAP, _GROUP_GAP = 3, 12
 
 
@@ -485,13 +483,11 @@ def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
         return figure
 
 
-# The linked panes: legend and colour bar below.
+# The linked panes.
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as
-    high as needed.
-    """
+    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below."""
     with settings(style):
         rows, columns = (len(scene.panes) + 1) // 2, min(len(scene.panes), 2)
         line, scales = style.line, scales_of(scene)
@@ -525,17 +521,17 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 
 
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
-    """Points, then the anchors' stars with a halo, as on a screen, in two or three dimensions."""
+    """Points, then the anchors' stars with a halo."""
     theme, points = style.theme, scene.panes[i].coordinates
     solid, colors = points.shape[1] == 3, row_colors(scene, theme, i)
     if solid:
         axes.computed_zorder = False  # else a star inside a cloud would be painted over
     depth = {"depthshade": False} if solid else {}
-    # Rows of no category first, the rest shuffled, always alike: else the last category would hide others.
+    # Rows of no category first, the rest shuffled: else the last category would hide others.
     order = np.random.default_rng(0).permutation(len(scene))
     order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
     order = order[scene.shown[order]]
-    diameter = point_size(len(scene)) * min(wide, 4) / 7  # a little larger in proportion than on a screen
+    diameter = point_size(len(scene)) * min(wide, 4) / 7
     look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **depth}
     axes.scatter(*points[order].T, rasterized=len(scene) > style.raster_above, **look)
     anchors, numbers = drawn_anchors(scene)
@@ -596,9 +592,7 @@ def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) ->
 
 
 def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
-    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for the rows right, up and to the
-    viewer.
-    """
+    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for `Scene.turn`."""
     right, _, viewer = np.reshape(turn, (3, 3))
     elevation = np.arcsin(np.clip(viewer[2], -1, 1))
     azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
@@ -610,9 +604,7 @@ def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
 def _title_pane(
     figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style
 ) -> None:
-    """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an
-    ellipsis.
-    """
+    """Letter and title above a pane, its note beneath them."""
     (left, top, wide), line = place, style.line
     at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
     indent = 1.25 * style.font_size * POINT if letter else 0
@@ -626,8 +618,9 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend of each colouring, its panes' name before it where there are two: the classes that occur, in
-    their own order after the rows of none. Of a scale only the latter: the others have a colour bar.
+    """The legend of each colouring: the classes that occur, after the rows of none.
+
+    Of a scale only the latter, as it has a colour bar.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

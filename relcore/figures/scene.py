@@ -1,4 +1,4 @@
-"""Scene: the content of the linked panes, and the sizes, names and legends alike on screen and paper."""
+"""Scene: the content of the linked panes; sizes, names and legends alike on screen and paper."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from relcore.base.numbers import counted
 from relcore.base.text import encodable
 from relcore.figures.style import Theme
 
-# Eight colours of viridis, which rises in lightness and is readable for colour-blind eyes, without its ends:
-# these vanish on a dark and on a white page.
+# Viridis without its ends, which vanish on a dark and on a white page.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
-STEPS = 64  # colours of a scale; eyes do not see more
+STEPS = 64  # colours of a scale
 PARTS = 8  # of a colour bar, each of which can be hidden or selected
-EDGES = (1, 99)  # percentiles at the ends of a scale, so that one far value does not take all colours
-# where the upper end of positive numbers is at least this multiple of their median, the scale is logarithmic
+EDGES = (1, 99)  # percentiles at the ends of a scale, against outliers
+# logarithmic from this ratio of the upper end to the median of positive numbers
 _LOGARITHMIC = 10
 _TICKS = 5
 NONE = ""  # what `hidden` calls the rows of no class
@@ -30,7 +29,7 @@ NONE = ""  # what `hidden` calls the rows of no class
 
 @dataclass(frozen=True)
 class ColorScale:
-    """Numbers from `low` to `high` as colours of `RAMP`; what lies outside has that of the nearer end."""
+    """Numbers from `low` to `high` as colours of `RAMP`; others have that of the nearer end."""
 
     title: str
     low: float
@@ -39,7 +38,7 @@ class ColorScale:
 
     @classmethod
     def of(cls, values: np.ndarray, title: str) -> ColorScale:
-        """The scale of these numbers, of which NaN are left out; 0 … 0 where there are none."""
+        """The scale of these numbers without NaN; 0 … 0 if there are none."""
         known = np.asarray(values, dtype=np.float64)
         known = known[np.isfinite(known)]
         if not len(known):
@@ -51,14 +50,14 @@ class ColorScale:
 
     @property
     def colors(self) -> tuple[str, ...]:
-        """One hexadecimal colour per step, the lowest number's first."""
+        """One hexadecimal colour per step."""
         stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in RAMP])
         places = np.linspace(0, len(RAMP) - 1, STEPS)
         mixed = np.rint([np.interp(places, np.arange(len(RAMP)), channel) for channel in stops.T])
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Where the numbers lie on the scale, 0 … 1; NaN stays, and all are .5 where the ends are equal."""
+        """Where the numbers lie on the scale, 0 … 1; NaN stays; .5 if the ends are equal."""
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -81,7 +80,7 @@ class ColorScale:
         return list(zip(self.shares(numbers).tolist(), map(number_text, numbers), strict=True))
 
     def parts(self) -> list[str]:
-        """The ranges of the `PARTS` parts of the colour bar, the lowest first; the ends are open."""
+        """The ranges of the `PARTS` parts of the colour bar, lowest first."""
         spaced = np.geomspace if self.logarithmic else np.linspace
         limits = [number_text(limit, 3) for limit in spaced(self.low, self.high, PARTS + 1)[1:-1]]
         inner = [f"{low} … {high}" for low, high in pairwise(limits)]
@@ -118,19 +117,17 @@ class Coloring:
     Attributes
     ----------
     categories : array (n,) of int
-        Index into `names`, or step of the `scale`; -1 for none, drawn in neutral grey.
+        Index into `names`, or step of the `scale`; -1 for none, drawn in grey.
     names : sequence of str
         The legend; empty for a scale.
     colors : sequence of str
-        One per category or step; empty takes the palette's.
+        One per category or step; default the palette's.
     title : str
-        What is shown: a column's name.
-    scale : ColorScale, optional
+        A column's name.
     values : array (n,), optional
         The numbers on the scale.
     hidden : tuple of str
-        Classes whose rows are not drawn: names, `NONE` for rows of none, and ``"3/8"`` for the third part of
-        a colour bar.
+        Classes that are not drawn: names, `NONE`, and ``"3/8"`` for the third part of a colour bar.
     """
 
     categories: np.ndarray
@@ -146,7 +143,7 @@ class Coloring:
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
-        """What `hidden` calls each class: the categories or the parts of the scale, then the rows of none."""
+        """What `hidden` calls each class, that of no category last."""
         parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
         return [*(parts if self.scale else map(str, self.names)), NONE]
 
@@ -164,9 +161,7 @@ OPACITIES = (0.1, 1.0)
 
 @dataclass(frozen=True)
 class StarLook:
-    """How anchors are drawn above the points: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`;
-    `shown=False` draws no star, the anchors keep their rows.
-    """
+    """How anchors are drawn: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`, or no stars."""
 
     size: float = 1.0
     opacity: float = 1.0
@@ -180,7 +175,7 @@ class StarLook:
 
 @dataclass(frozen=True)
 class Pane:
-    """One picture of the rows: `coordinates` (n, 2) or (n, 3), under a title; `note` is the small print."""
+    """One map of the rows: `coordinates` (n, 2) or (n, 3); `note` is the small print."""
 
     title: str
     coordinates: np.ndarray
@@ -189,7 +184,7 @@ class Pane:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The cluster of each row, (n,) of int, -1 for none, and the names of the clusters."""
+    """The cluster of each row, (n,) of int, -1 for none, and their names."""
 
     numbers: np.ndarray
     names: tuple[str, ...]
@@ -197,34 +192,30 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Scene:
-    """One to four panes of different titles over the same n rows; row i has the same colour in all panes, or
-    in all of one side.
+    """One to four panes over the same n rows.
 
     Attributes
     ----------
     panes : tuple of Pane
-        All with n rows in the same order.
-    ids : array (n,) of str
-        Shown on hover, written to the CSV.
+        With different titles, and all rows in the same order.
     categories, category_names, category_colors, scale, values, color_title, hidden
         The `Coloring` of all panes but `second_panes`.
     anchors : array (k,) of int
-        Rows drawn as numbered ringed stars, 1 … k in this order.
+        Rows drawn as stars, numbered in this order.
     caption : str
-        One sentence on the content; also the alt text.
+        One sentence on the content; also in the alt text.
     texts, notes : arrays (n,) of str, optional
-        For hover only: the item behind each row, such as its sentence, and small print, such as its count.
+        For hover: the item behind each row, and small print.
     prominence : array (n,) of int, optional
-        All rows, those first whose names matter most on a screen; None is their own order.
+        All rows, those first whose names matter most on a screen.
     second : Coloring, optional
-        The colours of the panes `second_panes`, which are the right or the lower ones.
+        Of the panes `second_panes`, the right or the lower ones.
     clusters : Clusters, optional
-        Groups of rows with names, for maps whose colours have none.
+        For maps whose colours have no names.
     named : bool
         Write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        How maps of three dimensions are seen, the rows of a rotation: right, up, to the viewer; None is the
-        renderer's own.
+        The view of 3D maps, the rows of a rotation: right, up, to the viewer; None is the renderer's own.
     """
 
     panes: tuple[Pane, ...]
@@ -261,7 +252,7 @@ class Scene:
 
     @property
     def sides(self) -> list[str]:
-        """What the legends of two colourings are called; "" for the only one."""
+        """The names of the colourings' legends; "" for the only one."""
         if self.second is None:
             return [""]
         return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
@@ -278,15 +269,12 @@ class Scene:
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     def alt(self) -> str:
-        """Alt text: the caption, and what there is."""
         numbers = ((len(self), "point"), (len(self.anchors), "anchor"), (len(self.panes), "pane"))
         counts = ", ".join(counted(n, thing) for n, thing in numbers)
         return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
 
     def table(self) -> pd.DataFrame:
-        """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and
-        all coordinates.
-        """
+        """A row per drawn point: id, category or number, anchor number (0: none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
         columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
@@ -303,10 +291,10 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
     return {name: np.array([*encodable(coloring.names), ""], dtype=object)[coloring.categories]}
 
 
-# Marks: the legend, the anchors, and how large points and stars are, alike on screen and on paper.
+# Marks: the legend, points and stars.
 
-NUMBERED = 40  # more anchor numbers than this hide the points; the stars stay
-NAMED = 24  # more names than this make a legend nobody reads
+NUMBERED = 40  # more anchor numbers would hide the points
+NAMED = 24  # names in a legend, at most
 OTHER = "other"
 
 
@@ -317,32 +305,28 @@ def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
 
 
 def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
-    """The scales of all colourings, each with its title."""
+    """The scales of all colourings, with titles."""
     pairs = zip(scene.sides, (coloring.scale for coloring in scene.colorings()), strict=True)
     return [(": ".join(filter(None, (side, scale.title))), scale) for side, scale in pairs if scale]
 
 
 def point_size(n: int) -> float:
-    """Diameter in pixels of a screen's point: larger for fewer points."""
+    """Diameter of a point on the screen in pixels: larger for fewer points."""
     return float(np.clip(19 * max(n, 1) ** -0.18, 2, 8))
 
 
 def star_size(n_anchors: int) -> float:
-    """Diameter in pixels of an anchor's star: smaller for more anchors, so that hundreds do not cover the
-    plot.
-    """
+    """Diameter of an anchor's star in pixels: smaller for more anchors, which would cover the plot."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
 def star_opacity(n_anchors: int) -> float:
-    """Of an anchor's star: hundreds let the points shine through."""
+    """Lower for more anchors."""
     return float(np.clip((max(n_anchors, 1) / 60) ** -0.25, 0.6, 1))
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the anchors that are drawn, and their numbers ``"1"``, ``"2"``, …: "" if there are too many
-    to read.
-    """
+    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …, "" if too many to read."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -350,7 +334,7 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
     return scene.anchors[places], [str(place + 1) if numbered else "" for place in places]
 
 
-# Names on the maps of a figure: those of the classes at their middles, then those of the clusters.
+# Names of classes and clusters on the maps, at their middles.
 
 _LETTERS = 30  # of a name
 _LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above its middle
@@ -358,9 +342,7 @@ _LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above it
 
 @dataclass(frozen=True)
 class MapName:
-    """A name at a row, `lines` above it, moved right by a `shift`, a share of the pane's width, to stay
-    within it.
-    """
+    """A name at a row, `lines` above it; a `shift` right, a share of the width, keeps it on the pane."""
 
     row: int
     text: str
@@ -372,12 +354,12 @@ class MapName:
 def map_names(
     scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]
 ) -> list[MapName]:
-    """The names that have room on a pane; none where the scene is to have none.
+    """The names that have room on a pane.
 
     Parameters
     ----------
     places : array (n, 2)
-        Where the rows are on the pane, in shares of its width and height.
+        Where the rows are, in shares of the pane's width and height.
     letter : width and height of a letter in the same shares
     """
     boxes: list[tuple[float, ...]] = []
@@ -411,7 +393,7 @@ def _names_wanted(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
 
 
 def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int]]:
-    """Each class with the row nearest to the median of its coordinates, the largest class first."""
+    """Each class with the row nearest to its median, the largest class first."""
     middles = []
     for group in np.unique(classes[classes >= 0]).tolist():
         rows = np.flatnonzero(classes == group)
@@ -422,9 +404,7 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _shortened(name: str) -> str:
-    """At most `_LETTERS` letters; paths and addresses, which have no spaces, differ at their ends and lose
-    their middle.
-    """
+    """At most `_LETTERS` letters; paths and addresses, which differ at their ends, lose their middle."""
     if len(name) <= _LETTERS:
         return name
     end = 0 if " " in name else _LETTERS // 2
@@ -436,8 +416,9 @@ def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """About where the rows are on a pane `aspect` times as wide as high, (n, 2) in shares of its width and
-    height. Both axes have the same scale, as in the figures; of three dimensions what the turn shows.
+    """About where rows are on a pane `aspect` times as wide as high, (n, 2) in shares of width and height.
+
+    Both axes have the same scale, as in the figures.
     """
     points = np.asarray(coordinates, dtype=np.float64)
     if points.shape[1] == 3:

@@ -1,7 +1,7 @@
 """Figures on the screen: Plotly, for the app's pages and for HTML that works offline.
 
 Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly
-reads texts as HTML and would not show a word such as ``<unk>``.
+reads texts as HTML.
 """
 
 from __future__ import annotations
@@ -35,19 +35,17 @@ _HOVER = "%{hovertext}<extra></extra>"
 _ABOVE_EDGE = {"y": 0.01, "yanchor": "bottom"}  # where a legend stands
 _ON_PAPER = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
 _MARGIN = {"l": 64, "r": 16, "t": 16, "b": 96}
-_WIDE = 110  # letters of a note's line: as many have room over a chart on a page
+_WIDE = 110  # letters of a note's line
 _FEW = 40  # points of a line that are marked one by one
 
 
 def plain_text(text: object) -> str:
-    """A text that Plotly shows literally: not as HTML, nor between dollar signs as mathematics, nor
-    ``%{x}`` as a value.
-    """
+    """A text that Plotly shows literally: no HTML, mathematics between dollar signs, or ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
-    """The look of every figure: quiet axes, the theme's colours, a font that needs no network."""
+    """The look of every figure."""
     lines = {"gridcolor": theme.grid, "linecolor": theme.border}
     axis = lines | {
         "zerolinecolor": theme.border,
@@ -96,9 +94,7 @@ def _titled(text: object) -> dict[str, dict[str, str]]:
 
 
 def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level
-    (`charts.score_places`).
-    """
+    """Bars of scores, a group per metric, a colour per form; behind each its chance level in grey."""
     table, width = score_places(table)
     title = "Similarity of the two spaces"
     alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
@@ -240,7 +236,7 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
     return {"hovertext": texts, "hovertemplate": extra}
 
 
-# Heat maps side by side: one colour scale, numbers where there is room, every cell to be picked.
+# Heat maps side by side.
 
 _SIGN = 7.2  # pixels that a letter of size 13 takes
 _BAR, _BETWEEN = 84, 26  # pixels: the scale at the right, and between panels
@@ -257,10 +253,8 @@ def matrices_figure(
 ) -> go.Figure:
     """All panels in a grid; the columns' names above each, the rows' at the left.
 
-    Above the cells lies one invisible point for each, since Plotly lets no cell of a heat map be picked: its
-    ``customdata`` is panel, row, column. `picked` frames such a cell. `width` is how wide the figure will be,
-    about, in pixels: it decides which numbers have room. Without `height` cells are as high as they look
-    well.
+    Plotly lets no cell of a heat map be picked, so each has an invisible point whose ``customdata`` is panel,
+    row, column; `picked` frames such a cell. `width` in pixels, about, decides which numbers have room.
     """
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
@@ -306,7 +300,7 @@ def matrices_figure(
 
 
 class _Room:
-    """How many pixels there are, about, for what."""
+    """Approximate pixels of the parts of a figure."""
 
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels, (rows, columns) = data.panels, data.most
@@ -324,7 +318,7 @@ class _Room:
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (1.6 if len(panels) > 3 else 1), 12, 58))
-        # In shares of the width without the names at the left of the first, which Plotly makes room for.
+        # In shares of the width without the first names, for which Plotly makes room.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
@@ -347,7 +341,7 @@ def _matrix_axes(
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = thinned(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not by_number and every == 1:  # words are turned, as none can be guessed from its neighbours
+    if not by_number and every == 1:  # words, of which none can be left out
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
@@ -394,7 +388,7 @@ def _draw_panel(
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts of a panel where all of them have room, the small print only with the first lines."""
+    """The texts of a panel where all of them have room, small print only with the first lines."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)

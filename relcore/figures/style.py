@@ -1,6 +1,4 @@
-"""Style: how a figure is printed. Apart from the drawing, so that a page can offer the choices without
-loading Matplotlib.
-"""
+"""Style: how a figure is printed, readable without loading Matplotlib."""
 
 from __future__ import annotations
 
@@ -8,14 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Palette: the colours of Relscope, on screen and on paper, distinguishable for colour-blind eyes.
-#
-# Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white
-# page first; their yellow and black are left out, one too pale on white, one the colour of text. The rest are
-# Paul Tol's ("Colour Schemes", SRON technical note 09-002: muted, bright, light, dark), each the one
-# farthest, to normal, protan and deutan eyes, from those before it. The first six are alike on light and
-# dark; then each surface has its own, as indigo vanishes on a dark one. No list of colours stays readable
-# beyond about ten; after 20 they repeat. The accent is a deep indigo, which is not a category colour.
+# Categories, distinguishable for colour-blind eyes: six colours of Okabe and Ito (2008, "Color Universal
+# Design"), without yellow (too pale on white) and black (the text). Then Paul Tol's ("Colour Schemes", SRON
+# technical note 09-002), each farthest from those before it; other ones on dark, where indigo vanishes.
 
 SEQUENTIAL = "viridis"  # known by these names to Plotly and Matplotlib alike
 DIVERGING = "PuOr"
@@ -35,7 +28,7 @@ def mixed(color: str, other: str, share: float = 0.55) -> str:
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours and the font around the data, shared by Plotly, Matplotlib and the app's style sheet.
+    """The colours and the font around the data, for Plotly, Matplotlib and the app's style sheet.
 
     Attributes
     ----------
@@ -45,12 +38,10 @@ class Theme:
         Titles and numbers; notes and axis titles.
     grid, border : str
         Lines inside a plot; the frame of a pane.
-    neutral : str
-        Points of no category.
-    null : str
-        The band of the chance level.
+    neutral, null : str
+        Points of no category; the band of the chance level.
     accent, on_accent : str
-        The one colour of buttons, links and emphasis; text on it.
+        Buttons, links and emphasis; text on it.
     font : str
         A CSS font stack that needs no network.
     """
@@ -118,16 +109,15 @@ class Style:
     Attributes
     ----------
     width : float
-        Inches, exactly those of the page: `COLUMN` or `PAGE`, or 2 to 12.
+        Inches: `COLUMN`, `PAGE`, or 2 to 12.
     dpi : int
-        Of PNG and of the rastered points in PDF and SVG, 72 to 1200.
+        Of PNG and of rastered points in PDF and SVG, 72 to 1200.
     panel_letters : bool
-        Bold a, b, c, d before the titles of more than one pane.
+        Bold a, b, c, d before the titles of several panes.
     font_size : float
         Points.
     raster_above : int
-        Panes with more points than this hold them as one picture; axes, text and anchors stay vector.
-    theme : Theme
+        Panes with more points hold them as a picture; all else stays vector.
     """
 
     width: float = PAGE
@@ -146,7 +136,7 @@ class Style:
 PAPER = Style()
 
 
-# Colours of heat maps, the same on screen and on paper: a ramp of one hue, and ink that can be read on it.
+# Colours of heat maps: a ramp of one hue, and ink on it.
 
 _INKS = ("#0b0c12", "#ffffff")
 _RAMPS = {
@@ -156,23 +146,19 @@ _RAMPS = {
 
 
 def ramp_of(theme: Theme) -> tuple[str, ...]:
-    """Five colours, palest first: one hue in different lightness, readable for colour-blind eyes and in
-    greyscale.
-    """
+    """Five colours of one hue, palest first."""
     return _RAMPS[theme.dark]
 
 
 def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
-    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its
-    end.
-    """
+    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1."""
     ramp = [_shares(color) for color in ramp_of(theme)]
     places = np.linspace(0, 1, len(ramp))
     return tuple(float(np.interp(share, places, channel)) for channel in zip(*ramp, strict=True))
 
 
 def text_on(color: tuple[float, float, float]) -> str:
-    """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (contrast of WCAG 2)."""
+    """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (WCAG 2)."""
     own = _luminance(color) + 0.05
 
     def contrast(ink: str) -> float:

@@ -1,8 +1,7 @@
-"""The panes as a page that needs no server: brush, zoom and inspector work in the file itself.
+"""The panes as a page that needs no server.
 
-The renderer of the linked panes is scripts that become one module with the script of their home, the place
-that shows them, and one style sheet. A home calls ``render(host, payload, home)`` with an object that can
-send events and load files; `linked_scatter.js` lists what it may offer.
+The renderer is the SCRIPTS and one style sheet, joined with the script of its home, which calls
+``render(host, payload, home)`` with an object that sends events and loads files (see `linked_scatter.js`).
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ def script(home: str) -> str:
 
 
 def part(name: str) -> str:
-    """The text of one file of this package."""
     return files("relcore.panes").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -61,15 +59,9 @@ def hover_columns(scene: Scene) -> dict[str, bytes]:
 
 
 def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | None = None) -> bytes:
-    """The HTML of these panes, some 100 kB and about 40 bytes for a row of four panes; the same scene gives
-    the same bytes.
+    """The HTML of these panes: 100 kB and about 40 bytes per row of four panes; the same for the same scene.
 
-    The browser runs its one script, which its policy names by its digest, and asks no server for anything.
-
-    Parameters
-    ----------
-    recipe : str, optional
-        JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
+    `recipe` is the JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """
     scene, title, recipe = encodable((scene, title, recipe))
     columns = hover_columns(scene)
@@ -96,7 +88,7 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
 def scene_exportable(
     scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes"
 ) -> Exportable:
-    """The panes of a scene in all forms; their table is `Scene.table`, their page that of `panes_page`."""
+    """The panes of a scene in all forms."""
 
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described)

@@ -1,6 +1,4 @@
-"""The payload of a scene: what the linked panes draw, as a header in JSON and arrays of numbers, each with
-its digest; and what the browser reports back.
-"""
+"""The payload of a scene, a header in JSON and arrays of numbers; and the events that the browser reports."""
 
 from __future__ import annotations
 
@@ -33,9 +31,8 @@ from relcore.figures.scene import (
 from relcore.figures.style import DARK, LIGHT
 
 NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
-EXACT = 60_000  # rows at most that travel as float32; more are drawn as density where many are in view
-# of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of
-# 100
+EXACT = 60_000  # rows that travel as float32, at most
+# of an axis: half a step is below half a pixel at a zoom of 100
 POSITION_STEPS = 65_535
 
 
@@ -64,38 +61,31 @@ def _category_bytes(categories: np.ndarray) -> bytes:
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
-    """Whether these travel in steps: many rows in the plane. A solid is turned in the browser, which needs
-    its coordinates.
-    """
+    """Whether these travel in steps: many rows in the plane. Solids are turned in the browser."""
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
 def packed_positions(coordinates: np.ndarray) -> bytes:
-    """The positions in a pane, little-endian: float32 (n, 2 or 3), or `quantised`."""
+    """Little-endian float32 (n, 2 or 3), or `quantised`."""
     if is_quantised(coordinates):
         return quantised(coordinates).tobytes()
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
 
 
 def quantised(coordinates: np.ndarray) -> np.ndarray:
-    """Each axis in steps of its own full range, (n, 2) uint16: 0 is its least value, 65,535 its greatest.
-
-    At most 1/131,070 of the range is lost. An axis without extent lies in the middle.
-    """
+    """Each axis in steps of its range, (n, 2) uint16, from 0 to 65,535; without extent, the middle."""
     low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
     extent = np.where(high > low, high - low, 1.0)
     shares = np.where(high > low, (coordinates - low) / extent, 0.5)
     return np.rint(shares * POSITION_STEPS).astype("<u2")
 
 
-# A sheet: small pictures of many rows in one file, so that a hover shows one at once.
-
-CRISP = 32  # pixels per side up to which pictures are kept unchanged and drawn as squares
+CRISP = 32  # pixels per side up to which pictures stay unchanged, drawn as squares
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Pictures in square cells of `side` pixels, `columns` per line; row i is in cell `cells[i]`."""
+    """Small pictures in one file: cells of `side` pixels, `columns` per line; row i is in `cells[i]`."""
 
     content: bytes
     mimetype: str
@@ -125,12 +115,13 @@ def unpack_rows(bits: bytes, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Payload:
-    """What the panes draw: a header of JSON values, and the bytes of its arrays, little-endian.
+    """A header of JSON values, and the bytes of arrays, little-endian.
 
-    ``header["arrays"][name]`` says ``[start, bytes, digest]``; the start counts from the end of the header in
-    `to_bytes`. ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had, and
-    ``header["elsewhere"]`` where the arrays are that need not travel with it; those in ``header["carried"]``
-    do so once, as they are new.
+    ``header["arrays"][name]`` is ``[start, bytes, digest]``, counted from the end of the header in
+    `to_bytes`.
+    ``header["files"]`` says where texts, notes and sheet are, ``header["elsewhere"]`` where arrays are that
+    need
+    not travel along; those in ``header["carried"]`` do so once, as they are new.
     """
 
     header: dict[str, Any]
@@ -145,9 +136,7 @@ class Payload:
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
-        """Without these arrays, which the home finds at these addresses, but with those of them that are
-        `carried`.
-        """
+        """Without these arrays, which the home finds at these addresses, unless `carried`."""
         kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
         layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
@@ -157,9 +146,7 @@ class Payload:
         return Payload({**self.header, **header}, kept)
 
     def to_bytes(self) -> bytes:
-        """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of
-        four.
-        """
+        """Length of the header (uint32), the header in JSON, the arrays, each at a multiple of four."""
         text = _utf8(json.dumps(self.header, ensure_ascii=False))
         text += b" " * (-(4 + len(text)) % 4)
         blocks = (content + b"\0" * (-len(content) % 4) for content in self.arrays.values())
@@ -177,29 +164,23 @@ def payload_of(
     old: Sequence[str] = (),
     settings: dict[str, Any] | None = None,
 ) -> Payload:
-    """The payload of a scene.
+    """The payload of a scene; raises a ValueError for coordinates that are not finite.
 
     Parameters
     ----------
     version : str
         `ids_digest` of the scene.
     answered : int
-        Serial number of the latest event that this scene answers; see `read_events`.
+        Serial number of the latest event answered; see `read_events`.
     selected : row numbers, optional
-        What to highlight; None leaves the browser its own selection.
+        None leaves the browser its own selection.
     sheet : Sheet, optional
         A small picture of each row.
     files : addresses of "texts", "notes" and "sheet", optional
-        Where the home finds what hovers show.
     old : one string per pane, optional
         What an old map shows; "" for a pane that is up to date.
     settings : dict, optional
-        How the home starts the panes: ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``.
-
-    Raises
-    ------
-    ValueError
-        Coordinates that are not finite.
+        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``.
     """
     n = len(scene)
     arrays, digests = {}, {"ids": version}
@@ -268,21 +249,19 @@ def payload_of(
 
 
 def ids_digest(scene: Scene) -> str:
-    """What the rows are: events are only good for a scene with the same ids in the same order."""
+    """Events hold only for a scene with the same ids in the same order."""
     return _digested(scene.ids)[1]
 
 
 def joined(strings: np.ndarray) -> bytes:
-    """A column of texts as the panes take it: UTF-8, with the unit separator between texts, and its symbol
-    within.
-    """
+    """Texts in UTF-8 with the unit separator between them, and its symbol within."""
     return _utf8("\x1f".join(str(text).replace("\x1f", "␟") for text in strings))
 
 
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair; looked for only here, as a million ids take a while
+    except UnicodeEncodeError:  # half a surrogate pair; checked only here, as it is slow
         return encodable(text).encode()
 
 
@@ -299,7 +278,7 @@ def _packed(coordinates: np.ndarray) -> tuple[bytes, str]:
 
 
 def _padded(content: bytes) -> int:
-    """The bytes that an array takes: each begins at a multiple of four."""
+    """Bytes that an array takes: each begins at a multiple of four."""
     return len(content) + -len(content) % 4
 
 
@@ -307,15 +286,11 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
-# Events: what the user did in the panes, as the browser reports it.
-
-
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or changed how the
-    maps look.
+    """What the user did: brushed `rows`, cleared the brush, clicked a row, or changed the maps' look.
 
-    `hidden` are the hidden classes of each colouring, as `Coloring.hidden`; `turn` is as `Scene.turn`.
+    `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
     """
 
     kind: Literal["select", "clear", "click", "stars", "hidden", "named", "turn"]
@@ -336,9 +311,9 @@ def read_events(
 ) -> tuple[list[PaneEvent], int]:
     """The events not answered before, and the serial number answered by now.
 
-    The browser repeats what it has no answer for, as Streamlit may drop one of two messages that come close
-    together. Events on other ids than `version`'s are answered but dropped: their rows are not these rows.
-    How the maps look does not depend on which rows they show.
+    The browser repeats events without an answer, as Streamlit may drop one of two close messages. Events on
+    rows
+    of other ids than `version`'s are dropped.
     """
     events = []
     for message in sorted(messages, key=lambda message: message["serial"]):

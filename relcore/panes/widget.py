@@ -22,7 +22,7 @@ Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
 class _Several(traitlets.TraitType):
-    """A tuple; any iterable of items is taken, a single text is not."""
+    """A tuple of any iterable but a text."""
 
     default_value = ()
 
@@ -45,10 +45,9 @@ class PanesWidget(anywidget.AnyWidget):
     Parameters
     ----------
     ids : array (n,) of str
-        The ids of all rows.
     draw : ids of anchors → (Scene, rows)
-        The scene with these anchors, and which rows (m,) of the n it draws, ascending; raises a SpaceError
-        for anchors that it cannot draw. It is called at once, and again when `anchors` are set.
+        The scene with these anchors, and the rows (m,) of the n that it draws, ascending; raises a SpaceError
+        for anchors that it cannot draw.
     anchors : sequence of ids
     height : int
         Pixels for all panes together.
@@ -58,8 +57,7 @@ class PanesWidget(anywidget.AnyWidget):
     Attributes
     ----------
     selection : tuple of ids
-        The selected rows, those that the pointer chose in the order of the rows. Setting it highlights them
-        in all panes.
+        Setting it highlights the rows in all panes.
     selected_rows : tuple of int
         The same rows by number, from 0 to n - 1.
     anchors : tuple of ids
@@ -100,7 +98,7 @@ class PanesWidget(anywidget.AnyWidget):
         super().__init__(anchors=self._drawn_for, _header=header, **arrays)
 
     def __repr__(self) -> str:
-        # What stands in a saved notebook where no widget is drawn, and anywidget cuts it at 110 letters.
+        # Shown in a saved notebook without widgets; anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
@@ -111,7 +109,7 @@ class PanesWidget(anywidget.AnyWidget):
 
     @traitlets.validate("anchors")
     def _drawable(self, proposal: Any) -> tuple[str, ...]:
-        # Drawn before they are taken: anchors that cannot be drawn leave the widget as it was.
+        # Drawn first: anchors that cannot be drawn leave the widget unchanged.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
             self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
@@ -176,10 +174,10 @@ class PanesWidget(anywidget.AnyWidget):
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
-        """A trait for each of these arrays: with the first anchors those of the relative panes come later."""
+        """A trait for each array: those of relative panes come with the first anchors."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
-        if "keys" in self._trait_values:  # what is sent to the browser; known once the widget is there
+        if "keys" in self._trait_values:  # sent to the browser; absent before __init__
             self.keys = [*self.keys, *new]
 
     def _show(self) -> None:
