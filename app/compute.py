@@ -1,8 +1,5 @@
-"""The only caches around relcore, keyed on small frozen specs and content digests.
-
-Streamlit hashes large arrays from a sample, so that one changed row would return the old result: our caches
-know their arguments by value or by digest. Results are read-only and shared between sessions; what a key does
-not name cannot leak through them.
+"""Caches around relcore. They know arguments by value or by digest: Streamlit would hash large arrays from a
+sample.
 """
 
 from __future__ import annotations
@@ -54,10 +51,8 @@ def cached(
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Keep the last `most` results of a function for all sessions, by the content of its arguments.
 
-    Spaces, views, items and arrays count by their digests, a pair by those of its spaces; all else is
-    hashable. ``key(*arguments)`` says what the result depends on where that is more or less than the
-    arguments; what it raises, such as a refusal, comes before the cache. Who asks for a result that another
-    session is computing waits for it.
+    ``key(*arguments)`` says what the result depends on where that is more or less than the arguments; what it
+    raises comes before the cache. A session waits for a result that another one is computing.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -96,17 +91,14 @@ _digest = MadeOnce(digest_of)  # of an array that nobody can change
 
 
 def pair_key(pair: Match) -> str:
-    """The key of a matched pair in a cache."""
     return f"{pair.source.digest}/{pair.target.digest}"
 
 
 def file_stamps(paths: Sequence) -> Stamps:
     """When these files, or those in these folders, were last changed, and their sizes.
 
-    Raises
-    ------
-    SpaceError
-        A path that this session may not read: sessions share the caches, so this comes first.
+    Raises a SpaceError for a path that this session may not read: sessions share the caches, so this comes
+    first.
     """
     paths = [access.allowed(path) for path in paths]
     files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
@@ -116,7 +108,6 @@ def file_stamps(paths: Sequence) -> Stamps:
 
 
 def stamp(spec: SpaceSpec) -> Stamps:
-    """`file_stamps` of the files of a space; () for one that comes from no file."""
     return file_stamps(catalog.files_of(spec))
 
 
@@ -127,17 +118,16 @@ def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
 
 @cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
-    """The space of a spec, read once; a file is read again when it has changed."""
+    """The space of a spec; a file is read again when it has changed."""
     return catalog.load(spec)
 
 
 def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
-    """The digests of these spaces."""
     return tuple(load_space(spec).digest for spec in specs)
 
 
 def digest_or_blank(spec: SpaceSpec) -> str:
-    """The content digest of a space, "" where it can no longer be read."""
+    """The content digest of a space, "" where it cannot be read."""
     try:
         return load_space(spec).digest
     except SpaceError:
@@ -150,7 +140,6 @@ equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 # A space on disk refuses a file that was written again, be it with the same numbers: so the stamps count.
 @cached(8, key=lambda *pair: (*map(load_space, pair), *map(_readable, pair)))
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
-    """Two spaces paired by id."""
     return match(load_space(source), load_space(target))
 
 
@@ -168,7 +157,6 @@ _directions = cached(16)(pane_maps.Directions.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
-    """The anchors that a representation depends on."""
     return () if pane == "absolute" else anchors
 
 
@@ -181,8 +169,8 @@ def _pca_key(
 
 @cached(48, key=_pca_key)
 def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.ndarray], str]:
-    """PCA coordinates of the drawn rows of both spaces, fast enough to do at once, and a note on how they
-    came about; `settings` are pane, anchors, projection and reduction.
+    """PCA coordinates of the drawn rows of both spaces, and a note; `settings` are pane, anchors, projection
+    and reduction.
     """
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)
     coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
@@ -193,7 +181,6 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
 
 @cached(64, "Choosing anchors …")
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
-    """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
     return tuple(anchors.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
 
 
@@ -202,9 +189,7 @@ diagnose = cached(32)(anchors.diagnose_anchors)
 
 @cached(16, "Comparing neighbourhoods …")
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space
-    keeps, least first.
-    """
+    """The drawn rows, or a sample, by how much of their neighbourhood the other space keeps, least first."""
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
@@ -214,28 +199,24 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
 
 @cached(96)
 def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[Lock, dict]:
-    """Representation → scores of one anchor set, filled by whoever holds the lock first."""
     return Lock(), {}
 
 
 @cached(8)
 def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, PassedPair]:
-    """The passes over the rows that are not among these anchors, by representation."""
+    """Filled by `live_scores`, by representation."""
     return {}
 
 
 def is_scored_quickly(pair: Match) -> bool:
-    """Whether live scores take less than half a second, for which the sidebar can wait."""
     return len(pair) <= DIFFERENCE_ROWS
 
 
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
-    """Whether enough rows are held out from these anchor sets for scores to say anything."""
     return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
 
 
 def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
-    """Why scores cannot be computed with these anchor sets, and what would help."""
     n, n_held_out = len(pair), len(pair) - len(set().union(*anchors))
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:
@@ -247,7 +228,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
-    """k, or as many neighbours as the rows have that are no anchors: one k for all representations."""
+    """k, or as many as there are held-out rows: one k for all representations."""
     return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))
 
 
@@ -261,8 +242,7 @@ def live_scores(
     *,
     alone: bool = False,
 ) -> dict[str, Score]:
-    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest
-    from all.
+    """All scores of one representation, neighbours from a random sample of the held-out rows.
 
     Relative and whitened come from one pass, unless the page shows this one `alone`.
     """
@@ -291,9 +271,7 @@ def score_differences(
     k: int,
     convention: str,
 ) -> dict[str, Difference]:
-    """How far a change of anchors moved each score, on the same held-out rows and queries, of at most
-    `DIFFERENCE_ROWS`.
-    """
+    """How far a change of anchors moved each score, on the same held-out rows, at most `DIFFERENCE_ROWS`."""
     both = tuple(dict.fromkeys((*now, *before)))
     sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
     k, kept = scored_neighbours(sample, both, k, convention), {}
@@ -309,12 +287,10 @@ def score_differences(
 
 
 def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:
-    """Among all rows the anchors are drawn anyway."""
     return workspace.anchors if workspace.view.show_anchors and not workspace.view.everything else ()
 
 
 def _tables(color_by: str, workspace: Workspace) -> tuple[tuple[SpaceSpec, Stamps], ...]:
-    """The spaces whose tables may have the column of a colour, with what tells whether they have changed."""
     ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
     return tuple((end, table_stamp(end)) for end in ends)
 
@@ -326,7 +302,6 @@ def _view_key(pair: Match, workspace: Workspace) -> tuple:
 
 @cached(32, key=_view_key)
 def view(pair: Match, workspace: Workspace) -> View:
-    """Rows to draw and their colours."""
     spec = workspace.view
     drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
     return columns.colored(pair, drawn, spec, _cells(workspace))
@@ -339,7 +314,6 @@ def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
 
 @cached(32, key=_second_key)
 def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
-    """The drawn rows in the colours of the second colouring; None where there is none."""
     return scene.second_view(pair, drawn, workspace.view, workspace.look, _cells(workspace))
 
 
@@ -349,30 +323,24 @@ def _cells(workspace: Workspace) -> columns.Cells:
 
 @cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
 def prominence(pair: Match, drawn: View) -> np.ndarray:
-    """Positions among the drawn rows, those first whose names matter most."""
     return scene.prominent_rows(pair.source, drawn)
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
-    """`stamp`, of an encoding that of the table that it was made of. Errors where the session may not read
-    it.
-    """
+    """`stamp`; of an encoding that of its table. Raises where the session may not read it."""
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
     return file_stamps([dataset_place(spec.dataset)])
 
 
 def colors_of(workspace: Workspace, pair: Match) -> list[str]:
-    """What the rows of this pair can be coloured by."""
     labels = ["labels"] if pair.source.labels is not None else []
     tables = (f"{COLUMN}{name}" for name in table_columns(workspace))
     return ["pivots", *labels, *columns.columns_of(pair), *tables]
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns of the tables that came with the two spaces, each name once; none of a table that cannot
-    be read now.
-    """
+    """The columns of both spaces' tables, each name once; none of a table that cannot be read now."""
     names: list[str] = []
     for end in (workspace.source, workspace.target):
         try:

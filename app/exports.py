@@ -1,6 +1,4 @@
-"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made on
-click.
-"""
+"""The export bar: every figure as interactive page, print file, picture, numbers and recipe."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ _FORMATS = {
 
 
 def theme() -> Theme:
-    """The colours of the current page."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
@@ -35,9 +32,7 @@ def chart(
     picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
     tools: bool = True,
 ) -> None:
-    """A Plotly figure in its own colours, with its text alternative; `picked` is called with the points
-    that are clicked.
-    """
+    """A Plotly figure with its text alternative; `picked` is called with the points that are clicked."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
@@ -62,7 +57,6 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
 
 
 def export_bar(figure: Exportable, key: str) -> None:
-    """A row of download buttons; the last one opens the print style."""
     shown = theme()  # the files are made in another thread, which does not know the page
     with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):

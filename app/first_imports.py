@@ -1,8 +1,6 @@
-"""Import and load what the first page needs while the server starts and the browser opens, so that the page
-does not wait.
+"""Import and load what the first page needs while the server starts and the browser opens.
 
-One thread does it, begun by `app/serve.py`; a run of the app begins when it is done. Two threads that enter
-packages with circular imports from different ends may see them half initialised.
+One thread does it: two that enter packages with circular imports may see them half initialised.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ _known_modules = 0
 
 
 def begin() -> threading.Thread:
-    """Start the thread."""
     global _thread
     _thread = threading.Thread(target=_import, name="first-imports", daemon=True)
     _thread.start()
@@ -33,15 +30,12 @@ def begin() -> threading.Thread:
 
 
 def wait() -> None:
-    """Until all that every page needs is imported; at once where no thread was begun."""
     if _thread:
         _thread.join()
 
 
 def spare_collector() -> None:
-    """Leave what is loaded out of garbage collections, after imports: Streamlit runs a full one at the end of
-    each run, which looks at half a million objects of modules for a tenth of a second and more.
-    """
+    """Leave modules out of garbage collections: Streamlit runs a full one at the end of each run."""
     global _known_modules
     if len(sys.modules) != _known_modules:
         _known_modules = len(sys.modules)
@@ -57,9 +51,7 @@ def _import() -> None:
 
 
 def _load_first_spaces() -> None:
-    """The bundled words, which `load_words` keeps, and their digests; not where `relscope app` was given
-    files.
-    """
+    """The bundled words and their digests; not where `relscope app` was given files."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
     from relcore.encoders.words import BUNDLED

@@ -1,4 +1,4 @@
-"""The items behind encoded rows: the sentence or the picture of an id, for hover, inspector and tables."""
+"""The sentence or the picture of an id, for hover, inspector and tables."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ _AT_ONCE = 16  # pictures in memory at once
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """Small pictures of n rows in one file, so that a hover shows one at once and a rerun does not send them
-    again; None where it would be too large, or take too long to read.
-    """
+    """Small pictures of n rows in one file; None where it would be too large, or too slow to read."""
     from PIL import Image, ImageOps
 
     pictures, started = iter(pictures), time.perf_counter()
@@ -74,7 +72,6 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
 
 
 def _opaque(picture: Image) -> Image:
-    """In grey or colours, on white."""
     from PIL import Image
 
     if picture.mode in ("L", "RGB"):
@@ -85,7 +82,7 @@ def _opaque(picture: Image) -> Image:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Names a file by all of its bytes; Streamlit names large files by samples."""
+    """Digest of all bytes; Streamlit names large files by samples."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -111,7 +108,6 @@ class _Column:
                 yield from self.dataset.items(int(part[0]), int(part[-1]) + 1)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line, "" where there is none."""
         rows = self.rows(ids)
         known = np.unique(rows[rows >= 0])
         try:
@@ -124,12 +120,8 @@ class _Column:
 class Items:
     """Texts and pictures by id, decoded on demand and cached.
 
-    Parameters
-    ----------
-    datasets : of texts and images
-        Mostly one; two where the spaces were made of two columns of one table, whose rows have the same ids.
-    problem : str
-        Why items are missing, in the words of the error.
+    There are two datasets where the spaces were made of two columns of one table. `problem` says why items
+    are missing.
     """
 
     def __init__(self, datasets: Sequence[Dataset], problem: str = "") -> None:
@@ -141,7 +133,7 @@ class Items:
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line, "" where there is none; the texts of two columns on two lines."""
+        """The text of each id on one line, "" where there is none; of two columns on two lines."""
         columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
 
@@ -149,9 +141,7 @@ class Items:
         return self.texts([identifier])[0]
 
     def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be
-        read.
-        """
+        """The picture as a data URI, its longer side `size` pixels; "" where it cannot be read."""
         row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
         if row < 0:
             return ""
@@ -168,9 +158,7 @@ class Items:
         return [pictures[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it,
-        ignoring case.
-        """
+        """Ids whose text contains the query, or whose label or id equals it, ignoring case."""
         wanted = " ".join(query.casefold().split())
         labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
         rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True) if wanted else ()
@@ -181,7 +169,7 @@ class Items:
         )
 
     def sheet(self, ids: Sequence[str]) -> Sheet | None:
-        """The pictures of these ids on one sheet, see `make_sheet`; None where some have none."""
+        """See `make_sheet`; None where some ids have no picture."""
         rows = self._pictures.rows(ids)
         if not len(rows) or rows.min() < 0:
             return None
@@ -194,9 +182,7 @@ class Items:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The texts and pictures behind the compared spaces: the dataset that they encode, or columns of their
-    files; None where there are none, as for words and graphs.
-    """
+    """The dataset that the compared spaces encode, or columns of their files; None where there are none."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
@@ -204,7 +190,7 @@ def items_of(workspace: Workspace) -> Items | None:
 
 
 def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
-    """When the files were last changed, or why this session may not read them; caches are keyed on it."""
+    """When the files were last changed, or why this session may not read them."""
     try:
         if isinstance(spec, SpaceSpec):
             return compute.stamp(spec)
@@ -227,9 +213,7 @@ def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table with an "id" column, the pictures or sentences of its rows before it, and how `st.dataframe`
-    is to show them.
-    """
+    """A table with an "id" column, with pictures or sentences before it, and its look for `st.dataframe`."""
     items, look = items_of(workspace), {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))
@@ -247,9 +231,7 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
 def hover_columns(
     pair: Match, drawn: View, items: Items | None, label: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it,
-    and its count.
-    """
+    """Of each drawn row the text, and a note of its label (if `label`) and count."""
     space, rows, texts, parts = pair.source, drawn.rows, None, []
     if items is not None and items.has_texts:
         texts = [cut(text) for text in items.texts(space.ids[rows])]
@@ -271,14 +253,11 @@ def _fixed(texts: list[str] | None) -> np.ndarray | None:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """The beginning of a long text, up to the end of a word."""
     return text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows; one sheet for all rows if they fit, so that it is reused when the
-    view changes.
-    """
+    """Small pictures of the drawn rows; one sheet for all rows if they fit, which outlives the view."""
     if items is None or not items.has_pictures:
         return None
     with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
@@ -300,9 +279,7 @@ def clusters_of(
     look: scene.MapLook,
     items: Items | None,
 ) -> Clusters | None:
-    """Named groups of the rows that the colours leave without a name; None where there are none, or names
-    are off.
-    """
+    """Named groups of rows that the colours leave without a name; None where names are off."""
     if not look.named or not columns.needs_clusters(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

@@ -50,8 +50,8 @@ RESULTS = 3
 class OwnEngine:
     """An `Engine` for one session; attributes that it lacks are the engine's.
 
-    A worker has no session, so what it may read is asked here, before a job is submitted. In a shared app the
-    session sees only the jobs that it submitted.
+    What a worker may read is asked here, before a job is submitted. A session of a shared app sees only its
+    own jobs.
     """
 
     def __init__(self, engine: Engine, member: Member) -> None:
@@ -61,9 +61,7 @@ class OwnEngine:
         return getattr(self._engine, name)
 
     def submit(self, key: str, function: Callable[..., None], here: bool = False, **arguments: Any) -> Job:
-        """As `Engine.submit`; raises a SpaceError where a spec leads to data that this session may not
-        read.
-        """
+        """As `Engine.submit`; raises a SpaceError for data that this session may not read."""
         need_access_to_all(arguments, self.store)
         known = self.store.has(key, own=here)
         job = self._engine.submit(key, function, here=here, **arguments)
@@ -72,9 +70,7 @@ class OwnEngine:
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """As `Engine.job`. Whoever can tell the key of a result has its data, so what is done is open to
-        all.
-        """
+        """As `Engine.job`. Whoever can tell the key of a result has its data, so a result is open to all."""
         job = self._engine.job(key)
         mine = job is not None and (not shared() or key in self._member.made or job.status().state == "done")
         return self._own(job) if mine else None
@@ -108,9 +104,7 @@ class OwnJob:
 
 
 def need_access_to_all(arguments: Any, store: Store) -> None:
-    """Raise a SpaceError unless this session may read every space, dataset and model that a job's
-    arguments name.
-    """
+    """Raise a SpaceError unless this session may read all that a job's arguments name."""
     inner: Iterable = ()
     if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings are plain JSON
         with suppress(SpaceError):
@@ -138,7 +132,6 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
 
 @st.cache_resource(show_spinner=False)
 def whole_engine() -> Engine:
-    """The app's one engine: local processes, or the cluster that RELSCOPE_SCHEDULER names."""
     return Engine()
 
 
@@ -157,7 +150,7 @@ def reduction(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
-    """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
+    """Coordinates by UMAP or t-SNE with a note, or the job that works on them."""
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), engine().store
     shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
     shown = fitting_reduction([width for _, width in shapes], spec)
@@ -186,9 +179,7 @@ def reduction(
 def exact_scores(
     pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False, search: str = "exact"
 ) -> dict[str, Score] | Job | None:
-    """Scores with every held-out row as a query, or the job that works on them; None if there is none and
-    `start` is False.
-    """
+    """Scores with every held-out row as a query, or the job for them; None unless there is one or `start`."""
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
     task = ExactScores.on(pane, anchors, projection, k, convention, search=search)
@@ -203,8 +194,7 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation as every place on every page shows them: of all queries once they are
-    known, exact ones before approximate ones, else live; `alone` as `compute.live_scores` takes it."""
+    """The scores of one representation: of all queries once known, exact before approximate, else live."""
     for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
         known = exact_scores(pair, pane, *settings, search=search)
         if isinstance(known, dict):
@@ -217,11 +207,9 @@ def follow(
     below: Callable[[list[Job]], None] | None = None,
     dismiss: Callable[[Job], None] | None = None,
 ) -> None:
-    """Bars of running jobs, refreshed twice a second until all have ended and the page is drawn again;
-    failures are shown once.
+    """Bars of running jobs, refreshed until all have ended; failures are shown once.
 
-    `below` draws more about the same jobs while one is running; `dismiss` is called when the user has read
-    why a job failed.
+    `below` draws more about running jobs; `dismiss` is called when the user has read why a job failed.
     """
     for job in jobs:
         if job.status().state in ("failed", "cancelled"):
@@ -253,7 +241,6 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
 
 
 def _progress(job: Job) -> str:
-    """The text of a bar: title, progress and time left."""
     status = job.status()
     if status.ended:
         return f"{job.title}: {'done' if status.state == 'done' else _why(job)}"
@@ -271,7 +258,7 @@ def _why(job: Job) -> str:
 
 
 def asked_again(job: Job) -> bool:
-    """Whether the user runs this failed or stopped job again; it is never repeated automatically."""
+    """Whether the user runs this failed or stopped job again."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False
     del st.session_state[_AGAIN]
@@ -282,15 +269,13 @@ def asked_again(job: Job) -> bool:
 
 
 def cost_in_words(seconds: float | None) -> str:
-    """``"about 7 s"``, ``"about 3 min"``."""
     return "time unknown, depends on the model" if seconds is None else f"about {in_words(seconds)}"
 
 
 def learned(costs: Iterable[Expected | None]) -> str:
-    """A sentence for the end of a caption if one of these times comes from earlier jobs here; else ""."""
+    """A sentence for a caption if one of these times comes from earlier jobs here; else ""."""
     return " The estimate comes from the last jobs here." if any(cost and cost.n for cost in costs) else ""
 
 
 def together(durations: Sequence[float]) -> float:
-    """Seconds until the last of several jobs has ended."""
     return max([*durations, sum(durations) / engine().n_workers])

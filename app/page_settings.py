@@ -1,8 +1,6 @@
-"""Settings of a page that no step of the history holds: they outlive the page, and the saved session brings
-them back.
+"""Settings of a page that are no steps of the history; the saved session brings them back.
 
-What was saved is data from outside. A value is taken only when a widget of its name is drawn, and only if
-that widget offers it: some of its options, a number within its limits.
+What was saved is data from outside: a value is taken only if the widget offers it.
 """
 
 from __future__ import annotations
@@ -22,16 +20,14 @@ _STATE = "relscope.page-settings"
 
 @dataclass
 class _Settings:
-    """Values by the key of a widget: those that were saved or chosen, and those that widgets began with."""
+    """Values by widget key: those saved or chosen, and those that widgets began with."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     usual: dict[str, Any] = field(default_factory=dict)
 
 
 def kept(widget: Callable, *given: Any, **named: Any) -> Any:
-    """``kept(st.selectbox, label, options, key=…)``: the widget's value, the one that was saved where it
-    still fits.
-    """
+    """``kept(st.selectbox, label, options, key=…)``: the widget's value, as saved where it still fits."""
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
@@ -49,7 +45,7 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is saved: JSON without loss."""
+    """Whether a value is JSON without loss."""
     return all(
         isinstance(item, str | int | float) for item in (value if isinstance(value, list) else [value])
     )
@@ -76,9 +72,7 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
-    """`kept` of a segmented control of which one is always chosen, at first `usual` or the first; a mapping
-    gives the labels, texts or with a title.
-    """
+    """`kept` of a segmented control, at first `usual` or the first; a mapping gives texts or titles."""
     if isinstance(options, Mapping):
         titles = {name: one if isinstance(one, str) else one.title for name, one in options.items()}
         look["format_func"] = titles.get
@@ -88,7 +82,7 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
 
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
-    """Tabs of which the open one is remembered when the user comes back to the page."""
+    """Tabs of which the open one is remembered."""
     remembered = st.session_state.get(f"{key}:last")
     if st.session_state.get(key) not in names:
         st.session_state[key] = remembered if remembered in names else names[0]
@@ -98,20 +92,15 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
 
 
 def open_tab(key: str) -> str:
-    """The open tab, or the one that was open when the page was left; "" where there was none."""
     name = st.session_state.get(key) or st.session_state.get(f"{key}:last")
     return name if isinstance(name, str) else ""
 
 
 def saved() -> dict[str, Any]:
-    """What the saved session keeps: settings that differ from the usual, and those whose page was not
-    opened yet.
-    """
     return dict(_settings().chosen)
 
 
 def restore(values: Mapping[str, Any]) -> None:
-    """Have widgets begin with what was saved, once they are drawn."""
     st.session_state[_STATE] = _Settings(dict(values))
 
 

@@ -1,6 +1,4 @@
-"""The linked panes of a page, with the bars of jobs over them and the export bar beneath: events go into
-the session.
-"""
+"""The linked panes of a page, the bars of jobs over them, and the export bar."""
 
 from __future__ import annotations
 
@@ -33,10 +31,10 @@ _KEPT = "relscope.selected-rows"
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """Coordinates of both spaces, and a note on how they came about.
+    """Coordinates of both spaces, and a note.
 
-    While UMAP or t-SNE works on them they are the last finished map of the same rows, or PCA: `old` says what
-    they are, `earlier` whether they are a finished map, and `job` is what to wait for.
+    While UMAP or t-SNE runs they are the last finished map of these rows (`earlier`), or PCA; `old` says
+    which.
     """
 
     coordinates: list[np.ndarray]
@@ -47,7 +45,6 @@ class DrawnMap:
 
 
 def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
-    """The map of one representation as it can be drawn now."""
     method, anchors = workspace.reduction.method, workspace.anchors
     settings = pair, drawn, pane, anchors, workspace.projection, workspace.reduction
     if method == "pca":
@@ -72,7 +69,7 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
 
 
 def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
-    """The selected ids that the pair has, in their order, and their row numbers (m,)."""
+    """The selected ids that the pair has, and their row numbers (m,)."""
     ids, key = session.selection(), compute.pair_key(pair)
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
@@ -89,7 +86,6 @@ def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
 
 
 def select(pair: Match, rows: np.ndarray) -> None:
-    """Select these rows (m,) of the pair."""
     ids = tuple(pair.ids[rows])
     session.select(ids)
     st.session_state[_KEPT] = ids, compute.pair_key(pair), ids, rows
@@ -102,7 +98,7 @@ def _chosen(pair: Match, rows: np.ndarray) -> np.ndarray:
 
 
 def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list[str]:
-    """Those of the anchors, in their order, that are among these rows (m,) of the pair."""
+    """The anchors that are among these rows (m,)."""
     places = _rows(pair, anchors)
     return list(compress(anchors, (places >= 0) & _chosen(pair, rows)[places]))
 
@@ -115,9 +111,7 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The panes' current scene, its rows, its recipe, and its maps, of which some may be old and wait for
-    a job.
-    """
+    """The panes' current scene, its rows, its recipe, and its maps, some of which may wait for a job."""
 
     scene: Scene
     view: View
@@ -132,12 +126,10 @@ class Drawing:
 
 
 def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
-    """Whether PCA stands in for all maps: this is a figure of its own."""
     return all(one.job and not one.earlier for one in maps)
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
-    """The panes as they can be drawn now."""
     view, look = compute.view(pair, workspace), workspace.look
     forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
     maps = tuple(pair_map(pair, view, pane, workspace) for pane in forms)
@@ -167,9 +159,7 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
 def _oriented(
     pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
 ) -> tuple[list[np.ndarray], str]:
-    """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them
-    packed already.
-    """
+    """`orient_pairs`, once for the same maps: a selection changes none of them."""
     turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
     for coordinates in turned[0]:
         coordinates.flags.writeable = False
@@ -177,7 +167,6 @@ def _oriented(
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
-    """The linked panes, and the bars of jobs over them."""
     with st.container(key="panes"):
         linked_scatter(
             drawing.scene,
@@ -194,7 +183,6 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
 
 
 def export_bar(drawing: Drawing, key: str) -> None:
-    """The bar beneath the panes."""
     if drawing.is_of_its_recipe:
         exports.export_bar(drawing.recipe.draw(drawing.scene), key)
     else:

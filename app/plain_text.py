@@ -1,9 +1,7 @@
-"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon on a
-page.
+"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon.
 
-Streamlit takes most of its texts for Markdown: messages, captions, help texts, labels of widgets, options of
-radio, pills and segmented controls, tabs, metrics with their values, bars and spinners. Options of selectbox
-and multiselect, placeholders and cells of tables are plain already.
+Streamlit takes messages, captions, help texts, labels, options of radio, pills and segmented controls, tabs,
+metrics, bars and spinners for Markdown, but not options of selectbox, placeholders and cells.
 """
 
 from __future__ import annotations
@@ -23,11 +21,10 @@ _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows these characters as they are, on one line, cut to `most`; see `visible` for those
-    without a shape.
+    """Markdown that shows these characters as they are, on one line, cut to `most`.
 
-    A backslash stands before what Markdown reads. Icons (``:material/star:``), emoji, colours (``:red[…]``),
-    web addresses and arrows are found after that, so a joiner without width parts them.
+    Icons, emoji, colours, web addresses and arrows are found after escapes, so a joiner without width parts
+    them.
     """
     shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
     shown = _SIGNS.sub(_escaped, shown)
@@ -39,7 +36,6 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def plain_name(text: object) -> str:
-    """`plain`, cut to the length of a name."""
     return plain(text, NAME)
 
 

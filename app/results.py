@@ -1,6 +1,4 @@
-"""Results that may take long: from the store, computed at once if quick, or by a job with a button and a
-bar.
-"""
+"""Results that may take long: from the store, computed at once if quick, or by a job."""
 
 from __future__ import annotations
 
@@ -39,15 +37,9 @@ def computed(
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
-    A task of less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by itself, and
-    stops the one of its kind that this session started before. What takes longer waits for a click on a
-    button with `label` and the cost: as many times that of the task as a worker is `slower`, at the pace of
-    the last such jobs here. `below` draws more of the job while it is under way.
-
-    Raises
-    ------
-    SpaceError
-        The data or the settings do not fit, where the task runs at once.
+    A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and stops the one of its kind
+    before. What takes longer waits for a button with `label` and the cost; a worker is `slower` by that
+    factor. Raises a SpaceError where the task runs at once and its data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), engine().store

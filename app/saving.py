@@ -1,13 +1,7 @@
-"""The session survives F5, a closed browser and a restarted server: each tab of a browser has a session file,
-which is written after each step. The address names the tab and decides what a page opens on:
+"""Each tab of a browser has a session file, so that a session survives F5 and a restarted server.
 
-- The tab of a saved session restores it: this is F5, also after the server was killed.
-- No tab restores the browser's latest session that is not open in another tab.
-- Other settings than those of that session are a link, and win, as do files given to `relscope app`. The
-  saved session is then offered.
-
-A tab that was duplicated restores the session, too. The tab it was copied from notices with its next step,
-and continues under a name of its own. So two tabs never overwrite each other.
+The tab that the address names is restored, else the browser's latest session that no other tab shows. A link
+with other settings, or files given to `relscope app`, win; the saved session is then offered.
 """
 
 from __future__ import annotations
@@ -63,10 +57,10 @@ _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings tha
 
 @dataclass(frozen=True)
 class TabState:
-    """What the file of a tab holds beside a session file: steps, the nearest first, each with the settings
-    that differ from those of the step before it; the query of the address bar, which may be one step behind;
-    the files that `relscope app` was given; keys of the jobs and encodings that the session may open, and of
-    those that are to join it; which tab of a page was open, and the settings of pages.
+    """What the file of a tab holds beside a session file.
+
+    Steps, the nearest first, hold the settings that differ from those of the step before; `address` may be
+    one step behind; `opened` are the files given to `relscope app`.
     """
 
     past: tuple[_Change, ...] = ()
@@ -82,7 +76,7 @@ class TabState:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A session as it comes back; `digests` are those that its spaces had, "" where unknown."""
+    """`digests` are those that its spaces had, "" where unknown."""
 
     history: History
     selection: tuple[str, ...]
@@ -93,20 +87,14 @@ class SavedSession:
 def to_bytes(
     history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
 ) -> bytes:
-    """The JSON text; without the selection where that would make it too large to be read again."""
+    """JSON text; without the selection where it would be too large to be read again."""
     past, future = (_changes(history.present, steps) for steps in history.steps)
     tab = records.to_json(replace(state, past=past, future=future))
     return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
 
 
 def from_bytes(content: bytes) -> SavedSession:
-    """Back from `to_bytes`.
-
-    Raises
-    ------
-    SpaceError
-        Damaged, or of another version.
-    """
+    """Back from `to_bytes`; raises a SpaceError for damaged bytes or another version."""
     present, digests = from_session_file(content)
     written = parse(content, "saved session")
     if (version := written.get("relscope")) != __version__:
@@ -141,9 +129,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 
 def first_workspace() -> Workspace:
-    """The workspace of a session that nothing is restored for: that of the link, or a new one; the run that
-    follows chooses the anchors.
-    """
+    """The workspace of a session that nothing is restored for: that of the link, or a new one."""
     # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it
     # always did.
     query = st.query_params.to_dict()
@@ -152,8 +138,8 @@ def first_workspace() -> Workspace:
 
 
 def new_workspace() -> Workspace:
-    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared, by row
-    order where just one of them has ids, and equally many rows.
+    """The spaces given to `relscope app`, then the bundled ones; the first two are compared, if need be by
+    row order.
     """
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
@@ -172,18 +158,10 @@ def new_workspace() -> Workspace:
 
 
 def saved_files(folder: Path) -> list[Path]:
-    """The files ``TAB~OWNER.json``, the latest first."""
     return sorted(folder.glob("*~*.json"), key=sharing.age)
 
 
 def read_file(path: Path) -> SavedSession:
-    """What was saved.
-
-    Raises
-    ------
-    SpaceError
-        It is gone, damaged, or larger than any session.
-    """
     try:
         if path.stat().st_size > MOST_BYTES:
             raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
@@ -193,9 +171,7 @@ def read_file(path: Path) -> SavedSession:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replace what was saved, all or nothing, and forget the oldest tabs; raises OSError where the disk
-    refuses.
-    """
+    """Replace what was saved, all or nothing, and forget the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.parent / f"{secrets.token_hex(8)}.partial"
@@ -212,8 +188,6 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 class _Tab:
-    """What one session knows about its file."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rename()
@@ -262,9 +236,7 @@ def _find(folder: Path) -> None:
 
 
 def save() -> None:
-    """Save the session where it has changed since it was last saved; where the disk refuses, one message
-    says so.
-    """
+    """Save the session if it has changed; where the disk refuses, say so once."""
     own: _Tab | None = st.session_state.get(_STATE)
     if own is None:
         return
@@ -300,13 +272,12 @@ def save() -> None:
 
 
 def address() -> dict[str, str]:
-    """The tab's name, for the address bar; nothing where nothing is saved."""
     own: _Tab | None = st.session_state.get(_STATE)
     return {TAB: own.name} if own and own.snapshot and not own.failed else {}
 
 
 def draw_notice() -> None:
-    """One line about what was restored or could be, with a button, until the first step after it."""
+    """What was restored or could be, with a button, until the next step."""
     own, present = st.session_state.get(_STATE), session.workspace()
     n_steps = len(session.history().steps[0])
     if own is None or not (own.offered or (own.restored and n_steps)):
@@ -346,7 +317,6 @@ def _dismiss() -> None:
 
 
 def _read(path: Path) -> SavedSession | None:
-    """The saved session; of one that cannot be read the page says so, and it is not offered again."""
     try:
         return read_file(path)
     except SpaceError as error:

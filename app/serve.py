@@ -1,6 +1,4 @@
-"""The app as a server sends it: with headers that guard it, and with what the first page needs loading
-meanwhile.
-"""
+"""The app as a server sends it: with headers that guard it, and the first page loading meanwhile."""
 
 import os
 import sys

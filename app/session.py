@@ -1,6 +1,4 @@
-"""The one registry of what a browser session keeps in Streamlit's session state, and the verbs that change
-it.
-"""
+"""What a browser session keeps in Streamlit's session state, and the verbs that change it."""
 
 from __future__ import annotations
 
@@ -36,19 +34,12 @@ _AWAITED = "relscope.encodings-awaited"
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
     """The changed workspace with the rest of its settings made consistent: every change goes through here.
 
-    - The spaces are distinct, and at least one. A source or target that was chosen joins them. One that was
-      removed from them is replaced by another space, if possible not the one at the other end.
-    - Anchors, pivots, named sets and their ids are distinct, in the order they were given in.
-    - Only anchors are pinned: a pin goes when its anchor goes.
-    - Hidden classes are those of the present colours: other colours or other spaces show all rows.
-    - Nothing else changes: a reduction keeps its settings while another method is chosen.
+    - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
+    - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
+    - Other colours or other spaces show all classes.
 
-    What depends on the rows of the chosen spaces is settled by `settle` in the run that follows.
-
-    Raises
-    ------
-    SpaceError
-        More than `MOST_ANCHORS` anchors.
+    What depends on the rows of the spaces is settled by `settle` in the run that follows. Raises a SpaceError
+    for more than `MOST_ANCHORS` anchors.
     """
     anchors = _distinct(changed.anchors)
     if len(anchors) > MOST_ANCHORS:
@@ -83,14 +74,12 @@ def _distinct(values: tuple) -> tuple:
 
 
 def _among(spaces: tuple[SpaceSpec, ...], end: SpaceSpec, other: SpaceSpec) -> SpaceSpec:
-    """This end of the pair, or the first space that is not the other end, which stays where it is alone."""
     if end in spaces:
         return end
     return next((space for space in spaces if space != other), spaces[0])
 
 
 def history(first: Callable[[], Workspace] = Workspace) -> History:
-    """This session's history; made of `first()` when the session begins."""
     if _HISTORY not in st.session_state:
         begun = first()
         st.session_state[_HISTORY] = History(reduce(begun, begun))
@@ -98,17 +87,14 @@ def history(first: Callable[[], Workspace] = Workspace) -> History:
 
 
 def begun() -> bool:
-    """Whether this session has a history already."""
     return _HISTORY in st.session_state
 
 
 def resume(saved: History) -> None:
-    """Take a saved history for this session's own."""
     st.session_state[_HISTORY] = saved
 
 
 def workspace() -> Workspace:
-    """What this session has chosen, now."""
     return history().present
 
 
@@ -123,12 +109,10 @@ def amend(changed: Workspace) -> None:
 
 
 def edit(step: str, **changes: Any) -> None:
-    """Change fields of the workspace as one undoable step."""
     become(step, replace(workspace(), **changes))
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
-    """Change settings inside `projection`, `view`, `reduction`, `look` or `inversion`."""
     edit(step, **{field: replace(getattr(workspace(), field), **changes)})
 
 
@@ -151,12 +135,10 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
-    """Replace the anchors as one step; above the app's limit an error is shown."""
     guarded(become, step, workspace().with_anchors(ids, anchors_from))
 
 
 def add_anchors(ids: tuple[str, ...]) -> None:
-    """Add anchors after the current ones."""
     anchors = workspace().anchors
     present = set(anchors)
     if new := tuple(identifier for identifier in dict.fromkeys(ids) if identifier not in present):
@@ -164,7 +146,6 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
-    """Remove anchors, except pinned ones."""
     free, anchors = set(ids) - set(workspace().pinned), workspace().anchors
     if gone := tuple(identifier for identifier in anchors if identifier in free):
         left = tuple(identifier for identifier in anchors if identifier not in free)
@@ -172,12 +153,10 @@ def remove_anchors(ids: tuple[str, ...]) -> None:
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:
-    """Keep these anchors through every new strategy and removal."""
     edit(f"pin {_count(ids)}", pinned=workspace().pinned + ids)
 
 
 def unpin_anchors(ids: tuple[str, ...]) -> None:
-    """Unpin these anchors."""
     free = set(ids)
     pinned = tuple(identifier for identifier in workspace().pinned if identifier not in free)
     edit(f"unpin {_count(ids)}", pinned=pinned)
@@ -188,22 +167,18 @@ def _count(ids: tuple[str, ...]) -> str:
 
 
 def selection() -> tuple[str, ...]:
-    """Selected ids, the same on every page."""
     return st.session_state.get(_SELECTION, ())
 
 
 def select(ids: tuple[str, ...]) -> None:
-    """Select these ids; this is not a step of the history."""
     st.session_state[_SELECTION] = ids
 
 
 def uploads_folder() -> Path:
-    """A folder of this session's own for uploaded files."""
     return member().uploads_folder()
 
 
 def member() -> Member:
-    """This session among the others; it lives as long as the session's state."""
     if _MEMBER not in st.session_state:
         st.session_state[_MEMBER] = Member()
     return st.session_state[_MEMBER]
@@ -214,17 +189,14 @@ set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) el
 
 
 def notify(text: str) -> None:
-    """An error for the next run, shown once."""
     st.session_state[_NOTICE] = text
 
 
 def announce(text: str) -> None:
-    """A message for the next run, shown briefly."""
     st.session_state[_NEWS] = text
 
 
 def show_notices() -> None:
-    """What `notify` and `announce` left."""
     if notice := st.session_state.pop(_NOTICE, None):
         messages.error(notice)
     if news := st.session_state.pop(_NEWS, None):
@@ -232,12 +204,10 @@ def show_notices() -> None:
 
 
 def awaited_jobs() -> tuple[str, ...]:
-    """Keys of the encodings whose spaces are to join this session when they are there."""
     return st.session_state.get(_AWAITED, ())
 
 
 def await_jobs(keys: tuple[str, ...]) -> None:
-    """Wait for these keys only."""
     st.session_state[_AWAITED] = keys
 
 
@@ -248,9 +218,7 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 
 def settle() -> None:
-    """Fit the present workspace to its pair, as part of the step that made it; nothing where the pair
-    cannot be compared.
-    """
+    """Fit the present workspace to its pair, within its step; nothing where the pair cannot be compared."""
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
         fitted = fit_to_pair(present, compute.matched(present.source, present.target))
@@ -266,13 +234,8 @@ def settle() -> None:
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with pivots and anchors that are in both spaces.
 
-    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if
-    one is missing. A pair that has none of the pivots begins with its own default view.
-
-    Raises
-    ------
-    SpaceError
-        The pair has no rows that anchors could be chosen from.
+    Hand-picked anchors stay where they are in both; anchors by strategy are all chosen again if one is
+    missing. Raises a SpaceError where the pair has no rows to choose from.
     """
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
@@ -312,7 +275,5 @@ def behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> 
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new
-    strategy.
-    """
+    """Strategy, number and random state of the anchors; usual ones for anchors chosen by hand."""
     return strategy_of(workspace.anchors_from) or ("random", max(1, len(workspace.anchors)), 0)

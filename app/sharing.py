@@ -1,6 +1,4 @@
-"""Sharing: each session with its uploads and what it made, so that a shared app shows everybody their own
-work only; and what the server adds to requests and answers.
-"""
+"""Sessions that share an app: uploads, saved sessions and jobs of each, and headers that guard answers."""
 
 from __future__ import annotations
 
@@ -32,10 +30,7 @@ from relcore.runs.store import Store, alive, own_name
 
 
 def keep_upload(uploaded: Any, folder: Path) -> Path:
-    """Write an uploaded file into the session's folder; the same content under the same name is written once.
-
-    Only the last part of the name the browser sent is used, below a folder named after the content.
-    """
+    """Write an uploaded file into the session's folder, below a folder named after the content."""
     content = uploaded.getbuffer()
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
     name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
@@ -47,12 +42,9 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """This folder for uploads, open to this account only; made where it is not there.
+    """This folder for uploads, open to this account only.
 
-    Raises
-    ------
-    SpaceError
-        Another account made the folder that holds them all.
+    Raises a SpaceError where another account made the folder that holds them all.
     """
     root = all_uploads()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,11 +79,9 @@ POLICY = (
 
 
 class Guarded:
-    """Adds the Content-Security-Policy to every answer, and to the first one of a visit the browser's key:
-    a new one of 256 random bits, or the one it has, prolonged.
+    """Adds the Content-Security-Policy to every answer, and the browser's key to the first one of a visit.
 
-    Files for this machine are not compressed: coordinates hardly shrink, and to compress those of a million
-    rows takes longer than to send them over the loopback.
+    Files for this machine are not compressed: that would take longer than to send them over the loopback.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -120,7 +110,7 @@ class Guarded:
 
 
 def key_in(cookies: str) -> str:
-    """The key in a Cookie header; "" where there is none, or another text than a key."""
+    """The key in a Cookie header; "" where there is none."""
     try:
         morsel = SimpleCookie(cookies).get(COOKIE)
     except CookieError:
@@ -129,7 +119,7 @@ def key_in(cookies: str) -> str:
 
 
 def browser_key() -> str:
-    """The key of the browser of this session; "" where it keeps no cookies."""
+    """The key of this session's browser; "" where it keeps no cookies."""
     key = st.context.cookies.get(COOKIE, "")
     return key if isinstance(key, str) and _KEY.fullmatch(key) else ""  # AppTest has a stand-in for cookies
 
@@ -146,18 +136,16 @@ def _named(key: str, what: bytes) -> str:
 
 
 def session_folder(key: str) -> Path:
-    """The folder for the saved sessions of the browser with this key."""
     return Store().root / "sessions" / _named(key, b"session")
 
 
 def uploads_of(key: str) -> Path:
-    """The folder for the uploads of the browser with this key; it is made where it is first used."""
     return all_uploads() / f"kept~{_named(key, b'uploads')}"
 
 
 def sweep() -> None:
-    """Remove uploads of servers that were killed on this machine, and saved sessions and kept uploads that
-    are too old; of more than the limits the oldest. What is used is touched.
+    """Remove uploads of killed servers, and saved sessions and kept uploads that are too old, or too large
+    together.
     """
     for folder in all_uploads().glob("*~*~*"):
         pid, _, host = folder.name.split("~", 2)
@@ -174,7 +162,6 @@ def sweep() -> None:
 
 
 def age(path: Path) -> float:
-    """Seconds since it was last changed; a folder changes when a file in it is replaced."""
     try:
         return time.time() - path.stat().st_mtime
     except OSError:
@@ -182,9 +169,7 @@ def age(path: Path) -> float:
 
 
 def confine_if_reachable() -> None:
-    """Count the app as shared where the server listens on more than this machine's own address, however it
-    was started.
-    """
+    """Count the app as shared where the server listens on more than this machine's own address."""
     # AppTest puts a stand-in there
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not _own_address(st.config.get_option("server.address")):
@@ -203,14 +188,14 @@ _members: WeakSet[Member] = WeakSet()
 
 
 class Member:
-    """One session, as far as the others are concerned; made when the session begins.
+    """One session, as far as the others are concerned.
 
     Attributes
     ----------
     made : set of str
         Keys of the jobs and encodings that the session submitted.
     found : set of str
-        Keys of encodings that the store had already, of data that the session has.
+        Keys of encodings of its data that the store had already.
     stopped : set of str
         Keys of jobs that the session no longer waits for.
     owner : str
@@ -229,18 +214,14 @@ class Member:
 
     @property
     def asker(self) -> Asker:
-        """What this session may open."""
         return Asker(self._folder, self.made | self.found)
 
     @property
     def is_active(self) -> bool:
-        """Whether the session is connected to this server."""
         return st.runtime.get_instance().is_active_session(self._session)
 
     def uploads_folder(self) -> Path:
-        """The folder of this session's uploads: its browser's, which stays, or one that is removed when
-        the session ends.
-        """
+        """The browser's folder of uploads, which stays, or one that is removed when the session ends."""
         if self._key:
             return make_folder(self._folder)
         if self._folder is None:
@@ -249,23 +230,21 @@ class Member:
         return self._folder
 
     def keep_uploads(self) -> None:
-        """Count the uploads as used now, so that they are kept as long as the session."""
         if self._key and self._folder.exists():
             os.utime(self._folder)
 
     def wanted_by_others(self, key: str) -> bool:
-        """Whether another session, which is still there, submitted this job or made this encoding, too."""
+        """Whether another active session submitted this job or made this encoding, too."""
         others = [member for member in list(_members) if member is not self]
         return any(key in member.made - member.stopped and member.is_active for member in others)
 
 
 def is_open(owner: str) -> bool:
-    """Whether the session of this owner is connected to this server."""
     return any(member.owner == owner and member.is_active for member in list(_members))
 
 
 def open_folder() -> str | None:
-    """The data folder that this session chose on the Spaces page, where it may read that."""
+    """The data folder that this session chose, where it may read that."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
         return folder if folder and allowed(folder) else None
@@ -273,7 +252,6 @@ def open_folder() -> str | None:
 
 
 def paths() -> str:
-    """What a shared app reads, for where paths are typed; "" where the app is not shared."""
     if not shared():
         return ""
     if data_folder() is None:
@@ -285,5 +263,4 @@ def paths() -> str:
 
 
 def help_with_paths(text: str) -> str:
-    """A help text of a box for paths, with what a shared app reads."""
     return f"{text} {paths()}".strip()

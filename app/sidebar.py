@@ -40,11 +40,9 @@ _awaited: ContextVar[tuple[str, DeltaGenerator, bool] | None] = ContextVar("awai
 
 @contextmanager
 def around(page: str) -> Iterator[None]:
-    """The sidebar of this run, and in this block its page. Where that fails the sidebar is drawn, too: there
-    the user mends it.
+    """The sidebar of this run, and in this block its page; drawn also where that fails.
 
-    It is drawn before the page, or, where the browser shows this page already, or nothing yet, by
-    `panes_first` or at the end.
+    It comes before the page, or, where the browser shows this page or nothing yet, in `panes_first` or last.
     """
     drawn = st.session_state.get(_DRAWN)
     _awaited.set((page, st.sidebar.container(), drawn == page))  # the container gives an empty one its width
@@ -61,11 +59,10 @@ def around(page: str) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that
-    waits; also where the panes fail.
+    """Draw the panes in this block before `above`, which stands over them, and before a waiting sidebar.
 
     While the browser shows nothing yet, both wait only if the block is `scored_quickly` after its panes,
-    which the browser draws meanwhile: had it got all together, it would draw the panes last.
+    which the browser draws meanwhile.
     """
     awaited = _awaited.get()
     if awaited is None or not (awaited[2] or scored_quickly):
@@ -84,7 +81,7 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of others."""
+    """The sidebar, once in each run."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)

@@ -32,9 +32,7 @@ def chosen_rows(
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
-    """Draw a table with a column "id"; its selected rows are selected in the panes. New rows start
-    unselected.
-    """
+    """Draw a table with a column "id"; its selected rows are selected in the panes."""
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
@@ -77,9 +75,6 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
 
 
 def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
-    """What decides relative scores beside the likeness of the spaces, one message each; see
-    `comparison.cautions`.
-    """
     for space in (pair.source, pair.target) if anchors else ():
         if caution := _caution(space, anchors):
             messages.warning(caution)

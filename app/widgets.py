@@ -1,6 +1,4 @@
-"""Choosers: widgets that show a value of the workspace and change it. The workspace is the truth, the
-widget its picture.
-"""
+"""Choosers: widgets that show a value of the workspace and change it."""
 
 from __future__ import annotations
 
@@ -32,9 +30,8 @@ def bound(
 ) -> Any:
     """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set only where the widget shows another one (after undo) or begins again (on another page, or
-    with other options): a run that is still under way would overwrite what the user has chosen meanwhile. It
-    is the default, too: the browser draws that first, and a popover that is opened later begins with it.
+    The value is set only where the widget shows another one or begins again: a run still under way would
+    overwrite what the user has chosen meanwhile. It is the default, too, which the browser draws first.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -53,9 +50,7 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """The name of its space: of a file the last part of the path, without the suffix; of an index that of
-    its collection.
-    """
+    """Last part of a file's path, without the suffix; of an index its collection."""
     if spec.source == "encoding":
         return spec.name
     if spec.source == "index":
@@ -84,7 +79,6 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 
 
 def space_choosers(workspace: Workspace) -> None:
-    """Source and target among the spaces of this session, and a button that swaps them."""
     labels = space_labels(workspace.spaces)
     ends = {"source": workspace.source, "target": workspace.target}
     for side, chosen in ends.items():
@@ -103,21 +97,17 @@ def space_choosers(workspace: Workspace) -> None:
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:
-    """Make a space the source or the target, as one step."""
     workspace = session.workspace()
     pair = {"source": workspace.source, "target": workspace.target} | {side: spec}
     choose_pair(**pair, step=f"choose {space_name(spec)} as {side}")
 
 
 def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
-    """Make two spaces source and target, as one step; the next run of the page fits anchors and pivots to
-    them.
-    """
     session.edit(step, source=source, target=target)
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
-    """Strategy, number and random state; each change chooses new anchors, pinned ones stay."""
+    """Strategy and number; each change chooses new anchors, pinned ones stay."""
     strategy, n_anchors, random_state = anchors_origin(session.workspace())
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
 
@@ -152,13 +142,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
 
 
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
-    """Choose anchors by strategy, after the pinned ones, as one step.
-
-    Raises
-    ------
-    SpaceError
-        More than there are rows to choose from, and the other reasons of `select_anchors`.
-    """
+    """Choose anchors by strategy, after the pinned ones, as one step; errors as in `select_anchors`."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = behind(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(
@@ -167,14 +151,12 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
 
 
 def projection_choosers(workspace: Workspace) -> None:
-    """Similarity, centring and the weight of the whitening."""
     for name, one in settings_of(ProjectionSpec).items():
         if name != "threshold" or workspace.projection.similarity == "quantised":
             edit_setting("projection", one)
 
 
 def score_choosers(workspace: Workspace) -> None:
-    """The number of neighbours, and the convention."""
     for name, own in (("k", {"max_value": MOST_NEIGHBOURS}), ("convention", {})):
         one = settings_of(ExactScores)[name]
 
@@ -218,8 +200,9 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
 
 
 def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
-    """The value of a setting by a widget that the page keeps; at first `usual`, else the default. For a
-    number `limits` are the least and the largest one, for a choice all that the data allow.
+    """The value of a setting by a widget that the page keeps; at first `usual`, else the default.
+
+    `limits` are the least and the largest number, or all choices that the data allow.
     """
     if limits:
         bounds = zip(("min_value", "max_value"), limits, strict=True)
@@ -239,7 +222,7 @@ def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any,
 
 
 def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> None:
-    """The widget of a setting of a spec in the workspace's `field`; a change is a step."""
+    """The widget of a setting in the workspace's `field`; a change is a step."""
     value = getattr(getattr(session.workspace(), field), setting.name)
     value = setting.number(value) if setting.number else value
     widget, given = fitting(setting, **own)

@@ -1,6 +1,4 @@
-"""Workspace: all settings of a user as one immutable value with undo, redo, a session file and a
-permalink.
-"""
+"""Workspace: all settings of a user as one immutable value with undo, a session file and a link."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `anchors_from` is "strategy n random_state", `BOOTSTRAPPED` for anchors that Bootstrap found, "" once they
-    were changed by hand. Pinned anchors stay when a new strategy is chosen.
+    `anchors_from` is "strategy n random_state", `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned
+    anchors stay when a new strategy is chosen.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -81,16 +79,13 @@ class Workspace:
             need_strings(f"named set {name!r}", ids)
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
-        """These anchors; `app.session.reduce` settles what follows."""
         return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
 
     @property
     def by_strategy(self) -> bool:
-        """Whether a strategy chose the anchors, so that it can choose them again."""
         return self.anchors_from not in ("", BOOTSTRAPPED)
 
     def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
-        """What a script needs to draw the present picture."""
         settings = self.anchors, self.projection, self.view, self.reduction, self.panes
         return ComparisonRecipe(self.source, self.target, *settings, source_digest, target_digest)
 
@@ -108,16 +103,14 @@ _NEWER = ("stars", "oriented", "look")
 
 
 class History:
-    """The present workspace between its past and its undone future: steps, each with a name that a button
-    shows, the nearest last.
-    """
+    """The present workspace between past and undone steps, each with its name, the nearest last."""
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
         self._past, self._future = list(past)[-UNDO_STEPS:], list(future)
 
     def edit(self, step: str, changed: Workspace) -> None:
-        """Make `changed` the present and forget undone steps. An unchanged workspace is not a step."""
+        """Make `changed` the present and forget undone steps; an unchanged workspace is no step."""
         if changed != self.present:
             self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
             self._future = []
@@ -125,15 +118,12 @@ class History:
 
     @property
     def steps(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        """Past and undone future steps."""
         return tuple(self._past), tuple(self._future)
 
     def undo(self) -> None:
-        """One step back; nothing where there is none."""
         self._move(self._past, self._future)
 
     def redo(self) -> None:
-        """One step forward again; nothing where there is none."""
         self._move(self._future, self._past)
 
     def _move(self, origin: list[Step], destination: list[Step]) -> None:
@@ -144,22 +134,18 @@ class History:
 
     @property
     def before(self) -> Workspace | None:
-        """The workspace that undo would bring back."""
         return self._past[-1][1] if self._past else None
 
     @property
     def undo_step(self) -> str | None:
-        """Name of the step that undo takes back."""
         return self._past[-1][0] if self._past else None
 
     @property
     def redo_step(self) -> str | None:
-        """Name of the step that redo repeats."""
         return self._future[-1][0] if self._future else None
 
 
 def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict[str, Any]:
-    """The workspace as JSON, with the digests of its spaces."""
     usual, written = Workspace(), records.to_json(workspace)
     unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
     body = {name: value for name, value in written.items() if name not in unused} | {
@@ -172,14 +158,11 @@ def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict
 
 
 def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
-    """The text of `session_json`."""
     return json.dumps(session_json(workspace, digests), indent=1, ensure_ascii=False)
 
 
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
-    """The text of `session_json` with the selected ids; where they would make it too large to be read again
-    the file says that they are left out.
-    """
+    """The text of `session_json` with the selected ids, or None where they would make it too large."""
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
@@ -212,13 +195,9 @@ _SAVED = tuple(field.name for field in dataclasses.fields(_Saved))
 def from_session_file(
     text: str | bytes, rejoined: Callable[[Any], Any] = lambda described: described
 ) -> tuple[Workspace, dict[SpaceSpec, str]]:
-    """A workspace and the digests that its spaces had when it was saved; `rejoined` finds the files that the
-    JSON names.
+    """A workspace and the digests of its spaces when saved; `rejoined` finds the files.
 
-    Raises
-    ------
-    SpaceError
-        Not JSON, not a session file, or settings of another version that do not fit.
+    Raises a SpaceError for anything that is no session file, or settings that do not fit.
     """
     try:
         content = parse(text, "session file")
@@ -253,7 +232,6 @@ def from_session_file(
 
 
 def _number(text: str, most: int) -> int:
-    """A number from 1 to `most`."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
         raise ValueError(text)
     return int(text)
@@ -317,9 +295,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:
-    """The small settings that differ from the defaults, for the address bar. Long anchor lists need a
-    session file.
-    """
+    """The small settings that differ from the defaults, for the address bar."""
     usual = _query(Workspace())
     return {name: text for name, text in _query(workspace).items() if text != usual[name]}
 
@@ -329,7 +305,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a link; invalid settings are ignored, because links get mangled."""
+    """The workspace with the settings of a link; invalid ones are ignored, because links get mangled."""
     for name, (place, _, read) in _LINKED.items():
         field, _, inner = place.partition(".")
         with suppress(ValueError, KeyError):  # a SpaceError is a ValueError

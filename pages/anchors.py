@@ -30,9 +30,7 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 
 
 def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step, where
-    only the anchors differ; both are kept.
-    """
+    """Scores with these anchors in the lower panes' representation, and their change by the last step."""
     form, anchors, before = workspace.panes[1], workspace.anchors, session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
@@ -49,7 +47,6 @@ def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[st
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
-    """The scores and their change, with what they were measured on."""
     form, (now, moved) = workspace.panes[1], effect(workspace, pair)
     for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
         change = moved.get(metric)
@@ -67,7 +64,6 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
-    """All anchors with pins; select rows to show, pin or remove them."""
     rows = pair.source.rows(workspace.anchors)
     table = pd.DataFrame({"number": range(1, len(rows) + 1), "id": workspace.anchors})
     table["pinned"] = table["id"].isin(workspace.pinned)
@@ -98,7 +94,6 @@ def show_table(workspace: Workspace, pair: Match) -> None:
 
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:
-    """Diagnostics of the anchor set in both spaces, with the spectrum of singular values."""
     spaces = (pair.source, pair.target)
     diagnosed = [compute.diagnose(space, workspace.anchors) for space in spaces]
     by_name = dict(zip(distinct_names(spaces), diagnosed, strict=True))
@@ -140,7 +135,6 @@ with st.container(key="above-panes"):
 
 
 def above() -> None:
-    """What stands over the panes."""
     with bar:
         lists.pickers(workspace, pair)
 

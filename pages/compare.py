@@ -26,7 +26,6 @@ from relcore.spaces.space import Match
 
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
-    """The metric table, live from a sample or exact by job, and its exports."""
     title, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     title.subheader("Scores", anchor=False)
     search = "exact"
@@ -77,7 +76,6 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
-    """Rows, classes and clusters whose neighbourhoods changed most; one row's neighbours in both spaces."""
     st.subheader("Where do they differ?", anchor=False)
     names = ["Changed most", "Changed least", "Classes and clusters", "Neighbours of a row"]
     moved, agree, groups, one = st.tabs(names, key="compare.differences", on_change="rerun")

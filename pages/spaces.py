@@ -20,7 +20,6 @@ from relcore.spaces.space import LatentSpace, Match
 
 
 def show_loaded(workspace: Workspace) -> None:
-    """A table of the session's spaces with possible defects of each."""
     rows, labels = [], space_labels(workspace.spaces)
     roles = {"source": workspace.source, "target": workspace.target}
     for spec in workspace.spaces:
@@ -61,7 +60,6 @@ def show_loaded(workspace: Workspace) -> None:
 
 
 def facts_of(space: LatentSpace) -> dict[str, object]:
-    """What the table says of a space."""
     norm = float(space.norms.mean(dtype=np.float64))
     return {
         "rows": len(space),
@@ -76,7 +74,6 @@ def facts_of(space: LatentSpace) -> dict[str, object]:
 
 
 def show_match(pair: Match) -> None:
-    """How many rows the two chosen spaces share."""
     facts = {
         "Rows in both": len(pair),
         f"Only in {plain_name(pair.source.name)}": pair.n_source_only,
@@ -88,13 +85,11 @@ def show_match(pair: Match) -> None:
 
 
 def remove_space(spec: SpaceSpec) -> None:
-    """Remove a space from the session; undo restores it."""
     spaces = tuple(one for one in session.workspace().spaces if one != spec)
     session.edit(f"remove {space_name(spec)}", spaces=spaces)
 
 
 def encode_again(spec: SpaceSpec) -> None:
-    """Run the same encoder on the current dataset, as a job."""
     dataset = forms.preview(spec.dataset)
     jobs.submit(spec.dataset, dataset.digest, dataset.name, [spec.encoder])
 

@@ -1,6 +1,4 @@
-"""drawing_pad: a square to draw in with mouse, pen or finger; Python receives the picture when the pen is
-lifted.
-"""
+"""drawing_pad: a square to draw in with mouse, pen or finger."""
 
 from __future__ import annotations
 
@@ -29,10 +27,7 @@ _mount = st.components.v2.component(
 def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
     """What is drawn, light strokes on black, `size` pixels a side; None while nothing is.
 
-    Raises
-    ------
-    SpaceError
-        The browser sent something other than a picture.
+    Raises a SpaceError where the browser sent no picture.
     """
     found = _mount(
         key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=_nothing
@@ -41,7 +36,6 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
 
 
 def read_picture(sent: str | None) -> Image | None:
-    """The picture in a data URI of a PNG; None for an empty one."""
     if not sent:
         return None
     try:

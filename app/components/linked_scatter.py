@@ -1,9 +1,4 @@
-"""linked_scatter: the panes in Streamlit, up to four over the same rows; a selection in one is highlighted in
-the others.
-
-The browser draws, links and zooms; Python receives selections and clicks. Panes keep their zoom through every
-rerun. Only changed arrays are redrawn, by the digest of each array in the payload.
-"""
+"""The panes in Streamlit. Only changed arrays are redrawn, by the digest of each array in the payload."""
 
 from __future__ import annotations
 
@@ -50,25 +45,11 @@ def linked_scatter(
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
 
-    Parameters
-    ----------
-    key : str
-        Names the component: the same key keeps zoom and tool through reruns.
-    on_event : callable
-        Receives each event exactly once, as a Streamlit callback before the script runs.
-    selected : row numbers, optional
-        What to highlight; the browser follows whenever it differs. None leaves it its own selection.
-    height : int
-        Pixels for all panes together where the window leaves less.
-    old : one string per pane, optional
-        What an old map shows, such as "PCA until UMAP is done"; "" for a pane that is up to date.
-    sheet : Sheet, optional
-        A small picture of each row, shown on hover.
+    The same `key` keeps zoom and tool through reruns. `on_event` gets each event once, as a callback.
+    `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` says
+    of each pane what an old map shows, "" for one that is up to date. `sheet` has a picture of each row.
 
-    Raises
-    ------
-    ValueError
-        Coordinates that are not finite, rows that do not exist.
+    Raises a ValueError for coordinates that are not finite and rows that do not exist.
     """
     version = ids_digest(scene)
     payload = payload_of(
@@ -96,7 +77,6 @@ def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], Non
 
 
 def _serve(scene: Scene, sheet: Sheet | None, key: str) -> dict[str, str]:
-    """Where the browser finds what hovers show."""
     columns = {"texts": scene.texts, "notes": scene.notes}
     files = {name: (*_column(column), "text/plain") for name, column in columns.items() if column is not None}
     if sheet is not None:
@@ -111,7 +91,7 @@ def _column(strings: np.ndarray) -> tuple[bytes, str]:
 
 
 def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
-    """Where the browser finds the large arrays; a selection changes too often to be a file."""
+    """Addresses of the large arrays; a selection changes too often to be a file."""
     large = {
         name: (payload.arrays[name], digest, "application/octet-stream")
         for name, (_, size, digest) in payload.header["arrays"].items()
@@ -121,9 +101,7 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """Which of these arrays the last payload did not have; none of the first one, whose files load side by
-    side.
-    """
+    """Arrays that the last payload did not have; none of the first one, whose files load side by side."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests
@@ -132,9 +110,7 @@ def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
-    """Addresses of files (content, digest, type) that the browser loads once, as a payload is sent whole
-    with every rerun.
-    """
+    """Addresses of files (content, digest, type) that the browser loads once."""
     if not st.runtime.exists():
         return {}
     # Named by us: Streamlit would name a file above a megabyte by samples of it, and show the old one for the

@@ -1,6 +1,4 @@
-"""row_links: makes the rows of neighbour lists clickable; lists carry ``data-pair``, their rows
-``data-row``.
-"""
+"""row_links makes rows of neighbour lists clickable: lists carry ``data-pair``, their rows ``data-row``."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ _mount = st.components.v2.component(
 
 
 def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> None:
-    """Listen for all lists of the page; `on_pick` gets a row number below `n` of a list whose
-    ``data-pair`` is `pair`.
-    """
+    """Listen for all lists of the page; `on_pick` gets a row number below `n` of the list of `pair`."""
 
     def receive() -> None:
         row = read_pick(st.session_state[key].get("picked"), pair, n)
@@ -32,9 +28,7 @@ def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> No
 
 
 def read_pick(sent: Any, pair: str, n: int) -> int | None:
-    """The row that the browser sent; None for another pair's, whose rows are others, and for anything
-    else.
-    """
+    """The row that the browser sent; None for another pair's and for anything else."""
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
@@ -56,7 +50,7 @@ _mount_of_row_search = st.components.v2.component(
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """A row in the list of matches: what is sent back for it, its first line, and small print below."""
+    """A match: what is sent back for it, its first line, and small print."""
 
     id: str
     name: str
@@ -92,7 +86,6 @@ def row_search(
 
 
 def read_query(state: Any) -> str:
-    """What is in the box, cut to `LONGEST_QUERY`; "" at first."""
     query = (state or {}).get("query", "")
     return query[:LONGEST_QUERY] if isinstance(query, str) else ""
 

@@ -1,6 +1,4 @@
-"""The forms of the Encode tab: the items, from the list, a path or the hub, with a preview; and every encoder
-that fits them, by its declared settings.
-"""
+"""The forms of the Encode tab: the dataset with a preview, and every encoder that fits it."""
 
 from __future__ import annotations
 
@@ -41,10 +39,8 @@ _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask
 
 @dataclass(frozen=True)
 class Preview:
-    """What the page shows of a dataset before anything is computed.
-
-    `items` are (label, PNG or sentence), taken evenly over the whole; `sizes` the different (width, height)
-    among them.
+    """A dataset before anything is computed; `items` are (label, PNG or sentence), `sizes` their (width,
+    height).
     """
 
     name: str
@@ -62,13 +58,12 @@ def _available(folder: str | None) -> list[DatasetEntry]:
 
 
 def available(folder: str | None) -> list[DatasetEntry]:
-    """The list of datasets, at most half a minute old."""
     return _available(str(access.allowed(folder)) if folder else None)
 
 
 def _stamped(spec: DatasetSpec) -> tuple:
-    """The dataset, with the times of change of its file, or of its folder and the sub-folders. Sessions share
-    the caches, so a path that is not open to this one is refused here.
+    """The dataset, with the times of change of its files. Sessions share the caches, so access is checked
+    here.
     """
     path = dataset_place(spec)
     if not path or not path.exists():
@@ -123,9 +118,7 @@ def data_folder() -> str | None:
 
 
 def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a preview; None while none is chosen, or if it cannot be read, which the
-    page reports.
-    """
+    """The chosen dataset with a preview; None while none is chosen, or it cannot be read."""
     origins = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub}
     if access.shared():
         origins["Upload"] = _from_upload  # its paths lead to the data folder only
@@ -246,7 +239,6 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
 
 
 def show_preview(preview: Preview) -> None:
-    """The number of items, some of them, and their classes."""
     classes = preview.classes
     counted = f"{len(classes):,} classes" if len(classes) > 1 else "one class" if classes else "no labels"
     facts = [f"**{preview.n:,}** {'nodes' if preview.kind == 'graph' else _KINDS[preview.kind]}", counted]
@@ -274,9 +266,7 @@ def show_preview(preview: Preview) -> None:
 
 
 def choose_encoders(preview: Preview) -> list[Encoder]:
-    """The encoders that the forms describe, each once; a form with an invalid value shows the error and
-    gives none.
-    """
+    """The encoders that the forms describe, each once; a form with an error gives none."""
     classes = {name: entry.load() for name, entry in ENCODERS.items()}
     classes = {name: kind for name, kind in classes.items() if kind.kind == preview.kind and kind.offered()}
     shown = list(classes)
@@ -299,9 +289,7 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each choice of the setting that takes several; none while a setting without a
-    default is empty.
-    """
+    """One encoder for each choice of the setting that takes several; none while a needed one is empty."""
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}
@@ -332,9 +320,7 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
 
 
 def expected(encoder: Encoder, preview: Preview) -> Expected | None:
-    """What the encoder's author measured, at the pace of the last encodings of this kind here; None where
-    nobody has.
-    """
+    """The encoder's measured time, at the pace of the last such encodings here; None if unknown."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
     known = encoder.seconds(preview.n, pixels)
     kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")

@@ -1,8 +1,4 @@
-"""Encoding jobs: submit them, find them again, and add their spaces to the session.
-
-The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key,
-and their spaces join it when they are done, also after a reload, since the session is restored.
-"""
+"""Encoding jobs: submit them, find them again, and add their spaces to the session, also after a reload."""
 
 from __future__ import annotations
 
@@ -31,9 +27,8 @@ def submit(
     expected: Mapping[Encoder, Expected] | None = None,
     here: bool = False,
 ) -> None:
-    """Submit one job per encoder; encodings that the store has join the session at once.
-
-    With `here`, those that came with Relscope are computed here, too.
+    """One job per encoder; stored encodings join the session at once, unless `here` and they came with
+    Relscope.
     """
     there: list[SpaceSpec] = []
     waiting = list(session.awaited_jobs())
@@ -52,12 +47,11 @@ def submit(
 
 
 def forget(job: Job) -> None:
-    """Show a job no longer: it failed, was stopped, or its spaces have joined."""
     session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
 
 
 def awaited() -> list[Job]:
-    """This session's encodings that have not joined it yet: waiting, running, failed or stopped."""
+    """This session's encodings that have not joined it yet."""
     known = {job.key: job for job in jobs.engine().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
 
@@ -75,7 +69,7 @@ def collect() -> bool:
 
 
 def join(specs: Sequence[SpaceSpec]) -> bool:
-    """Add spaces to the session in one step that can be undone; whether there were any."""
+    """Add spaces to the session in one step; whether there were any."""
     if not specs:
         return False
     spaces = session.workspace().spaces
@@ -88,15 +82,12 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
 
 
 def joined() -> list[SpaceSpec]:
-    """The spaces that joined last and are still in the session."""
     spaces = session.workspace().spaces
     return [spec for spec in st.session_state.get(_JOINED, ()) if spec in spaces]
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """What joined last, and the encoding of the same items before it, maybe of another column of the table;
-    None where they are compared already.
-    """
+    """What joined last, and the encoding of the same items before it; None if they are compared already."""
     new, workspace = joined(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     pair = alike[-1:-3:-1]
@@ -116,8 +107,6 @@ def _specs_of(job: Job) -> list[SpaceSpec]:
 
 
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
-    """The specs of encodings whose keys this session found with data of its own; it may open them from now
-    on.
-    """
+    """The specs of encodings whose keys this session found with its own data; it may open them now."""
     session.member().found.update(keys.values())
     return encoding_specs(jobs.engine().store, dataset, encoder, keys)

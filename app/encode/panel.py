@@ -28,7 +28,6 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def draw(folder: str | None) -> None:
-    """The whole tab."""
     st.html(_ROOT / "assets" / "encode.css")
     items, encoders = st.columns([5, 6], gap="large")
     with items:
@@ -50,7 +49,6 @@ def draw(folder: str | None) -> None:
 
 
 def _encode(dataset: DatasetSpec, preview: Preview) -> None:
-    """Encoders, what they cost, and the button."""
     encoders = forms.choose_encoders(preview)
     costs = {encoder: _cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
@@ -116,7 +114,6 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:
-    """The training curves, with their exports."""
     store = engine().store
     curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
     if trained := tuple(spec for spec, curve in curves.items() if curve):

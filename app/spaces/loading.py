@@ -1,6 +1,4 @@
-"""Load spaces and pair their rows: one's own files, with what each column is, everything that this machine or
-the network has, and what to do about two spaces without a common id.
-"""
+"""Load spaces and pair their rows: uploads, the catalogue, and two spaces without a common id."""
 
 from __future__ import annotations
 
@@ -68,7 +66,6 @@ def _available(folder: str | None) -> list[CatalogEntry]:
 
 
 def available(folder: str | None) -> list[CatalogEntry]:
-    """The catalogue; files that come or go are seen within half a minute."""
     return _available(str(allowed(folder)) if folder else None)
 
 
@@ -106,9 +103,9 @@ def describe(
     proposed: Path | None = None,
     known: dict[Path, Read | None] | None = None,
 ) -> ToLoad | None:
-    """Choosers of a file's metadata, columns and matrix; None, with a message, while one of them is unclear.
+    """Choosers of a file's metadata, columns and matrix; None, with a message, while one is unclear.
 
-    `tables` may describe its rows, and `proposed` is likely to; `known` holds what tables are read as.
+    `tables` may describe its rows, `proposed` is likely to; `known` holds what tables are read as.
     """
     known = {} if known is None else known
     table = _choose_table(path, tables, proposed) if tables else None
@@ -139,9 +136,7 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
-    """The options that choose a matrix of the file, and its shape as far as it is known; None until one of
-    several is chosen.
-    """
+    """The options that choose a matrix of the file, and its shape if known; None until one is chosen."""
     matrices, usual = read_about(_matrices, path) if allowed(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
@@ -178,9 +173,9 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
 
 
 def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
-    """Draw the columns with their roles and the choosers; None, with a message, while a column is unclear.
+    """Draw the columns and their choosers; None, with a message, while a column is unclear.
 
-    Of a table of metadata all roles are written down as options, so that a later guess changes nothing.
+    Of metadata all roles become options, so that a later guess changes nothing.
     """
     read = items.metadata_columns if of_metadata else reading.column_roles
 
@@ -264,7 +259,6 @@ def _draw_columns(columns: Columns, path: Path) -> None:
 
 
 def draw_upload() -> None:
-    """The uploader and all that follows; the copies are deleted when the session ends."""
     uploaded = st.file_uploader(
         "Vectors, and tables of metadata that belong to them",
         accept_multiple_files=True,
@@ -315,7 +309,6 @@ def _limit(key: str, usual: int) -> int:
 
 
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
-    """A section for each space; None for one whose columns are unclear."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and is_metadata(path)]
     described: list[ToLoad | None] = []
@@ -337,8 +330,8 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
 
 
 def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
-    """Add the spaces to the session as one step, once all can be read; with `compare` the first two become
-    source and target, by row order where that is the likely way to pair them, and Compare opens.
+    """Add the spaces as one step, once all can be read; with `compare` the first two become source and
+    target.
     """
     try:
         for spec in specs:
@@ -366,9 +359,6 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
 
 
 def draw_catalogue(folder: str | None) -> None:
-    """Everything that can be loaded from this machine and over the network: a table for each place, with the
-    choosers of the chosen entry below it; of several, such as checkpoints, all are loaded.
-    """
     entries = available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
@@ -405,7 +395,6 @@ def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
 
 
 def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
-    """What is loaded of an entry; None while something about its file is unclear."""
     spec, limit = entry.spec, _entry_limit(entry, limit)
     if spec.source != "file":
         return replace(spec, limit=limit), size_of(entry.n, entry.dimension, limit)
@@ -421,9 +410,7 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
 
 
 def draw_unpaired(workspace: Workspace) -> None:
-    """What the two spaces' ids look like, and how to pair their rows: by order, by another column, or by
-    Bootstrap.
-    """
+    """What the two spaces' ids look like, and how to pair their rows."""
     ends = workspace.source, workspace.target
     spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]
@@ -467,7 +454,6 @@ def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace])
 
 
 def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
-    """A chooser of another column of ids, of the metadata of a file or of its own table."""
     path = Path(spec.option("metadata") or spec.name)
     if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
         return
@@ -488,7 +474,7 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
 
 
 def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
-    """Put spaces in the place of others, as one step, once each can be read; else a SpaceError is raised."""
+    """Put spaces in the place of others, as one step; raises a SpaceError where one cannot be read."""
     for spec in instead.values():
         compute.load_space(spec)
     present = session.workspace()
@@ -513,13 +499,9 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
 
 
 def rejoined(described: Any) -> Any:
-    """The JSON with the path of each file in it: of a loaded space, an upload or a file of RELSCOPE_DATA with
-    this name. Of several files the one whose digest the JSON tells is taken.
+    """The JSON with the path of each file in it, found by name and digest among what this session has.
 
-    Raises
-    ------
-    SpaceError
-        There is none.
+    Raises a SpaceError where there is none.
     """
     return with_paths(described, _find)
 

@@ -1,6 +1,4 @@
-"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job and loaded
-when it is done.
-"""
+"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job."""
 
 from __future__ import annotations
 
@@ -28,7 +26,6 @@ _KEEP = {"persist_state": "session"}
 
 
 def draw() -> None:
-    """The choosers of one or two folders, and the progress of the samples that are being drawn."""
     st.markdown("**Folder of shards**")
     st.caption(
         "Two or more .npy, .parquet, .arrow or .feather files of one width are one space of any size. The app"
@@ -68,7 +65,6 @@ def draw() -> None:
 
 
 def _opened(place: str) -> ShardedSpace | None:
-    """The folder at a place; None where it is none, which the page says."""
     try:
         filesystem(place)  # asks whether this session may read it, before the cache, which all sessions share
         return _headers(place)
@@ -83,7 +79,6 @@ def _headers(place: str) -> ShardedSpace:
 
 
 def _load_when_drawn(places: list[str], n_rows: int) -> None:
-    """Load the samples that were asked for once the store has all of them; until then, show their jobs."""
     try:
         specs = list(dict.fromkeys(sample_spec(ShardedSpace.open(place), n_rows) for place in places))
     except SpaceError as error:
@@ -108,9 +103,7 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
 
 
 def draw_sample_line(workspace: Workspace) -> None:
-    """One line for spaces that are samples of folders of shards: how many rows of how many, and the command
-    for all of them. Nothing where neither space is a sample that leaves rows out.
-    """
+    """How many rows of how many are shown, and the command for all of them."""
     pair = workspace.source, workspace.target
     samples = [spec for spec in pair if spec.source == "sample"]
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]

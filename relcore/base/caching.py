@@ -1,6 +1,4 @@
-"""What is made of a large array is kept as long as the array: a page draws and scores the same rows with
-every step.
-"""
+"""What is made of a large array is kept as long as the array."""
 
 from __future__ import annotations
 

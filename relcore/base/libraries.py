@@ -1,6 +1,4 @@
-"""Libraries that come with an extra, as in ``pip install "relscope[text]"``, and the error where one is
-missing.
-"""
+"""Libraries that come with an extra, as in ``pip install "relscope[text]"``."""
 
 from __future__ import annotations
 
@@ -43,15 +41,8 @@ OF_KIND = {
 def extra(name: str = "") -> Iterator[None]:
     """Say how to install a missing library: around imports, or as a decorator of a function that imports.
 
-    Parameters
-    ----------
-    name : str, optional
-        The extra to install, where several bring the library.
-
-    Raises
-    ------
-    SpaceError
-        A library of `EXTRAS` could not be found.
+    `name` is the extra to install, where several bring the library. Raises a SpaceError where a library of
+    `EXTRAS` is missing.
 
     Examples
     --------
@@ -78,7 +69,6 @@ def explained(error: ImportError, name: str = "") -> Exception:
 
 
 def missing_library(library: str, name: str = "") -> SpaceError:
-    """The error that says which extra brings this library."""
     from relcore.base.errors import SpaceError
 
     remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'

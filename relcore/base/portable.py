@@ -1,8 +1,4 @@
-"""Recipes and session files for other machines: files by their names, whose content the digests verify.
-
-Exports hold the last part of every absolute path, and a reader looks for a file of that name. Relative paths
-stay as the user typed them.
-"""
+"""Recipes and session files for other machines: files by the last part of their paths, checked by digest."""
 
 from __future__ import annotations
 
@@ -24,9 +20,7 @@ Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON of a recipe, a session or a spec, with only the last part of each absolute path in it.
-
-    Where two paths have the same last part, they keep as much more as tells them apart.
+    """The JSON with only the last part of each absolute path, or as much more as tells two paths apart.
 
     Examples
     --------
@@ -40,9 +34,7 @@ def without_paths(described: Any) -> Any:
 
 
 def with_paths(described: Any, find: Find) -> Any:
-    """The JSON with ``find(spec)`` in place of the name in each spec of a file or a folder; the reverse of
-    `without_paths`.
-    """
+    """The reverse of `without_paths`: ``find(spec)`` replaces the name in each spec of a file or folder."""
 
     def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
@@ -53,7 +45,6 @@ def with_paths(described: Any, find: Find) -> Any:
 
 
 def _distinct_ends(paths: list[str]) -> dict[str, str]:
-    """For each path its last part, or as many more of the last ones as no other of the paths ends in."""
     parts = {path: re.findall(r"[^\\/]+" if _WINDOWS.match(path) else "[^/]+", path) for path in paths}
     ends = {}
     for path, steps in parts.items():
@@ -69,14 +60,12 @@ def is_absolute(text: str) -> bool:
 
 
 def last_part(path: str) -> str:
-    """The name of a file or a folder, without those around it; a relative path as it is."""
+    """The name of a file or a folder; a relative path as it is."""
     return _distinct_ends([path])[path] if is_absolute(path) else path
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
-    """The files, or folders, that the spec may mean: of its name in `folders`, and in `deep` ones up to
-    two folders below.
-    """
+    """The files, or folders, that the spec may mean, in `folders` and up to two folders below `deep` ones."""
     inner = ((folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))) for folder in deep)
     for folder in dict.fromkeys(chain(folders, *inner)):
         path = folder / last_part(spec["name"])
@@ -90,8 +79,7 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """``find`` for `with_paths`: what is given for a name, else the name where it leads to a file, else one
-    of these folders.
+    """``find`` for `with_paths`: what is given for a name, else the name itself, else one of these folders.
 
     It raises a SpaceError with the remedy where there is no file of this name.
     """

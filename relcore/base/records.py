@@ -1,10 +1,7 @@
 """JSON and the store's arrays of dataclasses: settings, recipes and results come and go through here.
 
-msgspec reads: it takes plain dataclasses, is strict about types, and names the place of what is wrong. What
-it leaves open is done here: unknown settings are refused, tuples are lists, and arrays go beside the JSON.
-
-A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless
-it is a dataclass.
+msgspec reads, strictly; here unknown settings are refused, and arrays go beside the JSON. A class whose JSON
+is not its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
 """
 
 from __future__ import annotations
@@ -35,11 +32,8 @@ _MOST_WHOLE = 2**63
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
     """The value of a JSON text that is expected to be `what`.
 
-    Raises
-    ------
-    SpaceError
-        No JSON, more than 32 MB, nesting deeper than 40 levels, a name twice in one object, a number that is
-        not finite or has more than 64 bits, a character that no text has.
+    Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a name twice in one object, a number
+    that is not finite or has more than 64 bits, and half a surrogate pair.
     """
     if len(text) > MOST_BYTES:
         raise SpaceError(
@@ -57,9 +51,7 @@ def parse(text: str | bytes, where: str, what: str = "") -> Any:
 
 
 def read_file(path: Path, what: str) -> Any:
-    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file or to a large
-    one.
-    """
+    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file."""
     if not path.exists():
         raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
     size = regular_file(path).stat().st_size
@@ -72,7 +64,7 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError unless settings can be what is in these objects and lists; errors as in `parse`."""
+    """Raise a SpaceError unless settings can be what is in these objects and lists."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
@@ -123,11 +115,8 @@ _TYPES = {
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
     """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
 
-    Parameters
-    ----------
-    arrays : dict, optional
-        Filled with the arrays of numbers, under names that tell their place; the JSON then holds the name.
-        Without it, and for arrays of strings, an array becomes a list.
+    `arrays` is filled with the arrays of numbers, under names that tell their place; the JSON then holds the
+    name. Without it, and for arrays of strings, an array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -153,11 +142,8 @@ def from_json(
 ) -> T:
     """A dataclass of this kind back from `to_json`; what is missing takes its default.
 
-    Raises
-    ------
-    SpaceError
-        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the
-        class itself; a value that no setting can have (`need_plain`).
+    Raises a SpaceError with ``what`` and the place of a setting that is missing, unknown, of the wrong type,
+    or refused by the class itself.
     """
     import msgspec
 
@@ -192,9 +178,7 @@ def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
 
 
 def _refuse_unknown(given: Any, known: Any, place: str) -> None:
-    """Raise unless every name in `given` is one that the class writes itself: msgspec passes over those of
-    other names.
-    """
+    """msgspec passes over unknown names, so they are refused here."""
     if isinstance(given, Mapping) and isinstance(known, Mapping):
         if unknown := [name for name in given if name not in known]:
             raise SpaceError(
@@ -208,9 +192,7 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
 
 
 def _explained(message: str, kind: Any, given: Any) -> str:
-    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null,
-    got 'three'``.
-    """
+    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number …``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):

@@ -20,7 +20,7 @@ def seeded(random_state: int) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums over threads depend on the number of threads, and small networks gain nothing from more."""
+    """Sums over threads depend on their number, and small networks gain nothing from more."""
     import torch
 
     before = torch.get_num_threads()
@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def reproducible(random_state: int) -> Iterator[None]:
-    """Both, for the training of a small network; on a GPU also deterministic kernels."""
+    """One seeded thread; on a GPU also deterministic kernels."""
     import torch
 
     settings = {"enabled": True, "benchmark": False, "deterministic": True}
@@ -57,8 +57,7 @@ _before: Any = None
 def full_precision(torch: Any, kind: str) -> Iterator[None]:
     """While it lasts, no TF32, no bfloat16 and no autocast in products on this kind of device.
 
-    Autocast belongs to the thread. The precision of products belongs to the process: the first thread that
-    enters sets it, and the last one that leaves puts it back as it was.
+    The precision belongs to the process: the first thread that enters sets it, the last one restores it.
     """
     global _users, _before
     with _lock:
@@ -77,9 +76,7 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
 
 def _precision(torch: Any) -> str | tuple[str, str]:
-    """Of cuBLAS and of the CPU's library; one word in torch 2.8, whose getter newer ones refuse where a
-    script sets each.
-    """
+    """Of cuBLAS and of the CPU's library; one word in torch 2.8."""
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision()
     return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
@@ -93,5 +90,5 @@ def _set_precision(torch: Any, precision: str | tuple[str, str]) -> None:
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether torch raised it because the device's memory is full; cuBLAS says so in words of its own."""
+    """Whether torch raised it because the device's memory is full."""
     return type(error).__name__ == "OutOfMemoryError" or "CUBLAS_STATUS_ALLOC_FAILED" in str(error)

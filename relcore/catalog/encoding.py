@@ -1,6 +1,4 @@
-"""Encoding: a dataset through an encoder into the store, block by block; finished blocks are never
-computed again.
-"""
+"""Encode a dataset into the store, block by block; finished blocks are never computed again."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ BLOCK_ROWS = 256
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
-    """The key to submit `encode_job` under: that of its space, or of the list of spaces where there are
-    several outputs.
-    """
+    """The key of `encode_job`: that of its space, or of the list of spaces of several outputs."""
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
     return key_of("encodings", dataset_digest, encoder)
@@ -46,9 +42,7 @@ def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
 def stored_encodings(
     store: Store, dataset_digest: str, encoder: Encoder, own: bool = False
 ) -> dict[str, str] | None:
-    """The key of each output when all are in the store; else None: `encode_job` can be submitted. `own`:
-    see `Store.has`.
-    """
+    """The key of each output when all are in the store, else None; for `own` see `Store.has`."""
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
@@ -58,13 +52,9 @@ def stored_encodings(
 
 
 def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:
-    """Make sure that the encoding which a spec names is in the store, from the dataset and the encoder that
-    it holds.
+    """Make sure that the encoding which a spec names is in the store.
 
-    Raises
-    ------
-    SpaceError
-        The dataset or the encoder's files are gone or have changed; or as in `encode`.
+    Raises a SpaceError where the dataset or the encoder's files have changed, or as in `encode`.
     """
     if store.has(spec.option("key")):
         return
@@ -86,9 +76,8 @@ def encode(
 ) -> list[LatentSpace]:
     """One space for each output of the encoder, from the store where they are there, else computed and kept.
 
-    Every `block_rows` rows are kept as soon as they are computed, and so are trained weights: after a kill or
-    a full disk the same call resumes and gives the same bytes. `report` is called as ``report(done, total,
-    message)``.
+    Each block of rows and trained weights are kept at once: after a kill the same call resumes and gives the
+    same bytes. `report` is called as ``report(done, total, message)``.
 
     Raises
     ------
@@ -135,9 +124,7 @@ def encode_job(
 def _encoded(
     dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int
 ) -> dict[str, str]:
-    """The key of each output, all of them in the store: what is missing is computed block by block, and the
-    whole takes the place of its blocks.
-    """
+    """The key of each output, all of them in the store."""
     metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
     dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
     keys = stored_encodings(store, dataset.digest, encoder)
@@ -180,9 +167,7 @@ def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tup
 def _blocks(
     dataset: Dataset, encoder: Encoder, trained: Trained | None, store: Store, report: Report, block_rows: int
 ) -> dict[str, np.ndarray]:
-    """The rows of each output; the encoder is prepared with the first missing block: a model takes seconds to
-    load.
-    """
+    """The rows of each output; the encoder, slow to load, is prepared with the first missing block."""
     encode_batch: EncodeBatch | None = None
     wholes: dict[str, np.ndarray] = {}
     for (start, stop), key in _block_keys(dataset, encoder, block_rows).items():
@@ -223,17 +208,7 @@ def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> No
 
 @dataclass(frozen=True)
 class Example:
-    """A dataset and its encoders.
-
-    Attributes
-    ----------
-    title : str
-        In a few words.
-    explanation : str
-        The data, the labels and the encoders, in a sentence or two.
-    n : int
-        Rows.
-    """
+    """A dataset of `n` rows and its encoders."""
 
     title: str
     explanation: str
@@ -263,9 +238,7 @@ EXAMPLES = {
 
 
 def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """The specs of an example's encodings in the order of its encoders, and when they were computed; none
-    if missing.
-    """
+    """The specs of an example's encodings, and when they were computed; none if missing."""
     group = finished.groups.get(name) if finished else None
     if group is None:
         return [], None

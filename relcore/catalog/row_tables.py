@@ -1,6 +1,4 @@
-"""Tables about the rows of a space: its metadata, the table of its vectors, or the one that it encodes. Which
-files belong together, and the texts, pictures and further columns of the rows.
-"""
+"""Tables about the rows of a space: which files belong together, and texts, pictures and further columns."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ _AT_ONCE = 256
 
 
 def _n_rows(spec: SpaceSpec) -> int | None:
-    """The number of rows in a file, from its header where that tells it; else it is read. None where it
-    cannot be.
-    """
+    """From the header where that tells it; None where the file cannot be read."""
     path = Path(spec.name)
     if (shape := shape_of(path)) is not None and shape[0] is not None:
         return shape[0]
@@ -50,10 +46,9 @@ def _n_rows(spec: SpaceSpec) -> int | None:
 def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
     """The spaces of these files, in their order, each with the table of metadata that belongs to it.
 
-    A table without vectors belongs to the vectors before it that have as many rows: to one file of the same
-    name, else to the last one, and to every .npy file before that one. A table that fits none of them, or has
-    options of its own, is a space. Where the order means nothing, as with files that were uploaded together,
-    .npy files alone come before others.
+    A table without vectors belongs to vectors before it with as many rows: to the last file of the same name,
+    else to the last one and every .npy file. Otherwise it is a space. Unless `in_order`, .npy files come
+    before others.
 
     Examples
     --------
@@ -94,7 +89,6 @@ def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> li
 
 
 def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
-    """The space with its ids, labels and counts from the table at `path`."""
     of_table = ("ignore", "metadata", "ids", *OPTIONS.values())
     kept = [(name, value) for name, value in spec.options if name not in of_table]
     return replace(spec, options=(*kept, ("metadata", path)))
@@ -106,15 +100,13 @@ def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]
 
 
 def is_numbered(space: LatentSpace) -> bool:
-    """Whether the ids of a space are nothing but its row numbers, as they are where a file has no ids."""
+    """Whether the ids of a space are its row numbers."""
     n = len(space)
     return space.ids[-1] == str(n - 1) and np.array_equal(space.ids, np.arange(n).astype(str))
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
-    """Whether row order is the likely way to pair two spaces: equally many rows, and just one of them with
-    ids of its own.
-    """
+    """Whether row order is the likely pairing: equally many rows, and just one space with ids of its own."""
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
@@ -152,13 +144,9 @@ def _row_ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Col
 
 
 def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
-    """The columns that can colour the rows of a space: those of its metadata, its own table, or the table
-    that it encodes; without ids, labels, counts, texts, pictures and dimensions.
+    """The columns of the space's table that can colour its rows, without those that have a role.
 
-    Raises
-    ------
-    SpaceError
-        The table cannot be read, or whoever asks may not read it.
+    Raises a SpaceError where the table cannot be read.
     """
     if encoded := _encoded_table(spec):
         used = {spec.dataset.column, spec.dataset.label_column}
@@ -173,13 +161,9 @@ def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
-    """The cells of a column by the ids of its rows; None where one is empty. `space` is what the spec loads,
-    with all its rows.
+    """The cells of a column by row id, None where one is empty; `space` is all that the spec loads.
 
-    Raises
-    ------
-    SpaceError
-        No such column, a table that cannot be read.
+    Raises a SpaceError for an unknown column, or a table that cannot be read.
     """
     if name not in (known := more_columns(spec)):
         raise SpaceError(
@@ -205,14 +189,10 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
-    """The texts and the pictures of the rows, under the ids of the space; nothing where there are none.
+    """The texts and the pictures of the rows, under the ids of the space.
 
-    Where a space is paired by row order and has no texts, its ids before are the texts.
-
-    Raises
-    ------
-    SpaceError
-        The table cannot be read, or whoever asks may not read it.
+    A space paired by row order has its ids before as texts. Raises a SpaceError where the table cannot be
+    read.
     """
     if spec.source != "file" and spec.rows_of == spec:
         return []
@@ -230,7 +210,6 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def _encoded(spec: SpaceSpec) -> list[Dataset]:
-    """What an encoding was made of, where that are texts or pictures."""
     dataset = spec.dataset
     return [load_dataset(dataset)] if dataset is not None and dataset.source != "planetoid" else []
 
@@ -252,9 +231,7 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """What reads the texts of ids, "" where an id has none; None where the rows have no texts. Errors as
-    in `row_items`.
-    """
+    """Reads the texts of ids, "" where an id has none; None if rows have none. Errors as in `row_items`."""
     datasets = [
         dataset
         for spec in specs

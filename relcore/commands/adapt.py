@@ -1,6 +1,4 @@
-"""adapt: rows through an adapter, from one store of vectors to another; without a source, the adapter's
-card.
-"""
+"""adapt: rows through an adapter, from one store of vectors to another."""
 
 from __future__ import annotations
 
@@ -90,13 +88,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _place(text: str) -> Place:
-    """The store of vectors of this name.
-
-    Raises
-    ------
-    SpaceError
-        Another kind of file.
-    """
     place = parse_place(text)
     if place is None:
         expected = quote(index.help for index in INDEXES.values())
@@ -105,7 +96,6 @@ def _place(text: str) -> Place:
 
 
 def described(card: Card) -> list[str]:
-    """The card in lines."""
     settings = ", ".join(f"{name} {value}" for name, value in card.settings.items())
     models = f"{card.new_model or 'new model'}, {card.new_width:,} numbers per row → "
     models += f"{card.old_model or 'old model'}, {card.old_width:,}"

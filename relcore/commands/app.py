@@ -105,9 +105,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lines_stream() -> int:
-    """A descriptor of stdout for the lines of selections; what else the server prints goes to stderr from
-    now on.
-    """
+    """A descriptor of stdout for selections; what else the server prints goes to stderr from now on."""
     sys.stdout.flush()
     stream = os.dup(1)
     os.set_inheritable(stream, True)
@@ -126,15 +124,9 @@ def own_address() -> str:
 
 
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
-    """The spec of each name, with the full path of files; all are loaded once, so that errors appear here.
+    """The spec of each name, with full paths; all are loaded once, so that errors appear here.
 
-    A table without vectors is the metadata of the file before it, see `relcore.catalog.row_tables.joined`.
     With `options`, folders that are too large are samples.
-
-    Raises
-    ------
-    SpaceError
-        A space that cannot be loaded.
     """
     specs = []
     for name in names:
@@ -146,14 +138,7 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
 
 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """The sample of the folder of shards of this name, drawn with a bar where the store has none; [] for
-    another space.
-
-    Raises
-    ------
-    SpaceError
-        A shard that cannot be read; a sample of a folder whose shards change meanwhile.
-    """
+    """The sample of a folder of shards, drawn with a bar where the store has none; [] for another space."""
     from relcore.sharded.passes import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 

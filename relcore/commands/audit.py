@@ -80,7 +80,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lines_of(outcome: AuditOutcome) -> Lines:
-    """The headline, the suspects, and the change of the scores without them."""
     lines: Lines = [outcome.headline]
     suspects = outcome.table().query("suspect").head(_MOST_LISTED)
     if len(suspects):

@@ -65,9 +65,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def show_file(text: str) -> None:
-    """What a file or folder holds: of a table its columns and what each is read as, else rows and dimensions
-    of each space, as headers say.
-    """
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
         raise SpaceError(

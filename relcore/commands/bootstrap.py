@@ -82,7 +82,6 @@ def spec_of(
     source: LatentSpace,
     target: LatentSpace,
 ) -> BootstrapSpec:
-    """The options as settings, with the page's defaults."""
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
     hide = n_shared >= FEWEST_SHARED and not options.real
     if n_seeds and not hide:
@@ -102,13 +101,9 @@ def spec_of(
 
 
 def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ...]:
-    """Pairs of ids from the text file of an option, see `read_pairs`; of a file that this command wrote, the
-    seeds and anchors.
+    """Pairs of ids from a text file; of one that this command wrote, the seeds and anchors.
 
-    Raises
-    ------
-    SpaceError
-        No such file, a line that does not have two sides, no pair at all.
+    Raises a SpaceError for no file, a line without two sides, no pair at all.
     """
     if not path.exists() or path.is_dir():
         got = f"{str(path)!r:.200}, a file that does not exist"
@@ -135,7 +130,6 @@ def _pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def lines_of(outcome: Outcome) -> Lines:
-    """The head of the page, its table, and the wrong pairs."""
     lines: Lines = [outcome.headline, outcome.result.reason]
     if outcome.scores:
         jaccard = next(iter(outcome.scores.values()))["jaccard"]

@@ -1,6 +1,4 @@
-"""drift: what changed between two versions of the same rows, and whether it matters; the exit code decides
-in CI.
-"""
+"""drift: what changed between two versions of the same rows; the exit code decides in CI."""
 
 from __future__ import annotations
 
@@ -128,13 +126,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
-    """OLD and NEW, or all versions in the folder OLD.
-
-    Raises
-    ------
-    SpaceError
-        A space that is not found, a folder with one version.
-    """
+    """OLD and NEW, or all versions in the folder OLD."""
     if options.new is not None:
         return [space_spec(options.old), space_spec(options.new)]
     versions = space_specs(options.old)
@@ -146,9 +138,6 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
 
 
 def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> Lines:
-    """The headline, each situation, the four shares, and the checks: all rows first, then the classes with
-    an alarm.
-    """
     lines: Lines = [headline(drift, verdict), ""]
     for situation in SITUATIONS:
         decides = "" if situation in situations else " (does not decide)"

@@ -97,7 +97,6 @@ def run(options: argparse.Namespace) -> None:
 def encoded(
     options: argparse.Namespace, store: Store, spec: DatasetSpec, dataset: Dataset, encoders: list[Encoder]
 ) -> list[SpaceSpec]:
-    """The spec of each output of each encoder, all of them in the store."""
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
         with engine(options, len(missing)) as cluster:
@@ -114,13 +113,7 @@ def encoded(
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
-    """The encoders that --encoder names, each once.
-
-    Raises
-    ------
-    SpaceError
-        An unknown name, an option that none of them takes, settings that cannot be.
-    """
+    """The encoders that --encoder names, each once."""
     names = [name.strip() for text in options.encoder for name in text.split(",") if name.strip()]
     if not names:
         raise SpaceError("--encoder: expected the name of an encoder, got none")
@@ -185,13 +178,6 @@ def _settings() -> dict[str, dict[str, Setting]]:
 
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
-    """The spec of the dataset that a user names.
-
-    Raises
-    ------
-    SpaceError
-        An unknown name, with similar ones.
-    """
     given = {name: getattr(options, name) for name in ("split", "column", "label_column", "limit")}
     spec = _dataset_named(options.dataset, (("config", options.config),) if options.config else ())
     return replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})

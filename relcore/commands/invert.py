@@ -82,7 +82,6 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
 
 
 def _rows(scores: dict[str, Score]) -> list[list[str]]:
-    """Mean cosine of each method, and the 95 % band of its chance level."""
     rows = [["method", "cosine", "chance level, 95 %"]]
     for method, score in scores.items():
         chance = band(score.null.low, score.null.high) if score.null else ""
@@ -91,7 +90,6 @@ def _rows(scores: dict[str, Score]) -> list[list[str]]:
 
 
 def _facts(inversion: Inversion) -> list[str]:
-    """Facts of the inverse, as at the head of the page."""
     kept = f"{short(inversion.kept, 1)} of" if inversion.spec.method == "pruned" else "all"
     left = inversion.n - inversion.n_anchors
     scored = counted(inversion.n_scored, "held-out row")

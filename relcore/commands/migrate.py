@@ -1,6 +1,4 @@
-"""migrate: keep the old embedding model, bridge, query both models, or re-embed; measured on pairs, and on
-judged queries if given.
-"""
+"""migrate: keep the old embedding model, bridge, query both models, or re-embed."""
 
 from __future__ import annotations
 
@@ -99,7 +97,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lines_of(result: MigrationResult) -> Lines:
-    """The sentence, the options, the cross-validation, the curve and the cautions."""
     rows = [["option", result.metric, "95 %", f"recall@{result.k}"]]
     rows[0] += ["change to keep, 95 %", "change to re-embed, 95 %"]
     for choice in result.options:

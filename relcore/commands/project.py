@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tuple[str, ...], list[str]]:
-    """What was written where, the anchors, and what the passes took; a space that fits into memory."""
+    """What was written where, the anchors, and what the passes took."""
     goal = Path(options.output)
     need_suffix(goal)
     space = load_again(space_spec(options.space))

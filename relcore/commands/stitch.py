@@ -80,9 +80,7 @@ def run(options: argparse.Namespace) -> None:
 def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The options as settings, with the page's defaults: test rows that the networks held out, anchors by
-    the widest space.
-    """
+    """The options as settings, with the page's defaults."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
@@ -99,7 +97,6 @@ def spec_of(
 
 
 def lines_of(result: StitchResult, metric: str) -> Lines:
-    """The summary, and a matrix for each method: a row for each encoder, a column for each head."""
     summary = printed_summary(result)
     names, common = short_names(result.encoders)
     lines: Lines = [[list(summary.columns), *summary.astype(str).to_numpy().tolist()]]

@@ -1,6 +1,4 @@
-"""study: a grid of runs. Each is saved as soon as it is done, and the same command resumes a study that
-was stopped.
-"""
+"""study: a grid of runs, each saved as soon as it is done."""
 
 from __future__ import annotations
 
@@ -68,13 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
-    """The study that the options name; None without a name.
-
-    Raises
-    ------
-    SpaceError
-        An unknown study, option or choice; a name and a file that do not agree.
-    """
+    """The study that the options name; None without a name."""
     given, kind = {}, options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
@@ -93,9 +85,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """What --grid says, as values of the study's options: the choices with these texts; other texts are left
-    to the option, which says what it expects.
-    """
+    """What --grid says, as values of the study's options; texts that are no choices stay."""
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:
@@ -111,7 +101,6 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
 
 
 def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
-    """The table of all runs, after the missing ones were computed."""
     with engine(options, len(runs.missing(Store()))) as cluster, Bar(options) as bar:
         try:
             return runs.finish(
@@ -125,7 +114,6 @@ def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
 
 
 def list_studies(options: argparse.Namespace) -> None:
-    """Every study with its question, its paper and its options."""
     rows = [{"study": kind, "question": name.help, "paper": name.paper} for kind, name in STUDIES.items()]
     lines: Lines = []
     for kind, name in STUDIES.items():
@@ -145,7 +133,6 @@ def _described(option: Setting) -> str:
 
 
 def findings_lines(findings: pd.DataFrame) -> list[list[str]] | str:
-    """The findings as the page lists them: value, 95 % interval, n."""
     if not len(findings):
         return "No findings yet."
     rows = [["finding", "value", "95 %", "n"]]
