@@ -25,7 +25,7 @@ from relcore.base.names import FIGURES, FORMER_FIGURES, FORMER_STUDIES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.figures import exportable
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 
@@ -200,7 +200,7 @@ def test_every_figure_of_the_version_opens_or_is_refused_with_the_study_that_dra
 READ_AND_WRITE = {
     "space": (SpaceSpec.from_json, SpaceSpec.to_json),
     "dataset": (DatasetSpec.from_json, DatasetSpec.to_json),
-    "encoder": (encoder_from_json, encoder_to_json),
+    "encoder": (encoder_from_json, Encoder.to_record),
     "study": (StudySpec.from_json, StudySpec.to_json),
     "stitching": (partial(records.from_json, StitchSpec), records.to_json),
 }

@@ -18,7 +18,7 @@ from relcore.base import access, records
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
-from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
+from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.on_disk import MAP_FROM
@@ -369,7 +369,7 @@ def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str,
     """The spec of an encoding, with all that it takes to make it again where the store does not have it."""
     made_of = (
         ("dataset", _compact(dataset.to_json())),
-        ("encoder", _compact(encoder_to_json(encoder.only(output)))),
+        ("encoder", _compact(encoder.only(output).to_record())),
     )
     return SpaceSpec("encoding", name, options=(*made_of, ("key", key), ("output", output)))
 
@@ -540,10 +540,9 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
         if path.is_file()
     ]
     entries += _files(folder) if folder else ()
-    for model in words.MODELS.values():
-        where = "here" if words.downloaded(model.name) else "needs the network"
-        facts = model.size_bytes, model.n, model.dimension, model.description
-        entries.append(CatalogEntry(model.name, "words", SpaceSpec("gensim-data", model.name), where, *facts))
+    for name, facts in words.MODELS.items():
+        where = "here" if words.downloaded(name) else "needs the network"
+        entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
     return entries
 
 

@@ -19,7 +19,7 @@ from relcore.catalog.catalog import (
 from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
+from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.encoders.sentences import PooledWords
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
@@ -148,7 +148,7 @@ def _encoded(
     for output, vectors in wholes.items():
         name = f"{encoder.title} {output}".strip() + f" · {dataset.name}"
         space = LatentSpace(vectors, dataset.ids, name=name, labels=dataset.labels)
-        made_by = {"encoder": encoder_to_json(encoder.only(output)), "output": output}
+        made_by = {"encoder": encoder.only(output).to_record(), "output": output}
         keys[output] = encoding_key(dataset.digest, encoder, output)
         put_encoding(store, keys[output], space, metadata | made_by)
     for key in _block_keys(dataset, encoder, block_rows).values():

@@ -105,9 +105,8 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """Sentences in the order of the articles.
 
-    The option `articles` keeps that many, the longest, which are alike (countries, states), or with `fewest`
-    the
-    first with at least `fewest` sentences, which differ more. `per_article` limits the sentences of each.
+    The option `articles` keeps the longest, which are alike (countries, states), or with the option `fewest`
+    the first with at least that many sentences, which differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():

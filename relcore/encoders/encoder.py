@@ -82,7 +82,12 @@ class Encoder(ABC):
         return ""
 
     def to_record(self) -> dict[str, Any]:
-        return encoder_to_json(self)
+        """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
+        place = f"{type(self).__module__}:{type(self).__qualname__}"
+        name = next((name for name, known in ENCODERS.items() if known.where == place), place)
+        values = {key: getattr(self, key) for key in settings_of(type(self))}
+        lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
+        return {"encoder": name, **values, **lists}
 
     @staticmethod
     def from_record(described: Mapping[str, Any]) -> Encoder:
@@ -128,7 +133,7 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name, or of the place that `encoder_to_json` writes for an unknown one.
+    """The class of this name, or of the place that `Encoder.to_record` writes for an unknown one.
 
     A worker process may not know what was registered at run time.
     """
@@ -136,15 +141,6 @@ def encoder_class(name: str) -> type[Encoder]:
     if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()
-
-
-def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
-    """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
-    place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
-    name = next((name for name, known in ENCODERS.items() if known.where == place), place)
-    values = {setting: getattr(encoder, setting) for setting in settings_of(type(encoder))}
-    lists = {setting: list(value) for setting, value in values.items() if isinstance(value, tuple)}
-    return {"encoder": name, **values, **lists}
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:

@@ -6,10 +6,8 @@ import lzma
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -42,58 +40,32 @@ def categorise(words: Sequence[str]) -> list[str]:
 
 # The word vectors of gensim-data.
 
-
-@dataclass(frozen=True)
-class GensimModel:
-    """A model of gensim-data; `size_bytes` is that of the packed file."""
-
-    name: str
-    n: int
-    dimension: int
-    size_bytes: int
-    description: str
-
-
 _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
-_GENSIM = (
-    GensimModel(
-        "word2vec-google-news-300",
-        3_000_000,
-        300,
-        1_743_563_840,
-        "Word2Vec, 100 billion words of Google News",
-    ),
-    GensimModel("glove-wiki-gigaword-50", 400_000, 50, 69_182_535, _WIKI),
-    GensimModel("glove-wiki-gigaword-100", 400_000, 100, 134_300_434, _WIKI),
-    GensimModel("glove-wiki-gigaword-200", 400_000, 200, 264_336_934, _WIKI),
-    GensimModel("glove-wiki-gigaword-300", 400_000, 300, 394_362_229, _WIKI),
-    GensimModel("glove-twitter-25", 1_193_514, 25, 109_885_004, _TWITTER),
-    GensimModel("glove-twitter-50", 1_193_514, 50, 209_216_938, _TWITTER),
-    GensimModel("glove-twitter-100", 1_193_514, 100, 405_932_991, _TWITTER),
-    GensimModel("glove-twitter-200", 1_193_514, 200, 795_373_100, _TWITTER),
-    GensimModel(
-        "fasttext-wiki-news-subwords-300",
-        999_999,
-        300,
-        1_005_007_116,
-        "FastText, Wikipedia 2017 and news",
-    ),
-    GensimModel(
-        "conceptnet-numberbatch-17-06-300",
+# name → packed size in bytes, rows, dimensions, training data
+MODELS = {
+    "word2vec-google-news-300": (1_743_563_840, 3_000_000, 300, "Word2Vec, 100 billion words of Google News"),
+    "glove-wiki-gigaword-50": (69_182_535, 400_000, 50, _WIKI),
+    "glove-wiki-gigaword-100": (134_300_434, 400_000, 100, _WIKI),
+    "glove-wiki-gigaword-200": (264_336_934, 400_000, 200, _WIKI),
+    "glove-wiki-gigaword-300": (394_362_229, 400_000, 300, _WIKI),
+    "glove-twitter-25": (109_885_004, 1_193_514, 25, _TWITTER),
+    "glove-twitter-50": (209_216_938, 1_193_514, 50, _TWITTER),
+    "glove-twitter-100": (405_932_991, 1_193_514, 100, _TWITTER),
+    "glove-twitter-200": (795_373_100, 1_193_514, 200, _TWITTER),
+    "fasttext-wiki-news-subwords-300": (1_005_007_116, 999_999, 300, "FastText, Wikipedia 2017 and news"),
+    "conceptnet-numberbatch-17-06-300": (
+        1_225_497_562,
         1_917_247,
         300,
-        1_225_497_562,
         "ConceptNet Numberbatch, multilingual",
     ),
-    GensimModel(
-        "word2vec-ruscorpora-300",
+    "word2vec-ruscorpora-300": (
+        208_427_381,
         184_973,
         300,
-        208_427_381,
         "Word2Vec, Russian National Corpus, lemmas with tags",
     ),
-)
-MODELS = dict(zip(map(attrgetter("name"), _GENSIM), _GENSIM, strict=True))
+}
 
 
 def folder() -> Path:
@@ -115,7 +87,7 @@ def fetch(name: str) -> Path:
     with extra():
         import gensim.downloader
 
-    size = readable(MODELS[name].size_bytes)
+    size = readable(MODELS[name][0])
     if not answers(gensim.downloader.DATA_LIST_URL):
         raise SpaceError(
             f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where"

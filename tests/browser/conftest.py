@@ -119,7 +119,6 @@ def store(tmp_path_factory) -> Path:
     from relcore.catalog.catalog import encoding_key, put_encoding
     from relcore.encoders.dataset import DatasetSpec
     from relcore.encoders.datasets import load_dataset
-    from relcore.encoders.encoder import encoder_to_json
     from relcore.encoders.vision import SmallVision
     from relcore.runs.store import Store
     from relcore.spaces.space import LatentSpace
@@ -138,7 +137,7 @@ def store(tmp_path_factory) -> Path:
         space = LatentSpace(rows.astype(np.float32), dataset.ids, name=title, labels=dataset.labels)
         about = {
             "dataset_spec": spec.to_json(),
-            "encoder": encoder_to_json(encoder),
+            "encoder": encoder.to_record(),
             "output": encoder.outputs[0],
         }
         put_encoding(store, encoding_key(dataset.digest, encoder, encoder.outputs[0]), space, about)

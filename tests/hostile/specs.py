@@ -20,12 +20,12 @@ def reader(kind: str) -> Callable[[Any], Any]:
     from relcore.base import records as record
     from relcore.catalog.catalog import SpaceSpec
     from relcore.encoders.dataset import DatasetSpec
-    from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+    from relcore.encoders.encoder import encoder_from_json
     from relcore.stitch.stitching import StitchSpec
     from relcore.studies.study import StudySpec
 
     if kind == "encoder":
-        return lambda given: encoder_to_json(encoder_from_json(given))
+        return lambda given: encoder_from_json(given).to_record()
     if kind == "stitching":
         return lambda given: record.to_json(record.from_json(StitchSpec, given))
     one = {"space": SpaceSpec, "dataset": DatasetSpec, "study": StudySpec}[kind]

@@ -26,7 +26,6 @@ from relcore.catalog.catalog import (
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
-from relcore.encoders.encoder import encoder_to_json
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import PretrainedText, content_of_model, model_folder
 from relcore.runs.store import Store
@@ -209,7 +208,7 @@ def test_an_entry_that_tells_no_dataset_does_not_open(shared):
     store.put(
         "a" * 32,
         {"vectors": np.eye(4)},
-        {"dataset_spec": {"source": "digits"}, "encoder": encoder_to_json(TfidfSvd(4))},
+        {"dataset_spec": {"source": "digits"}, "encoder": TfidfSvd(4).to_record()},
     )
     refused(catalog.load, encoding_spec(DatasetSpec("digits"), TfidfSvd(4), "", "a" * 32, "no encoding"))
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
+from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.transformers import PretrainedVision
 from relcore.encoders.vision import SmallVision
 
@@ -29,14 +29,14 @@ class Own(Encoder):
     ],
 )
 def test_json_and_back(encoder):
-    record = json.loads(json.dumps(encoder_to_json(encoder)))
+    record = json.loads(json.dumps(encoder.to_record()))
     again = encoder_from_json(record)
     assert again == encoder
     assert hash(again) == hash(encoder)
 
 
 def test_an_encoder_of_the_users_own_is_named_but_not_imported_from_json():
-    record = encoder_to_json(Own())
+    record = Own().to_record()
     assert record == {"encoder": f"{__name__}:Own", "sizes": [1, 2]}
     with pytest.raises(SpaceError, match=r"encoder: expected one of 'small-vision'.*:Own"):
         encoder_from_json(record)
