@@ -1,6 +1,4 @@
-"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last
-finished round; and its figures from their recipes.
-"""
+"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes, and its figures."""
 
 from __future__ import annotations
 
@@ -47,15 +45,14 @@ _QUERIES = 2000
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What was found, and its quality if the truth is known.
+    """The result and, if the truth is known, its quality.
 
     Attributes
     ----------
     share : float
         Share of the anchors beyond the seeds with their true partner, 0 … 1; NaN without a truth.
     scores : form → metric → Score
-        Of the spaces relative to all true anchors, to the seeds alone, to the found ones, on held-out rows
-        (`relative_scores`); empty without a truth.
+        `relative_scores`; empty without a truth.
     n_shared : int
         Rows whose partner is known.
     """
@@ -98,13 +95,12 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to one set
-    of anchors.
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
+    anchors, to the seeds alone, or to the matched anchors.
 
-    "found, continuous" takes the target's anchors as the paper's method optimised them, before they are
-    replaced by the nearest rows; only that method has it. Rows are compared that are in both spaces and held
-    out: not seeds, not anchors, and not matched with one; empty if fewer than k + 2 are left. `center` False
-    reproduces the paper.
+    "found, continuous" takes the paper's optimised anchors themselves. Only shared, held-out rows are
+    compared: not seeds, not anchors, and not matched with one; empty if fewer than k + 2 are left. `center`
+    False reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(rows >= 0)
@@ -129,14 +125,14 @@ def relative_scores(
 
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
-    """The rows in both spaces except anchors and rows matched with one; None if no row is left."""
+    """The shared rows except anchors and rows matched with one; None if no row is left."""
     ids = source.index[source.index.isin(target.index)]
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
 
 
 _ROUND = 1.2e-8  # seconds per pair of rows
-_LARGE_ROUNDS = 3  # over all rows, after those over the most frequent ones
+_LARGE_ROUNDS = 3  # over all rows
 _EVERY = 10  # steps of the published method between two states in the store
 
 
@@ -180,13 +176,11 @@ class BootstrapSpec(Task[Outcome]):
     )
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores, within a factor of two; from runs on 3,000 to 20,000 rows."""
+        """On two idle cores, within a factor of two."""
         return 2 + sum(self.parts(*(min(len(space), self.rows or len(space)) for space in spaces)))
 
     def parts(self, n: int, m: int) -> tuple[float, float]:
-        """Seconds of the rounds, and of the verdict with its chance level and the scores, for spaces of n
-        and m rows.
-        """
+        """Seconds of the rounds, and of the verdict and the scores, for spaces of n and m rows."""
         first = min(n, m, 4000)
         if self.method == "paper":
             return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors), 1 + first**2 * _ROUND * 6
@@ -198,12 +192,12 @@ class BootstrapSpec(Task[Outcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Outcome:
-        """Bootstrap; with a store each finished round is saved, and the same call resumes after the last one.
+        """Bootstrap; with a store the same call resumes after the last finished round.
 
         Raises
         ------
         SpaceError
-            A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of
+            A pairing to hide that does not exist, more seeds or anchors than rows, and as
             `bootstrap_anchors`.
         """
         source, target = (most_frequent(space, self.rows) for space in spaces)
@@ -228,8 +222,8 @@ class BootstrapSpec(Task[Outcome]):
     def _resuming(
         self, store: Store, key: str, report: Report, seconds: tuple[float, float]
     ) -> dict[str, Any]:
-        """`state`, `after` and `before_verdict` of `bootstrap_anchors`: the last finished round is saved
-        under the key. Progress counts hundredths of seconds; a round over all rows takes the most.
+        """`state`, `after` and `before_verdict` of `bootstrap_anchors`, with the last finished round kept
+        under the key. Progress counts hundredths of seconds.
         """
         literal, rounds, whole = self.method == "paper", seconds[0], round(100 * sum(seconds))
         writable = True
@@ -265,9 +259,7 @@ class BootstrapSpec(Task[Outcome]):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The shuffled target, the seeds, the source anchors whose partners are to be found, and the
-        truth.
-        """
+        """The shuffled target, the seeds, the source anchors to find partners of, and the truth."""
         shared = source.ids[source.index.isin(target.index)]
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
@@ -294,9 +286,7 @@ def _measured(last: Round) -> dict[str, float]:
 
 
 def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
-    """The space of its `rows` most frequent rows, or of the first ones where it has no counts; all for
-    None.
-    """
+    """The space of its `rows` most frequent, or first, rows; all for None."""
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
@@ -304,13 +294,8 @@ def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids, one per line, separated by a tab or else by "="; blank lines and further columns are
-    ignored.
-
-    Raises
-    ------
-    SpaceError
-        A line that does not have two sides.
+    """Pairs of ids, one per line, separated by a tab or else by "="; further columns are ignored. Raises
+    SpaceError for a line without two sides.
     """
     pairs = []
     for number, line in enumerate(lines_in(text), start=1):
@@ -328,7 +313,7 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe):
-    """Rows paired and hidden anchors found by round; of the published method its error."""
+    """Matched rows and hidden anchors by round; of the published method its error."""
 
     figure: ClassVar[str] = "bootstrap"
 
@@ -347,9 +332,7 @@ class BootstrapRounds(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """Ground truth, seeds and found: Jaccard, MRR and cosine, each with its chance level; needs a known
-    truth.
-    """
+    """Jaccard, MRR and cosine of true anchors, seeds and matched anchors, with their chance levels."""
 
     figure: ClassVar[str] = "bootstrap-scores"
 
@@ -380,9 +363,7 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
 
 
 def printed_table(outcome: Outcome) -> pd.DataFrame:
-    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found and
-    the verdict.
-    """
+    """The paper's table: a row per set of anchors, with the share of hidden anchors and the verdict."""
     shares, verdicts = {"found": outcome.share}, {"found": outcome.result.verdict}
     rows = [
         {

@@ -1,10 +1,8 @@
-"""Maps of a pair in one representation, of many rows in blocks: neither space's matrix (n, k) of
-similarities is formed.
+"""Maps of a pair in one representation, of many rows in blocks.
 
 The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the
-anchors, whitened or not. The moments of R follow from those of U, which do not depend on the anchors, and its
-scores are U (B V) with the axes V. So one more anchor costs eigenvectors of a (d, d) or (k, k) matrix and a
-product of (n, d) with (d, c); R is never formed.
+anchors. The moments of R follow from those of U, which do not depend on the anchors, and its scores are U (B
+V) with the axes V: R is never formed.
 """
 
 from __future__ import annotations
@@ -46,8 +44,9 @@ Picture = tuple[list[np.ndarray], str]
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What the maps of all anchors share: the mean of a space (d,), the moments of the directions of its
-    drawn rows, and these directions (m, d) themselves where they are few."""
+    """What the maps of all anchors share: the mean (d,), the moments of the directions of the drawn rows, and
+    these directions (m, d) where they are few.
+    """
 
     mean: np.ndarray
     moments: Moments
@@ -68,15 +67,13 @@ DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, but each space fitted apart where the widths differ: the first one's map cannot take the
-    second.
-    """
+    """`spec`, but each space fitted apart where the widths differ."""
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """How the coordinates of a pane came about: `n_sampled` where a sample of the rows was fitted for PCA; of
-    `n_rows` rows UMAP may be fitted on a part only.
+    """How the coordinates of a pane came about; `n_sampled` rows were fitted for PCA, of `n_rows` UMAP may be
+    fitted on a part.
     """
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
     placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
@@ -95,9 +92,7 @@ def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) 
 def pane_matrices(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[np.ndarray]:
-    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]; the other rows
-    are not made.
-    """
+    """Only the drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
@@ -107,7 +102,7 @@ def pane_matrices(
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
-    """`pane_matrices` in blocks of rows, of the source and of the target: neither matrix is formed."""
+    """`pane_matrices` in blocks of rows: neither matrix is formed."""
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
     return [map(bring, blocks_of(space.vectors, rows)) for bring, space in zip(maps, spaces, strict=True)]
 
@@ -123,14 +118,9 @@ def pca_pair(
 ) -> Picture:
     """Coordinates (m, c) of the drawn rows of both spaces by PCA, and a note on how they came about.
 
-    Similarities that are linear in the directions of the rows go by the moments of these; `directions_of` may
-    keep them. Others are reduced as a matrix up to `SAMPLED_ROWS` rows. Above, their axes come from a sample,
-    and their scores by block.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than three rows, and as `represent` and `reduce_spaces`.
+    Similarities that are linear in the directions go by their moments; `directions_of` may cache these.
+    Others are reduced as a matrix up to `SAMPLED_ROWS` rows; above, their axes come from a sample, their
+    scores by block. Raises SpaceError for fewer than three rows, and as `represent` and `reduce_spaces`.
     """
     spaces = matched.source, matched.target
     linear = pane == "whitened" or SIMILARITIES[projection.similarity].load().linear
@@ -165,10 +155,10 @@ def map_pair(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> Picture:
-    """Coordinates (m, c) of the drawn rows of both spaces by any method, and a note; errors as in `pca_pair`.
+    """As `pca_pair`, by any method.
 
-    UMAP of more rows than it is fitted on takes them block by block, to the same numbers as the app's job:
-    larger blocks take machine code that rounds otherwise, and UMAP shows it.
+    UMAP places rows beyond its sample in the blocks of the app's job: another block size rounds differently,
+    and UMAP shows it.
     """
     if spec.method == "pca":
         return pca_pair(matched, rows, pane, anchors, projection, spec)
@@ -198,7 +188,7 @@ class _Linear:
         return n if n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of the relative rows the leading axes V (k, c), and the scores (c,) of their mean."""
+        """The leading axes V (k, c) of the relative rows, and the scores (c,) of their mean."""
         basis, moments = self.fitted.similarity_.basis_, self.known.moments
         axes = moments.axes(n_components, basis)
         return axes, moments.mean @ basis @ axes
@@ -215,8 +205,7 @@ class _Linear:
 class _Blocked:
     """The same by any similarity, computed by block, and twice for the sample that the axes are fitted on.
 
-    The exponent is of the power of two by which products of the similarities stay within float32: distances
-    may be as long as the rows.
+    The exponent is of the power of two by which products of the similarities stay within float32.
     """
 
     def __init__(self, X: np.ndarray, rows: np.ndarray, fitted: RelativeProjection, state: int) -> None:
@@ -239,25 +228,16 @@ class _Blocked:
             yield scaled(self.fitted.transform(block), self._exponent)
 
 
-# Orientation: turn and mirror the maps of a scene so that they agree, for display only.
-#
-# The axes of a map have no meaning: PCA's signs, and any turn of UMAP and t-SNE, change with one more anchor.
-# Each map is therefore turned or mirrored onto one reference, the PCA map of the same rows in the absolute
-# source space. That does not depend on the anchors, so maps before and after a change of anchors agree, and a
-# recipe needs no history to draw them again.
-#
-# Measured on PCA maps of the bundled words: of 440 steps, each adding one anchor to the relative or ten to
-# the whitened form, 42 mirror the map, and 9 others turn it by more than 20°. Turned onto the reference, no
-# map is mirrored; one is turned by 23°.
+# Orientation, for display only: signs and turns of a map have no meaning, and change with one more anchor.
+# Each map is turned onto the PCA map of the rows in the absolute source space, which does not depend on the
+# anchors, so maps before and after a change of anchors agree.
 
 NOTE = "turned for display"
 
 
 def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c) of the
-    same rows.
-
-    Orthogonal Procrustes without scaling. Rows that are NaN in either map are ignored.
+    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c); rows
+    that are NaN in either map are ignored.
     """
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     if not known.any():
@@ -277,8 +257,7 @@ def orient_pairs(
     """The maps of both spaces by representation, each turned; the notes say so.
 
     The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
-    map, fitted on the first or aligned, so that equal coordinates stay equal; otherwise it is turned onto the
-    source's.
+    map, so that equal coordinates stay equal; otherwise it is turned onto the source's.
     """
     oriented = {}
     for form, ((source, target), note) in pairs.items():

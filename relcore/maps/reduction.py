@@ -1,6 +1,4 @@
-"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted alone or
-all on the first.
-"""
+"""Reduction: pictures of spaces in two or three dimensions by PCA, UMAP or t-SNE."""
 
 from __future__ import annotations
 
@@ -33,8 +31,7 @@ COMPILING, OTHERS = "compiling UMAP, once in a process", "placing the other rows
 
 @dataclass(frozen=True)
 class ReductionSpec:
-    """How to draw spaces: every field is plain, so ``ReductionSpec(**json.loads(json.dumps(asdict(spec))))``
-    is the same.
+    """How to draw spaces; all fields are plain JSON values.
 
     Attributes
     ----------
@@ -42,8 +39,7 @@ class ReductionSpec:
     n_components : 2 or 3
     fit : "apart" or "first"
         Each space its own map, or all on the map of the first: only then is distance *between* pictures
-        meaningful (Fig. 5 of "Relative representations enable zero-shot latent space communication", ICLR
-        2023).
+        meaningful (Moschella et al. 2023, Fig. 5).
     align : bool
         Rotate, mirror and scale the other pictures onto the first, for display only
         (`relcore.represent.translation.align`).
@@ -52,7 +48,7 @@ class ReductionSpec:
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
     max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
     random_state : int
-        Also draws the 50,000 rows that UMAP is fitted on where there are more: `FITTED_ROWS`.
+        Also draws the 50,000 rows that UMAP is fitted on where there are more.
     """
 
     method: str = setting("pca", choices=REDUCTIONS)
@@ -74,12 +70,10 @@ class ReductionSpec:
 def reduce_spaces(
     matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Report | None = None
 ) -> list[np.ndarray]:
-    """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a
-    `random_state`.
+    """Coordinates (n, c) float32 of each matrix (n, d_i), in their order; deterministic for a `random_state`.
 
-    UMAP takes `MadeRows` of more rows than it is fitted on (`n_fitted`), too, and never has them all. PCA
-    keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two. `report` is called
-    by `Stages`, whose last counts UMAP's epochs or t-SNE's iterations.
+    UMAP also takes `MadeRows` of more rows than it is fitted on (`n_fitted`), and never has them all. PCA
+    keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
 
     Raises
     ------
@@ -112,15 +106,13 @@ def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
-    """The pictures, the others moved onto the first where `spec` says so: a display step that computes no
-    map again.
-    """
+    """The pictures, the others moved onto the first where `spec` says so."""
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
-    """Raise the errors of `reduce_spaces` that the shapes of the matrices give."""
+    """Raise the errors of `reduce_spaces` that follow from the shapes."""
     n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
@@ -138,7 +130,7 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
 
 
 def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
-    """Roughly how long `reduce_spaces` takes in a new process, for spaces of these shapes."""
+    """Roughly how long `reduce_spaces` takes in a new process."""
     return sum(seconds for _, seconds in _plan(shapes, spec))
 
 
@@ -178,10 +170,10 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
     return 2.5e-11 * m * n * d + 3e-4 * m
 
 
-# PCA in blocks of rows: moments in one pass, axes from the moments, scores in another. No copy is made.
+# PCA in blocks of rows: moments in one pass, scores in another.
 
 _RANK = 1e-5  # of the longest axis: a shorter one is rounding
-SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10  # the latter takes half a second of a processor core
+SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +186,9 @@ class Moments:
 
     @classmethod
     def of(cls, blocks: Iterable[np.ndarray], origin: np.ndarray | None = None) -> Moments:
-        """Of the rows of one or more blocks (m, d) float32, each multiplied as float32 and summed as float64.
+        """Of blocks (m, d) of rows, each multiplied as float32 and summed as float64.
 
-        Products of rows less `origin`, by default the mean of the first block, keep digits where the rows lie
-        far from zero.
+        Rows are taken less `origin`, by default the mean of the first block, to keep digits far from zero.
         """
         n, total, scatter = 0, 0.0, 0.0
         for block in blocks:
@@ -210,10 +201,8 @@ class Moments:
         return cls(n, origin + offset, scatter - n * np.outer(offset, offset))
 
     def axes(self, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-        """The leading axes of the rows (d, c), of length 1; zero where there are no more columns, or beyond
-        the rank.
-
-        With a `basis` B (d, k) those of the rows times B, (k, c).
+        """The leading axes of the rows (d, c), of length 1; zero beyond the columns or the rank. With a
+        `basis` B (d, k) those of the rows times B, (k, c).
         """
         if basis is None:
             return _leading_axes(self.scatter, n_components)
@@ -227,8 +216,8 @@ class Moments:
 
 
 def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
-    """The eigenvectors (d, c) of the largest eigenvalues of a symmetric matrix (d, d), largest first, and
-    zeros beyond d. NumPy's eigh finds all, but SciPy's, which could stop, takes longer to import.
+    """Leading eigenvectors (d, c) of a symmetric matrix, largest first, zeros beyond d. By NumPy's eigh, as
+    SciPy's takes longer to import.
     """
     leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
     return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
@@ -240,16 +229,14 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def facing(scores: np.ndarray) -> np.ndarray:
-    """A sign per column (c,) that makes its score farthest from zero positive: this survives a rotation of
-    the space.
+    """A sign per column (c,) that makes its score farthest from zero positive: a rotation of the space keeps
+    it.
     """
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows of n that axes are fitted on, ascending: all, or a random sample where their products would
-    take long.
-    """
+    """The rows of n that axes are fitted on, ascending: all, or a random sample where products take long."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
@@ -270,9 +257,7 @@ def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
 def _pca(
     matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages | None = None
 ) -> list[np.ndarray]:
-    """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the
-    space cannot flip.
-    """
+    """Scores on the leading eigenvectors of the first matrix's covariance, with the signs of `facing`."""
     if stages:
         stages.begin(AXES)
     first, mean = matrices[0], mean_row(matrices[0])
@@ -307,7 +292,7 @@ class NeighbourIndex:
         self._index.add(self._prepared(X))
 
     def query(self, X: np.ndarray, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Indices (n, k) and distances (n, k), nearest first; `epsilon` is of no use to an exact search."""
+        """Indices (n, k) and distances (n, k), nearest first; an exact search ignores `epsilon`."""
         products, rows = self._index.search(self._prepared(X), k)
         distances = 1 - products if self._cosine else np.sqrt(np.maximum(products, 0))
         return rows.astype(np.int32), np.maximum(distances, 0).astype(np.float32)
@@ -320,8 +305,7 @@ class NeighbourIndex:
         return (X / np.where(norms > 0, norms, 1)).astype(np.float32, copy=False)
 
 
-# UMAP: up to 100,000 rows exact neighbours take less time than its layout; umap-learn's own search spends
-# most of a minute at 20,000 × 100, chiefly compiling. To fit 250,000 rows takes minutes: a sample is fitted.
+# UMAP with exact neighbours: umap-learn's own search takes long to compile. Of many rows a sample is fitted.
 
 EXACT_ROWS = 100_000
 FITTED_ROWS = 50_000
@@ -329,7 +313,7 @@ PLACED_AT_ONCE = 20_000
 
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
-    """On how many of n rows UMAP is fitted, the others being placed on its map; n for other methods."""
+    """On how many of n rows UMAP is fitted; n for other methods."""
     return min(n, FITTED_ROWS) if spec.method == "umap" else n
 
 
@@ -353,7 +337,7 @@ def _umap(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, stages
 
 
 def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
-    """The model of umap-learn fitted on the rows of X (n, d); a `random_state` runs it on one thread."""
+    """The model of umap-learn fitted on the rows of X (n, d), on one thread."""
     if not _compile.cache_info().currsize:
         stages.begin(COMPILING)
         _compile()
@@ -399,7 +383,7 @@ def _placed(model: Any, X: np.ndarray | MadeRows, rows: np.ndarray, most: int, s
 
 @cache
 def _compile() -> None:
-    """Fit and place a few rows: to compile UMAP's loops takes a process longer than to draw 5,000 rows."""
+    """Fit and place a few rows, which compiles UMAP's loops."""
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -430,10 +414,8 @@ class _EpochReader:
         pass
 
 
-# t-SNE: openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE: 1,000 iterations, 250 of them
-# with an early exaggeration of 12, the learning rate n / 12 and then n, and neighbours by exact search.
-# Placing a row looks at its neighbours among the rows of the fit alone (perplexity 5), so it depends on no
-# other new row: Poličar, Stražar and Zupan (Machine Learning, 2021).
+# t-SNE: openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE and exact neighbours. A placed
+# row depends on no other new row (Poličar, Stražar and Zupan, Machine Learning 2021).
 
 _EARLY, _REST, _PLACING = 250, 750, 250  # iterations: exaggerated, as they are, and of rows that are placed
 _REPORTED = 50  # iterations between two reports
@@ -515,9 +497,7 @@ def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tupl
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many
-    rows were drawn.
-    """
+    """`reduce_spaces` as a job of the engine; puts ``coordinates_0`` …, and how many rows were drawn."""
     entries = list(filter(None, map(context.store.mapped, inputs)))
     if gone := len(inputs) - len(entries):
         raise SpaceError(

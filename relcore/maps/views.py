@@ -1,6 +1,4 @@
-"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or all
-rows.
-"""
+"""Which rows a picture shows and how they are coloured."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ from relcore.figures.scene import ColorScale
 from relcore.represent.similarity import mean_of, project_directions, unit_rows
 from relcore.spaces.space import LatentSpace
 
-NUMBERS = ("counts", "source norm", "target norm", "agreement")  # columns of numbers that colour rows
-COLUMN = "column:"  # before the name of a column of the table that came with a space
+NUMBERS = ("counts", "source norm", "target norm", "agreement")
+COLUMN = "column:"
 MOST_PIVOTS = 20  # the number of distinguishable colours
 _CLUSTERED = 20_000  # rows that default pivots are chosen among
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
@@ -36,9 +34,8 @@ class ViewSpec:
     everything : bool
         Also draw all other rows, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
-        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, by a number, or by a
-        column of the table that came with a space; the last two need both spaces, see
-        `compare.columns.colored`.
+        What colours a row: the pivot near it, its label, a number, or a column of the table that came with a
+        space; the last two need both spaces, see `compare.columns.colored`.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -68,9 +65,7 @@ def need_color(setting: str, color_by: str) -> None:
 
 @dataclass(frozen=True)
 class View:
-    """Rows to draw (m,), ascending, with a category per row, -1 for none; of a number the `values` (m,)
-    and their scale.
-    """
+    """Rows to draw (m,), ascending, with a category per row (-1: none), or `values` (m,) and their scale."""
 
     rows: np.ndarray
     categories: np.ndarray
@@ -103,7 +98,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
 
 
 def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
-    """These rows in the colours of labels or of pivots, as `spec` tells. Errors as in `make_view`."""
+    """These rows in the colours of labels or pivots. Errors as in `make_view`."""
     return _colored(space, spec, rows, _nearest_pivots(space, spec))
 
 
@@ -118,7 +113,7 @@ def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.n
 
 
 def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
-    """At most `n` of the view's rows, a random sample."""
+    """At most `n_most` of the view's rows, a random sample."""
     if len(view.rows) <= n_most:
         return view
     kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
@@ -142,14 +137,13 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
 
 
 def default_pivots(space: LatentSpace) -> tuple[str, ...]:
-    """Five ids to begin with: the usual words where the space has them, else rows far apart from each other,
-    of a large space among a sample."""
+    """Five ids: the usual words where the space has them, else rows far apart from each other."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
     from relcore.represent.anchors import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
-    if len(space) > _CLUSTERED:  # the first picture waits for them, and for the library that k-means needs
+    if len(space) > _CLUSTERED:  # k-means of all would delay the first picture
         space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
@@ -157,10 +151,8 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
-    """The default view: all rows in the colours of their labels for classes; a few pivots with their
-    neighbours for words.
-
-    Classes are 2 to `MOST_PIVOTS` labels of rows without word counts.
+    """All rows in the colours of their labels for classes (2 to `MOST_PIVOTS` labels, no word counts); else a
+    few pivots with their neighbours.
     """
     classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
     labelled = 2 <= len(classes) <= MOST_PIVOTS

@@ -1,8 +1,7 @@
 """bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, and a verdict on them.
 
-Rows are matched by CSLS, mutual nearest neighbours by a cosine that crowded rows do not win; self-learning
-alternates that with a rotation; the published method optimises the anchors themselves. Pairs are row numbers
-(2, m), those of the source first; a stage is the rows of the source and those of the target that take part.
+Pairs are row numbers (2, m), those of the source first; a stage is the rows of the source and of the target
+that take part.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Stage = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Matching:
-    """For every source row its `partner` (n,) in the target, the one of the largest CSLS, and that CSLS.
+    """For every source row its best `partner` (n,) in the target by CSLS, and that CSLS.
 
     `similarity` (n,) float32 is 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows
     of the other space. `mutual` (m,) are source rows that are the best match of their own best match; their
@@ -43,7 +42,7 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """Mean CSLS of all rows with their partners: the objective of self-learning."""
+        """Mean CSLS of all rows: the objective of self-learning."""
         return float(self.similarity.mean(dtype=np.float64))
 
 
@@ -55,20 +54,15 @@ def match_csls(
     keep: float = 1.0,
     rng: np.random.Generator | None = None,
 ) -> Matching:
-    """Match unit rows (n, d) with unit rows (m, d) of one width by CSLS (Conneau et al. 2018, eq. 3).
+    """Match unit rows (n, d) with unit rows (m, d) by CSLS (Conneau et al. 2018, eq. 3), in blocks.
 
-    Peak memory: one block of cosines. Below `keep` = 1 every cosine takes part in the choice of partners with
-    that probability only (Artetxe et al. 2018): this noise helps self-learning to leave a poor start.
-
-    Raises
-    ------
-    SpaceError
-        k below 1.
+    Below `keep` = 1 each cosine takes part with that probability only, which helps self-learning to leave a
+    poor start (Artetxe et al. 2018).
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowding_source, crowding_target = crowding(source, target, k)
-    # With two more columns the product itself is half the CSLS: no pass over the block to subtract anything.
+    # With two more columns the product itself is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     partner = np.empty(len(source), dtype=np.int64)
@@ -80,7 +74,7 @@ def match_csls(
         partner[block] = cosines.argmax(axis=1)
         best[block] = np.take_along_axis(cosines, partner[block, None], axis=1)[:, 0]
         np.maximum(best_of_target, cosines.max(axis=0), out=best_of_target)
-    # Both sides read the same product, so equality is exact: the row that gave a column its maximum chose it.
+    # Both sides read the same product, so equality is exact.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
     return Matching(partner, 2 * best, np.sort(chosen[first]))
@@ -89,8 +83,8 @@ def match_csls(
 def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
     """Mean cosine of every row to its k nearest rows of the other space, (n,) and (m,) float32.
 
-    Exact, in a third of the time of a partial sort: maxima of groups of values give each row a bound that its
-    k nearest must reach, and few others do.
+    Exact, and faster than a partial sort: maxima of groups bound the k nearest, and few values reach the
+    bound.
     """
     k_rows, k_columns = min(k, len(target)), min(k, len(source))
     bound = np.full((k_columns, len(target)), -np.inf, dtype=np.float32)  # largest maxima of each column yet
@@ -106,7 +100,7 @@ def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.nd
 
 
 def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of rows with their products (b, m) in one buffer, which the next block overwrites."""
+    """Blocks of rows with their products (b, m), in one buffer that the next block overwrites."""
     size = max(1, min(len(source), BLOCK_BYTES // (4 * len(target))))
     buffer = np.empty((size, len(target)), dtype=np.float32)
     for block in row_blocks(len(source), size):
@@ -114,7 +108,7 @@ def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, n
 
 
 def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound."""
+    """Maxima of far more groups than k, for a sharp bound: (b, m) → (b, groups)."""
     size = max(1, min(50, cosines.shape[1] // (4 * k)))
     whole = cosines.shape[1] // size * size
     maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)
@@ -124,27 +118,27 @@ def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """Mean of the k largest values of each owner, of which each has k or more; (n,) float32."""
+    """Mean of the k largest values of each owner, (n,) float32; each owner has k or more."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
     return values[order][places].mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
-# Self-learning: fit a rotation to a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
+# Self-learning: rotate by a few pairs, match more pairs, and repeat (Artetxe et al. 2017).
 
-MOST_ROWS = 4000  # of the first stage, and without seeds: their similarity matrix takes 64 MB
+MOST_ROWS = 4000  # of the first stage, and without seeds
 FIRST_KEEP = 0.1
 SEED_WEIGHT = 5.0  # one known pair counts as much as five that were matched
 STALLED = 1e-3  # a gain of the mean CSLS below this is none
-MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60  # without seeds the share that takes part begins at a tenth
+MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
 class Place(NamedTuple):
-    """The position of self-learning, which together with the rotation suffices to resume.
+    """The position of self-learning; with the rotation it suffices to resume.
 
-    The `stage` of the next round and the rounds `done` in it; the share of the similarities that take part
-    (`keep`); the `best` mean CSLS at this stage and share, None before the first round.
+    The next round's `stage`, the rounds `done` in it, the share of similarities that take part (`keep`), and
+    the `best` mean CSLS so far, None before the first round.
     """
 
     stage: int = 0
@@ -153,7 +147,7 @@ class Place(NamedTuple):
     best: float | None = None
 
     def after(self, mean: float, most_rounds: int) -> Place:
-        """The place after a round of this mean CSLS. The share doubles where a round gains nothing."""
+        """The place after a round of this mean CSLS; a round without gain doubles the share."""
         stalled = self.best is not None and mean - self.best < STALLED
         keep = min(1.0, 2 * self.keep) if stalled else self.keep
         if (stalled and self.keep >= 1) or self.done + 1 == most_rounds:
@@ -165,8 +159,7 @@ class Place(NamedTuple):
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target).
 
-    Fewer pairs than dimensions determine the rotation only on their span. Outside it the matrix is zero
-    rather than arbitrary. Starting from 15 seeds, this saves half of the rounds.
+    Zero outside the span of the pairs, where fewer pairs than dimensions leave the rotation undetermined.
     """
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = np.linalg.svd(weighted.T.astype(np.float64) @ target, full_matrices=False)
@@ -179,13 +172,8 @@ def first_rotation(
 ) -> tuple[np.ndarray, Place]:
     """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
 
-    How similar a row is to all others of its space does not depend on the axes, and sorted not on their order
-    either. So rows with like profiles are matched: few of these pairs are correct, but more than by chance.
-
-    Raises
-    ------
-    SpaceError
-        More than 4,000 rows without seeds: this is for the most frequent ones.
+    A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles are
+    matched: few of these pairs are correct, but more than by chance.
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
@@ -201,10 +189,7 @@ def first_rotation(
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """Sorted rows of the root of X Xᵀ, their values at n even places, centred and of length 1: (rows, n).
-
-    Rows of the root have the similarities themselves as products.
-    """
+    """Sorted rows of the root of X Xᵀ at n even places, centred and of length 1: (rows, n)."""
     left, singular_values, _ = np.linalg.svd(X, full_matrices=False)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
@@ -224,12 +209,11 @@ def self_learn(
     random_state: int = 0,
     place: Place,
 ) -> Iterator[tuple[Place, np.ndarray, Stage, Matching]]:
-    """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS stops
-    rising.
+    """Rounds over each stage, of unit rows (n, d_source) and (m, d_target), until the mean CSLS stops rising.
 
-    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Gives the place and
-    the rotation of the next round, and the stage that this one matched, with its matching. To resume, give
-    the place and the rotation of the last finished round: the result is the same as without the interruption.
+    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Yields the place and the
+    rotation of the next round, the stage that was matched, and its matching. To resume, give the last place
+    and rotation: the result is the same as without the interruption.
     """
     most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     while place.stage < len(stages):
@@ -256,7 +240,7 @@ LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
 
 class LiteralStep(NamedTuple):
     """One step of Adam: the mean squared error before it; the anchors (k, d_target) after it, unit float32
-    rows, the seeds first; the target row nearest to each (k,); and the arrays that resume after it.
+    rows, the seeds first; the nearest target rows (k,); and the arrays to resume from.
     """
 
     loss: float
@@ -281,13 +265,12 @@ def optimise_anchors(
     (s,).
 
     Minimises equation 1 over the unit vectors Ã by Adam: the mean squared error between E(y) Ãᵀ and the
-    relative row of Π(y), over the rows y of `target` (m, d_target). In each step one Sinkhorn iteration gives
-    every **target** row a row Π(y) of `source` (n, d_source). Both hold unit rows.
+    relative row of Π(y), over the unit rows y of `target` (m, d_target). One Sinkhorn iteration per step
+    gives every **target** row a row Π(y) of `source` (n, d_source).
 
     The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
-    2019): Adam moves tangent vectors v that begin at 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v
-    / ‖v‖. The seeds stay fixed. The paper's text optimises them, too; then .049 of the hidden anchors were
-    found instead of .986 (1,000 words).
+    2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
+    The seeds stay fixed: the paper's text optimises them, too, which finds far fewer anchors.
 
     To resume give the `state` of the last finished step.
     """
@@ -328,7 +311,7 @@ def optimise_anchors(
 
 
 def on_sphere(base, tangent):
-    """Exponential map of the unit sphere at `base` (k, d), torch, of what of `tangent` is across it."""
+    """Exponential map of the unit sphere at `base` (k, d), torch, of the part of `tangent` across it."""
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
@@ -338,12 +321,12 @@ def on_sphere(base, tangent):
 
 
 def hard_limit_assignment(source, target):
-    """Row of `source` (n, k) for each row of `target` (m, k), both torch: the largest entry of a column of
-    the transport plan.
+    """Row of `source` (n, k) for each row of `target` (m, k), torch: the largest of a transport plan's
+    column.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ), and the largest entry of column j is where Mᵢⱼ − uᵢ is smallest: vⱼ drops out. The
-    minimum over a row needs that row alone, so one pass over blocks of distances does; M is never held.
+    vⱼ = minᵢ (Mᵢⱼ − uᵢ): the largest entry of column j is where Mᵢⱼ − uᵢ is smallest. One pass over blocks of
+    rows does; M is never held.
     """
     import torch
 
@@ -358,9 +341,9 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# Decide whether two spaces fit each other, on held-out rows compared with a chance level on the same rows.
+# Do two spaces fit each other? Held-out rows compared with their chance level.
 
-ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right (our measurement)
+ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right
 STANDARD_ERRORS = 4.0
 AGREED = 1 / 3  # share of the anchors that a second fit must give, too
 _HELD_OUT = 0.25
@@ -370,8 +353,8 @@ _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """Of n held-out source rows the mean CSLS with their partners, −4 … 4, and its standard error; the same
-    mean of rows without a partner under the same rotations (`null`); the rotation of the first fit.
+    """Mean CSLS of n held-out source rows, −4 … 4, and its standard error; the same mean of rows without a
+    partner (`null`); the rotation of the first fit.
     """
 
     mean: float
@@ -389,14 +372,12 @@ class HeldOut(NamedTuple):
 def fit_held_out(
     X: np.ndarray, Y: np.ndarray, seeds: np.ndarray, ids: Sequence[str], *, k: int = 10, random_state: int = 0
 ) -> HeldOut:
-    """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score
-    the other quarter.
+    """Self-learn on three quarters of the source rows and all target rows, score the other quarter.
 
-    A rotation always fits the rows that it was fitted to, even in unrelated spaces, so only held-out rows are
-    informative. In unrelated spaces they score like any rows with the same spread. The chance level uses such
-    rows: half of the draws are the held-out rows with each principal axis permuted independently (only the
-    spread remains), half are mirrored along axes with half of the spread or more (clusters stay clusters, in
-    other places). All unit rows; seeds are row numbers (2, s) and never held out.
+    A rotation always fits the rows that it was fitted to, so only held-out rows are informative. The chance
+    level uses rows with the same spread: half of the draws permute each principal axis independently, half
+    mirror axes with half of the spread or more (clusters stay clusters, in other places). All unit rows;
+    seeds are row numbers (2, s) and never held out.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, rotations = [], [], []
@@ -417,8 +398,8 @@ def fit_held_out(
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the spread of X along its principal axes, `basis` (d, d), and nothing else: each
-    axis is permuted by itself.
+    """Unit rows (n, d) with only the spread of X along its principal axes, `basis` (d, d): each axis is
+    permuted by itself.
     """
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
@@ -450,7 +431,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """The principal axes of X, and what is across them where rows are few: (d, d), as columns."""
+    """Principal axes of X and, where rows are few, what is across them: (d, d), as columns."""
     return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
 
 
@@ -460,9 +441,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """The state after one round: source rows that took part; pairs, the mutual nearest neighbours, of the
-    paper's method the anchors; the mean CSLS of the rows with their partners, of the paper's method the mean
-    squared error; the share of the requested anchors beyond the seeds with their true partner, or NaN.
+    """One round: source rows that took part; pairs (mutual nearest neighbours, or the paper's anchors); the
+    objective (mean CSLS, or the paper's mean squared error); the share of requested anchors beyond the seeds
+    that got their true partner, or NaN.
     """
 
     rows: int
@@ -482,24 +463,23 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """Parallel anchors, how they were found, and the verdict.
+    """Parallel anchors and the verdict on them.
 
     Attributes
     ----------
     anchors : tuple of (source id, target id)
         The seeds first.
     pairs : tuple of (source id, target id)
-        All matched rows, including seeds and anchors: one to one; they pair the two spaces.
+        All matched rows, one to one, including seeds and anchors.
     held_out : float
-        Mean CSLS of rows that were held out of a second fit, see `fit_held_out`.
+        Mean CSLS of rows held out of a second fit, see `fit_held_out`.
     null : tuple of float
-        The same score of rows without a partner under that fit.
+        The same score of rows without a partner.
     verdict : "fits", "nothing in common" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
-        Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the
-        target are taken.
+        The paper's optimised anchors, unit rows, before they are replaced by the nearest target rows.
     """
 
     anchors: Pairs
@@ -540,7 +520,7 @@ def bootstrap_anchors(
     seeds : pairs of (source id, target id)
         Known pairs. None: self-learning begins from the similarities within each space (`first_rotation`).
     n_anchors : int
-        Number of anchors, seeds included; chosen at random among the matched rows.
+        Seeds included; drawn at random among the matched rows.
     anchors : source ids, optional
         Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
@@ -549,7 +529,7 @@ def bootstrap_anchors(
     k : int
         Neighbours of the CSLS.
     truth : source id → target id, optional
-        For `Round.found` only; no choice depends on it.
+        For `Round.found` only.
     state, after
         To resume; `after` is called with the state after each round, `before_verdict` after all.
 
@@ -558,8 +538,7 @@ def bootstrap_anchors(
     Raises
     ------
     SpaceError
-        Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more
-        anchors than rows, an unknown method.
+        Wrong, contradictory or too few seeds, more anchors than rows, an unknown method.
 
     Examples
     --------
@@ -689,10 +668,10 @@ class _Bootstrap:
     def judge(self, pairs: np.ndarray) -> tuple[str, str, HeldOut]:
         """Whether the spaces fit each other and the pairs are reliable: verdict, reason and evidence.
 
-        They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out,
-        gives a third of the pairs or more. Where they do not fit, a positive control follows: a space and its
-        noisy copy, with as many rows, dimensions and seeds. If even these are not recognised as fitting, the
-        verdict is "cannot tell". Judged on the rows of the first stage, of the source at most 4,000.
+        They fit where held-out rows do (`fit_held_out`) and that second fit gives a third of the pairs or
+        more. Where they do not, a positive control follows: a space and its noisy copy, with as many rows,
+        dimensions and seeds. If even these do not fit, the verdict is "cannot tell". Judged on at most 4,000
+        source rows of the first stage.
         """
         rows, targets = self.stages(pairs[0])[0]
         if len(rows) > MOST_ROWS:
@@ -742,9 +721,7 @@ class _Bootstrap:
         return "cannot tell", reason, held_out
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """Rows with a direction; the most frequent first, if counts are known, with the seeds and the
-        wanted anchors.
-        """
+        """Rows with a direction; where counts are known, first the most frequent with seeds and wanted."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

@@ -1,6 +1,4 @@
-"""How an encoder's rows reach a head that was trained on another encoder; the list of methods is
-`relcore.base.names.METHODS`.
-"""
+"""How an encoder's rows reach a head trained on another encoder, by `relcore.base.names.METHODS`."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class Side:
-    """What is known of one space: training rows (n, d), anchors (k, d), and the training rows' mean (d,)."""
+    """One space: training rows (n, d), anchors (k, d), and the training rows' mean (d,)."""
 
     train: np.ndarray
     anchors: np.ndarray
@@ -56,9 +54,7 @@ def representation(heads: str, side: Side, settings: MethodSettings) -> Rows:
 def carrier(
     method: str, source: Side, target: Side, settings: MethodSettings, random_state: int
 ) -> Rows | None:
-    """The function from absolute rows of the source to absolute rows of the target; None where the method
-    has none.
-    """
+    """The function from absolute rows of the source to those of the target, or None."""
     return METHODS[method].load()(source, target, settings, random_state)
 
 
@@ -69,10 +65,9 @@ def relative(side: Side, settings: MethodSettings, whiten: bool = False) -> Rows
 
 def product(side: Side, settings: MethodSettings, average: bool = False) -> Rows:
     """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, side by side (n, 4 k) or their
-    average (n, k) (Cannistraci et al. 2024): what one of them does not keep another may.
+    average (n, k) (Cannistraci et al. 2024, where their sum is learned).
 
-    Each row of each is brought to mean 0 and deviation 1 over the anchors: distances then do not depend on
-    the scale of the space, and all count alike. The paper learns how to add them up.
+    Each row of each is standardised over the anchors, so that all count alike.
     """
     names = ("cosine", "euclidean", "l1")
     projections = [RelativeProjection(name).fit(side.train, anchors=side.anchors) for name in names]

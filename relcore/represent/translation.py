@@ -1,6 +1,4 @@
-"""Maps from one absolute space to another, fitted on paired rows: direct ones, the baselines of every
-relative method, and InverseRelativeProjection, through the relative space, as one matrix.
-"""
+"""Maps between absolute spaces, fitted on paired rows: direct ones, and one through the relative space."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ class _Translation(Estimator):
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32."""
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32."""
         of_source, of_target = self._exponents
         X, mean = scaled(self._check_width(X), of_source), scaled(self.source_mean_, of_source)
         matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
@@ -83,8 +81,7 @@ class _Translation(Estimator):
 class Procrustes(_Translation):
     """The rotation or reflection, and one scale, that brings paired rows closest (Schönemann 1966).
 
-    Between spaces of different widths the matrix (d_source, d_target) has orthonormal rows or columns,
-    whichever are fewer.
+    Between different widths the matrix (d_source, d_target) has orthonormal rows or columns.
 
     Parameters
     ----------
@@ -113,8 +110,7 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error over the paired rows, of smallest norm where there are
-    several.
+    """The linear map with the smallest squared error, and of those the one of smallest norm.
 
     Examples
     --------
@@ -149,21 +145,14 @@ class Affine(LeastSquares):
     _centred = True
 
 
-# Display alignment: rotate, mirror and scale one picture of the rows onto another (Procrustes).
+# Display alignment of one picture of the rows onto another.
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference (n, c), as
-    float32.
+    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference, as float32.
 
-    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Ratios of
-    distances within the picture are unchanged. Rows that are NaN in either picture (not in the sample) are
-    ignored.
-
-    Raises
-    ------
-    SpaceError
-        Different shapes.
+    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Rows that
+    are NaN in either picture are ignored. Raises SpaceError for different shapes.
     """
     from scipy.linalg import orthogonal_procrustes
 
@@ -182,13 +171,11 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     return (moved + centre).astype(np.float32)
 
 
-# Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
+# Pruning: anchors far enough from each other for a stable inverse (Maiorca et al. 2024).
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The anchors (ω,) from which the prunings start, different if there are enough; a larger ω keeps the
-    first ones.
-    """
+    """The anchors (ω,) from which the prunings start; a larger ω keeps the first ones."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -196,30 +183,28 @@ def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarr
 
 @dataclass(eq=False)
 class InverseRelativeProjection(Estimator):
-    """Translate rows of a source space into a target space through their similarities to parallel anchors.
+    """Translate source rows into a target space through their similarities to parallel anchors.
 
-    With A the centred, unit anchors of a space, unit rows x translate by one matrix, whatever ω is::
+    With A the centred, unit anchors of a space, unit rows x translate by one matrix::
 
         pruned    W = 1/ω Σᵢ A_x[Sᵢ]ᵀ pinv(A_y[Sᵢ]ᵀ)           Maiorca et al. 2024, eqs. 2 and 5
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
     and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative
-    space does not contain a row's length. Each side uses its own space only: the left part of W is the
-    relative projection of the source, the right part depends on the target.
+    space does not contain a row's length. The left part of W is the relative projection of the source, the
+    right part depends on the target.
 
     Parameters
     ----------
     method : {"pruned", "ridge", "whitened"}
     omega : int
-        Prunings whose reconstructions are averaged, each from another first anchor; "pruned" only.
+        Prunings that are averaged, each from another first anchor; "pruned" only.
     delta : float
         Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps
         all.
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
-    random_state : int
-        Draws the first anchors.
     lengths : {"paper", "mean"}
         "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors
         span; "mean", ours, gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
@@ -229,7 +214,7 @@ class InverseRelativeProjection(Estimator):
     matrix_ : array (d_source, d_target) float32
         W.
     encoder_, decoder_ : array (d_source, k), (k, d_target) float32
-        Centred rows to relative ones, and those to the target; their product is W.
+        The two parts of W: centred rows to relative ones, and those to the target.
     scale_ : float
         ‖a_y‖.
     kept_ : tuple of arrays
@@ -237,7 +222,7 @@ class InverseRelativeProjection(Estimator):
     condition_numbers_ : array (ω,)
         Of what was inverted: each A_y[Sᵢ], or K_y + λI, or its root. inf where it has no full rank.
     rank_ : int
-        Directions of the target that can be reached at all; below d_target the rest of them is lost.
+        Directions of the target that can be reached at all.
 
     Examples
     --------
@@ -248,8 +233,8 @@ class InverseRelativeProjection(Estimator):
     >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
     >>> Y = X @ rotation
     >>> inverse = InverseRelativeProjection("ridge", ridge=0.01).fit(X[:50], Y[:50])
-    >>> found = inverse.transform(X[50:])
-    >>> bool((np.sum(found * Y[50:], axis=1) / np.linalg.norm(found, axis=1)).mean() > 0.99)
+    >>> recovered = inverse.transform(X[50:])
+    >>> bool((np.sum(recovered * Y[50:], axis=1) / np.linalg.norm(recovered, axis=1)).mean() > 0.99)
     True
     """
 
@@ -269,8 +254,7 @@ class InverseRelativeProjection(Estimator):
         source_mean: np.ndarray | None = None,
         target_mean: np.ndarray | None = None,
     ) -> InverseRelativeProjection:
-        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same
-        twice: within a space.
+        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target).
 
         The means centre the rows, such as those of the whole space; default: the anchors' means.
 
@@ -318,9 +302,8 @@ class InverseRelativeProjection(Estimator):
         return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32.
-
-        A row at the source's mean has no direction and becomes the target's mean.
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32; a row at the source's mean
+        becomes the target's mean.
         """
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
@@ -336,13 +319,11 @@ class InverseRelativeProjection(Estimator):
         return rows
 
     def relative(self, X: np.ndarray) -> np.ndarray:
-        """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) →
-        (n, k) float32.
-        """
+        """Source rows relative to the anchors, (n, d_source) → (n, k) float32; whitened if the method is."""
         return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
-        """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
+        """Relative rows in the target space, (n, k) → (n, d_target) float32."""
         rows = self._check_width(relative, len(self.decoder_)) @ self.decoder_
         rows *= np.float32(self.scale_) * (inverse_norms(rows)[:, None] if self.lengths == "mean" else 1)
         rows += self.target_mean_
@@ -365,9 +346,7 @@ class InverseRelativeProjection(Estimator):
 
 
 class PrunedDecoder(NamedTuple):
-    """The mean of the inverses of ω prunings at δ, (k, d) float64; the anchors and the condition number of
-    each pruning.
-    """
+    """Mean of the inverses of ω prunings, (k, d) float64; anchors and condition number of each."""
 
     delta: float
     omega: int
@@ -379,9 +358,7 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """For unit anchors (k, d) the decoder at each δ and ω, the ω of one δ from few to many; what they
-    share is done once.
-    """
+    """The decoder of unit anchors (k, d) at each δ and ω, the ω of one δ from few to many."""
     similarity = np.abs(anchors @ anchors.T)
     starts = first_anchors(len(anchors), max(omegas), random_state)
     orders = [farthest_order(similarity.__getitem__, len(anchors), start, min(deltas)) for start in starts]
@@ -401,11 +378,10 @@ def pruned_decoders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A; what float32 cannot
-    tell from 0 is 0.
+    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A.
 
-    By the eigenvalues of the smaller Gram matrix, in float64: squares of all that is above float32's rounding
-    are far above float64's, and it takes a tenth of the time of a singular value decomposition.
+    By the eigenvalues of the smaller Gram matrix, a tenth of the time of a singular value decomposition: in
+    float64 the squares of all that is above float32's rounding survive.
     """
     A = anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
@@ -419,8 +395,8 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
     """How close each recovered row (n, d) is to the true one.
 
-    Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has
-    none; error, the Euclidean distance over the true row's length from the mean.
+    Columns: cosine, of the two directions from the mean (d,), −1 … 1, 0 where either has none; error, the
+    Euclidean distance over the true row's length from the mean.
     """
     if found.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
@@ -457,7 +433,6 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
 
 
 def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:
-    """(A Aᵀ + λI)^power, the symmetric one; (k, d) → (k, k) float64."""
     anchors = anchors.astype(np.float64)
     values, vectors = np.linalg.eigh(anchors @ anchors.T)
     return (vectors * (np.maximum(values, 0) + ridge) ** power) @ vectors.T

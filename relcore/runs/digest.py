@@ -17,7 +17,7 @@ def digest_of(*parts: Any) -> str:
     store.
 
     Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ,
-    and so do two dataclasses of different names with equal fields. A list counts as a tuple.
+    and so do dataclasses of different names. A list counts as a tuple.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -50,17 +50,14 @@ def _canonical(part: Any) -> Any:
     )
 
 
-# Where the store is and how large it may become, as the environment says; and the error of one that cannot
-# save.
+# Where the store is and how large it may become, by the environment.
 
 ENVIRONMENT = "RELSCOPE_STORE"
 LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
 
 
 class StoreError(RuntimeError):
-    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be
-    written.
-    """
+    """The store cannot save an entry."""
 
 
 def default_limit() -> int:

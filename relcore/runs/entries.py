@@ -1,8 +1,6 @@
-"""The file of one entry: arrays and metadata as safetensors, with checksums that reveal a damaged byte; and
-the results that come with Relscope.
+"""The file of one entry, safetensors with checksums; and the results that come with Relscope.
 
-CRC-32 reveals what disks, cables and memory do to a file, and costs less than reading; it is no defence
-against a person who writes a new checksum.
+CRC-32 reveals damage, not a person who writes a new checksum.
 """
 
 from __future__ import annotations
@@ -36,12 +34,12 @@ _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file that is not what was written; the message says how that is known."""
+    """A file that is not what was written, with the reason."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one key holds: read-only arrays by name, and anything that JSON can say."""
+    """Read-only arrays by name, and JSON metadata."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
@@ -113,17 +111,8 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 
 
 def read(path: Path) -> Entry:
-    """The whole file.
-
-    Raises
-    ------
-    Damaged
-        It is cut short, changed, or not a file of the store.
-    OSError
-        It does not exist, or the disk fails.
-    """
-    # Not by safetensors' own reader: it maps the file into memory, and a disk that vanishes would then kill
-    # the process.
+    """The whole file; raises Damaged where it is cut short or changed, and OSError."""
+    # safetensors' own reader maps the file, and a disk that vanishes would then kill the process.
     with _opened(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
@@ -140,9 +129,7 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """As `read`, with arrays that are read-only maps, of which nothing is read or compared with its
-    checksum.
-    """
+    """As `read`, with arrays that are read-only maps, without a check of their bytes."""
     with _opened(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -155,7 +142,7 @@ def map_entry(path: Path) -> Entry:
 
 
 def summary(key: str, path: Path) -> Summary | None:
-    """What the header of an entry's file says; None where it cannot be read."""
+    """What the header says; None where it cannot be read."""
     try:
         with _opened(path) as file:
             metadata, parts, _, _ = _read_header(file)
@@ -209,7 +196,7 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{check:08x}"
 
 
-# Results that come with Relscope, so that a page opens with a picture: read by key, never written.
+# Results that come with Relscope: read by key, never written.
 
 
 @dataclass(frozen=True)
@@ -219,7 +206,7 @@ class FinishedGroup:
     Attributes
     ----------
     date, commit : str
-        When they were computed, ``"2026-11-22"``, and with the code of which commit.
+        Of the computation and of its code, such as ``"2026-11-22"``.
     files : tuple of str
         Keys of large entries, each a file beside the JSON.
     entries : mapping
@@ -260,7 +247,7 @@ class Finished:
         return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
 
     def made(self, key: str) -> FinishedGroup | None:
-        """The group of this key; None where its result does not come with Relscope."""
+        """The group of this key, if its result comes with Relscope."""
         return self._group_of.get(key)
 
     def get(self, key: str) -> Entry | None:

@@ -1,6 +1,4 @@
-"""Jobs: long work in processes of this machine or of a Dask cluster, with progress, cancel and results in
-the store.
-"""
+"""Jobs: long work in processes of this machine or of a Dask cluster, with results in the store."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _log = logging.getLogger("relscope")
 
 
 class EngineError(RuntimeError):
-    """A job has no result, or no cluster can be reached, and the message says why."""
+    """A job has no result, or no cluster can be reached, with the reason."""
 
 
 def in_words(seconds: float) -> str:
@@ -44,9 +42,9 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The status of a job: counts, seconds since its start, units per second, and the time left, if known.
+    """Counts, seconds since the start, units per second, and the time left, if known.
 
-    `curve` holds its measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
+    `curve` holds measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
     """
 
     state: State
@@ -75,9 +73,8 @@ class JobStatus:
 class Job:
     """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
 
-    `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a
-    page that is opened again can list the running jobs. `here` says that it runs without the results that
-    come with Relscope.
+    `function` and `arguments` are None and nothing where only the store knows of it. `here`: it runs without
+    the results that come with Relscope.
     """
 
     engine: Engine = field(repr=False)
@@ -115,7 +112,7 @@ class Job:
             )
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job has ended, or for `timeout` seconds; says where it then stands."""
+        """The status once the job has ended, or after `timeout` seconds."""
         self._ended.wait(timeout)
         return self.status()
 
@@ -177,12 +174,8 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """A Dask client of the scheduler; without an address also the cluster that is started here.
-
-    Raises
-    ------
-    EngineError
-        The scheduler does not answer within that many seconds; the address is none.
+    """A Dask client of the scheduler; without an address also the cluster that is started here. Raises
+    EngineError where no scheduler answers in time.
     """
     with extra():
         from distributed import Client
@@ -190,7 +183,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     from relcore.runs.local_cluster import LocalCluster
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A client holds a lock of Dask's for a moment while it starts, and one that is collected takes the same
+    # A starting client holds a lock of Dask's, and one that is collected takes the same
     # lock to close itself. In the thread of the first one, at that moment, both would wait for ever.
     collects = gc.isenabled()
     gc.disable()
@@ -217,7 +210,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
 
 @cache
 def warn_of_open(address: str) -> None:
-    """Once for each address: a scheduler that other machines reach without a certificate."""
+    """Warn once of a scheduler that other machines reach without a certificate."""
     host = urlsplit(address).hostname or ""
     if address.startswith("tcp://") and host not in ("localhost", "::1") and not host.startswith("127."):
         _log.warning(
@@ -227,24 +220,23 @@ def warn_of_open(address: str) -> None:
 
 
 class Engine:
-    """Runs functions of importable modules in the processes of a Dask cluster; one engine serves all threads
-    of an app.
+    """Runs functions of importable modules in the processes of a Dask cluster, for all threads of an app.
 
     A job whose worker dies is tried three times. If the scheduler dies, its jobs are sent to the next one,
-    which for processes of this machine is started; they resume from what they have put into the store.
+    and resume from what they have put into the store.
 
     Parameters
     ----------
     address : str, optional
         A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: the environment's
-        ``RELSCOPE_SCHEDULER``; without either, processes of this machine, started with the first job, ended
-        with this process. The workers of a cluster must be able to import relcore and to write to the store's
-        folder. Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling one job
-        stops its process and no other.
+        ``RELSCOPE_SCHEDULER``; without either, processes of this machine, from the first job to the end of
+        this process. Workers of a cluster must be able to import relcore and to write to the store's folder.
+        Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling a job stops no
+        other.
     n_workers : int, optional
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
-        Where results go. Results are only passed through the store: messages carry counts, never arrays.
+        Where results go; messages carry counts, never arrays.
     """
 
     def __init__(
@@ -272,11 +264,10 @@ class Engine:
     ) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
-        Waiting jobs run by priority, then by time of submission. The same key again gives the same job
-        while it waits or runs, and one that is done where the store has the result; a job that failed or was
-        cancelled runs again. The function must be importable in the workers by its name. If the expected time
-        is given, the measured time is saved in the store for the next estimate. With `here` it runs even if
-        the result comes with Relscope, and so does all that it needs.
+        Waiting jobs run by priority, then by time of submission. The same key gives the same job while it
+        waits or runs, and a job that is done where the store has the result; one that failed or was cancelled
+        runs again. The measured time is saved for the next estimate if `expected` is given. With `here` it,
+        and all that it needs, runs even if the result comes with Relscope.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -293,9 +284,7 @@ class Engine:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job of this key, of whichever session, or one for what the store has; None also once a
-        result has left it.
-        """
+        """The job of this key, of any session, or one for what the store has, or None."""
         job = self._jobs.get(key)
         if job and job._status.state != "done":  # before the store: the result is there before it is done
             return job
@@ -306,7 +295,7 @@ class Engine:
         return list(self._jobs.values())[::-1]
 
     def start(self) -> None:
-        """Start the processes now (a second or two) instead of with the first job."""
+        """Start the processes now instead of with the first job."""
         with self._lock:
             self._connect()
 
@@ -383,8 +372,8 @@ class Engine:
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
     def _send_again(self, job: Job, why: str) -> None:
-        """Send a job again, which resumes from its last finished part; where no scheduler answers, no job
-        of the one that died can resume.
+        """Send a job again, which resumes from its last finished part, or fail all where no scheduler
+        answers.
         """
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
@@ -434,7 +423,7 @@ class Engine:
             self._kill(*job._place)
 
     def _kill(self, worker: str, pid: int) -> None:
-        """Have the worker's nanny kill its process; a nanny starts a new one by itself."""
-        # It died by itself meanwhile, or has no nanny: then nobody waits for its result.
+        """Have the worker's nanny kill its process, and start a new one."""
+        # It died meanwhile, or has no nanny: then nobody waits for its result.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)

@@ -1,6 +1,4 @@
-"""The engine's default cluster: a Dask scheduler and workers in processes of this machine, which end with
-it.
-"""
+"""The engine's default cluster: a Dask scheduler and workers in processes of this machine."""
 
 from __future__ import annotations
 
@@ -19,21 +17,19 @@ _CERTIFICATES = tuple(
     f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")
 )
 PARENT = "RELSCOPE_PARENT"
-# Dask has its workers give every free page back at once, and a network asks for the same pages again with
-# each operation: training took 1.7 times as long. These are the bytes to keep instead; the second number is
-# the largest that glibc accepts.
+# Bytes of free pages to keep: Dask's workers give all back at once, which slows training down. The second
+# number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
 
 
 class LocalCluster:
-    """A scheduler and `n_workers` single-threaded workers on the loopback address; `address` is the
-    scheduler's.
+    """A scheduler at `address` and `n_workers` single-threaded workers on the loopback address.
 
-    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use
-    inside a worker. Whoever connects to a Dask process can have it run code, and every account of this
-    machine reaches the loopback address: so all connections are TLS, and need the certificate of `security`,
-    which is made for this cluster, exists in memory only and travels in the environment of its processes.
+    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use in a
+    worker. Whoever connects to a Dask process can have it run code, and every account of this machine reaches
+    the loopback address: so connections are TLS, with a certificate that exists in memory only and travels in
+    the environment of the processes.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
@@ -113,9 +109,7 @@ class LocalCluster:
 
 
 def dask_setup(server: Any) -> None:
-    """Dask calls this in our scheduler and nannies: end within a second of the parent, which may be killed
-    without notice.
-    """
+    """Called by Dask in our scheduler and nannies: end soon after the parent, which may be killed."""
     os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 

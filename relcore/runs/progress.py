@@ -1,4 +1,4 @@
-"""Progress of a job: what its function reports in the worker, and the time left that follows from it."""
+"""Progress of a job, and the time left."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Report = Callable[..., None]  # done, total, message and, where something is tra
 
 
 def silent(*_: Any, **__: Any) -> None:
-    """A `Report` for whoever does not listen."""
+    """A `Report` that does nothing."""
 
 
 class Context:
-    """The first argument of a job's function: it reports progress and stores the result.
+    """The first argument of a job's function: reports progress, stores the result.
 
-    Without `send` the same function can be called in place: ``reduce_job(Context(key, store), …)``.
+    Without `send` the function can be called in place: ``reduce_job(Context(key, store), …)``.
     """
 
     def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -41,7 +41,7 @@ class Context:
     def report(
         self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
     ) -> None:
-        """Report `done` of `total`. Cheap: only the latest report is sent, at most five times a second.
+        """Report `done` of `total`; only the latest report is sent, at most five times a second.
 
         Values `measured` at this step, such as a loss, are all sent: `JobStatus.curve` collects them.
         """
@@ -50,7 +50,7 @@ class Context:
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
 
     def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
-        """The job's result: keep it in the store under the job's key."""
+        """Keep the result in the store under the job's key."""
         self.store.put(self.key, arrays, metadata)
 
     @contextmanager
@@ -86,7 +86,7 @@ def run_in_worker(
 ) -> None:
     """What Dask runs for a job: report where it runs, call the function, check that the result is stored.
 
-    `place` is the store's folder, limit and identity, and whether it finds results that come with Relscope.
+    `place` is the store's folder, limit and identity, and whether it has results that come with Relscope.
     """
     from distributed import get_worker
 
@@ -116,14 +116,8 @@ _UNITS = 100  # of progress in a second as expected
 
 
 class Stages:
-    """Reports the stages of a computation, whose progress counts their expected seconds: ``"layout: epoch 30
-    of 500 · stage 3 of 3"``.
-
-    Parameters
-    ----------
-    report : Report
-    stages : sequence of (name, seconds)
-        In their order, with the seconds that each is expected to take; their proportions matter.
+    """Reports the stages of a computation, weighted by expected seconds: ``"layout: epoch 30 of 500 · stage 3
+    of 3"``. `stages` are (name, seconds) in order; only proportions matter.
     """
 
     def __init__(self, report: Report, stages: Sequence[tuple[str, float]]) -> None:
@@ -132,7 +126,7 @@ class Stages:
         self._number = -1
 
     def begin(self, name: str) -> None:
-        """The next stage of this name begins; those before it that never began are done."""
+        """The next stage of this name begins; those before it are done."""
         self._number = self._names.index(name, self._number + 1)
         self._say(0, name)
 
@@ -142,7 +136,6 @@ class Stages:
         self._say(units, f"{self._names[self._number]}: {unit} {done} of {total}")
 
     def end(self) -> None:
-        """All are done."""
         self._report(sum(self._units), sum(self._units), "done")
 
     def _say(self, units: int, what: str) -> None:
@@ -150,13 +143,12 @@ class Stages:
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
-# Pace: the store's folder keeps, for each kind of work, the last few ratios of measured to estimated seconds.
-# Every estimate is multiplied by their median.
+# Pace: estimates are multiplied by the median of the last ratios of measured to estimated seconds.
 
 PACES = "pace.json"
-LAST = 9  # ratios kept of a kind: their median follows a change of machine after five runs
+LAST = 9  # ratios kept of a kind
 _KINDS = 200
-_LEAST_SECONDS = 1.0  # shorter work says more of the clock and of the processes' start than of its pace
+_LEAST_SECONDS = 1.0  # shorter work says little of its pace
 _FURTHEST = 100.0
 
 
@@ -174,7 +166,7 @@ class Expected:
 
     @property
     def likely(self) -> float:
-        """Seconds, as the last runs here took."""
+        """Seconds, by the pace of the last runs here."""
         return self.seconds * self.pace
 
 
@@ -185,10 +177,7 @@ def expect(store: Store, kind: str, seconds: float) -> Expected:
 
 
 def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
-    """Work of this kind was estimated at `seconds` and took `measured` ones.
-
-    Two simultaneous writers may lose one ratio. A store that cannot be written to keeps its old ratios.
-    """
+    """Record measured ÷ estimated seconds of this kind, if the store can be written to."""
     if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
         return
     known = _paces(store)
@@ -212,10 +201,10 @@ _TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, a
 
 
 class TimeLeft:
-    """Seconds left: between reports they fall with the clock, and each report corrects them a little.
+    """Seconds left: they fall with the clock, and each report corrects them a little.
 
     Progress is taken as proportional to time; see `Stages`. A count that falls, or whose total changes,
-    begins again. `expected` are the seconds from the beginning, as the last such jobs took.
+    begins again. `expected` are the seconds from the beginning.
     """
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
@@ -225,7 +214,6 @@ class TimeLeft:
         self._estimate = (expected, now) if expected else None  # seconds left, and when
 
     def hear(self, done: int, total: int, now: float) -> None:
-        """`done` of `total` is done at this time."""
         if self._total and (total != self._total or done < self._done):
             self._origin = now, done
             self._estimate = self._estimate if self._expected else None

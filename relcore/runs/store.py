@@ -65,9 +65,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-# Entries that a running command, job or page uses are not evicted, by whichever process shares the store:
-# each lists its keys in a file of its own, which it keeps locked. The lock ends with the process, even with
-# one that is killed, and an unlocked list counts for nothing. A lock of the folder orders listing and
+# Entries in use by any process are not evicted: each lists its keys in a file that it keeps locked. The lock
+# ends with the process, and an unlocked list counts for nothing. A lock of the folder orders listing and
 # evicting.
 
 
@@ -79,7 +78,7 @@ class Pins:
     _guard: Any = field(default_factory=threading.Lock)
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Keep these entries, also before they exist; a folder that cannot be written to keeps none."""
+        """Keep these entries, also before they exist, if the folder can be written to."""
         with self._guard, suppress(OSError):
             file, kept = self._lists.get(root, (None, set()))
             missing = set(keys) - kept
@@ -96,7 +95,6 @@ class Pins:
             self._lists[root] = file, kept | missing
 
     def close(self) -> None:
-        """Let go of all entries."""
         with self._guard:
             for file, _ in self._lists.values():
                 with suppress(OSError), file:
@@ -122,9 +120,7 @@ def in_use() -> Iterator[None]:
 
 
 def pinned(root: Path) -> set[str]:
-    """The keys that living processes use; lists of dead ones are removed. Call it with the folder `locked`
-    exclusively.
-    """
+    """The keys that living processes use; removes lists of dead ones. Call it with the folder `locked`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
         with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
@@ -139,9 +135,7 @@ def pinned(root: Path) -> set[str]:
 
 @contextmanager
 def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock. A folder that cannot be written to, or whose disk knows no locks, is used
-    without.
-    """
+    """Hold the folder's lock, where the folder can be written to and its disk knows locks."""
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -169,11 +163,10 @@ class Store:
         Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
         Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently
-        used entries are removed; the newest one always stays, even if it exceeds the limit.
+        used entries are removed, except the newest.
     finished : Finished or bool, optional
-        Results that come with Relscope and are found where the folder has none of the key; True for those of
-        this installation. Default: only in the default folder, so that a folder of one's own holds what was
-        computed for it and nothing else.
+        Results that come with Relscope, used where the folder lacks the key; True for those of this
+        installation. Default: only in the default folder.
     """
 
     def __init__(
@@ -201,22 +194,17 @@ class Store:
         self._sweep()
 
     def has(self, key: str, own: bool = False) -> bool:
-        """Whether there is an entry; with `own`, whether it is in the folder and did not come with
-        Relscope.
-        """
+        """Whether there is an entry; with `own`, whether it is in the folder itself."""
         return os.path.isfile(self._path(key)) or (
             not own and self.finished is not None and self.finished.made(key) is not None
         )
 
     def made(self, key: str) -> FinishedGroup | None:
-        """When the entry was computed that comes with Relscope; None where the folder has its own, or
-        nothing has one.
-        """
+        """When the key's entry was computed, if it comes with Relscope and the folder has none of its own."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
-        """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the
-        log.
+        """The entry of the key, or None; a damaged file is logged and removed, and counts as missing.
 
         Raises
         ------
@@ -240,9 +228,7 @@ class Store:
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its
-        checksum.
-        """
+        """As `get`, with arrays that are maps, without a check of their bytes."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -251,7 +237,7 @@ class Store:
         return None
 
     def summary(self, key: str) -> Summary | None:
-        """What the file's header says, or None without one; this does not count as a use of the entry."""
+        """What the file's header says, or None; this does not count as a use of the entry."""
         own = entries.summary(key, self._path(key, use=False))
         return own or (self.finished.summary(key) if self.finished else None)
 
@@ -274,8 +260,8 @@ class Store:
         Raises
         ------
         StoreError
-            Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was
-            there stays.
+            Arrays of objects or strings, metadata that is not JSON, no room, no permission. What was there
+            stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -294,9 +280,7 @@ class Store:
         self._evict(keep=path)
 
     def identity(self) -> str:
-        """A random name that the folder keeps, by which a worker knows whether it has this folder; ""
-        where it has none.
-        """
+        """A random name by which a worker recognises this folder, or ""."""
         path = self.root / "id"
         with suppress(OSError):
             with suppress(FileExistsError), open(path, "x", encoding="ascii") as file:
@@ -305,13 +289,7 @@ class Store:
         return ""
 
     def require_writable(self) -> None:
-        """To be called before long work whose result belongs here.
-
-        Raises
-        ------
-        StoreError
-            The disk is full or gone, or permission is missing.
-        """
+        """Before long work: a StoreError if the disk is full or gone, or permission is missing."""
         with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
             self._require_room(0)
             with self.scratch():
@@ -319,9 +297,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder of this writer's own, for a file that is renamed when it is whole; swept by a later
-        start after a kill.
-        """
+        """A folder of this writer's own for unfinished files; swept by a later start after a kill."""
         folder = self._partial / own_name()
         folder.mkdir()
         try:
@@ -339,13 +315,7 @@ class Store:
         return [path.stem for *_, path in reversed(self._files(self._entries, ".safetensors"))]
 
     def remove(self, key: str) -> None:
-        """Remove the key if it exists.
-
-        Raises
-        ------
-        StoreError
-            Permission is missing, or the disk fails.
-        """
+        """Remove the key if it exists; StoreError where that fails."""
         path = self._path(key, use=False)
         if os.path.lexists(path):  # a read-only disk refuses to remove also what is not there
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
@@ -362,7 +332,7 @@ class Store:
         return self._entries / key[:2] / f"{key}.safetensors"
 
     def _files(self, folder: Path, suffix: str = "") -> list[tuple[float, int, Path]]:
-        """Time of last use, bytes and path of each file; files that vanish meanwhile are ignored."""
+        """Time of last use, bytes and path of each file."""
         files = []
         for place, _, names in os.walk(folder):
             for name in names:
@@ -373,9 +343,7 @@ class Store:
         return sorted(files)
 
     def _evict(self, keep: Path) -> None:
-        """Remove the least recently used entries above the limit, except `keep` and what running work
-        uses.
-        """
+        """Remove the least recently used entries above the limit, except `keep` and those in use."""
         if self.size() <= self.limit_bytes:
             return
         with locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal

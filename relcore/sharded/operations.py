@@ -1,6 +1,4 @@
-"""compare, project, adapt and invert of folders of shards: the passes of `relcore.scores` over shards, and
-rows through a map, written shard by shard.
-"""
+"""Compare, project, adapt and invert folders of shards."""
 
 from __future__ import annotations
 
@@ -70,15 +68,15 @@ from relcore.sharded.space import (
     replacing,
 )
 
-_ROWS = 8192  # that are summed up at once: relative rows are wider than the rows that they come from
+_ROWS = 8192  # at once: relative rows are wider than their sources
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
 _MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """What a pass sums up: by plans, whose rows are counted without those `dropped` (m,), ascending;
-    `labels_of` is the space whose labels say which rows have a class, −1 where no classes are wanted.
+    """What a pass sums up. Rows are counted without those `dropped` (m,), ascending; `labels_of` is the space
+    whose labels give the classes, −1 for none.
     """
 
     each: tuple[Plan, ...]
@@ -88,8 +86,6 @@ class Plans:
 
 @dataclass(frozen=True)
 class BlockWork(ShardWork):
-    """The `Sums` of a shard by the `Plans` under a key, as arrays."""
-
     kind: ClassVar[str] = "compare"
     version: ClassVar[int] = 3
 
@@ -115,7 +111,7 @@ class BlockWork(ShardWork):
 @dataclass(frozen=True)
 class ShardedScores:
     """Scores by representation and metric; `n` rows that have a direction in both spaces, `n_zero` that are
-    left out, as they are zero in one of them, and the row numbers of the anchors (k,) in the whole spaces.
+    left out, and the row numbers of the anchors (k,).
     """
 
     scores: dict[str, dict[str, Score]]
@@ -138,8 +134,8 @@ def compare_shards(
 ) -> ShardedScores:
     """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
 
-    The numbers are those of both spaces in memory, but for rounding. Class agreement is left out where there
-    are more than 100,000 classes.
+    The numbers are those of both spaces in memory, but for rounding. Class agreement needs at most 100,000
+    classes.
 
     Raises
     ------
@@ -179,13 +175,9 @@ def compare_shards(
 
 
 class ShardedPasses(Passes):
-    """`Passes` over a pair by shard. Rows are counted without those that are zero in a space, as in a
-    `Match`.
+    """`Passes` over a pair by shard, without the rows that are zero in a space, as in a `Match`.
 
-    Attributes
-    ----------
-    classes : label → rows, or None
-        None where most rows have no label, as for `comparison.class_labels`, or where there are too many.
+    `classes` (label → rows) is None where most rows have no label or there are too many classes.
     """
 
     def __init__(
@@ -227,7 +219,7 @@ class ShardedPasses(Passes):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
     def gather_listed(self, pairs: Sequence[PairByShard]) -> None:
-        """Of the rows that were listed the last neighbours, for notes, and the labels."""
+        """Of the listed rows the last neighbours, for notes, and the labels."""
         tops = [top.rows for pair in pairs for name, top in pair.seen.tops.items() if "/longest/" not in name]
         self.gather(np.unique(np.concatenate([NO_ROWS, *(rows[:, -2:].ravel() for rows in tops)])))
         if self.classes is None:
@@ -241,7 +233,7 @@ class ShardedPasses(Passes):
         self._labels = np.array(texts["labels"], dtype=object)
 
     def labels_of(self, rows: np.ndarray) -> np.ndarray:
-        """The labels of rows that were listed, in their shape."""
+        """The labels of listed rows, in their shape."""
         return self._labels[np.searchsorted(self._labelled_rows, rows)]
 
     def plan(self, question: Question, roles: RowRoles) -> Plan:
@@ -287,7 +279,7 @@ class PairByShard(PassedPair):
         return LabelledNeighbours(n, roles.queries[asked], own, lists, tuple(classes))
 
 
-# What is done to rows before they are written: kept in the store, and fitted again once in each worker.
+# Maps of rows before they are written: kept in the store, fitted once in each worker.
 
 RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
@@ -309,7 +301,7 @@ class ProjectionMap:
 
 @dataclass(frozen=True, eq=False)
 class InversionMap:
-    """The inverse from paired anchors of two spaces and the means of all their rows."""
+    """The inverse from paired anchors and the means of all rows."""
 
     anchors: tuple[np.ndarray, np.ndarray]
     means: tuple[np.ndarray, np.ndarray]
@@ -324,7 +316,7 @@ class InversionMap:
 
 @dataclass(frozen=True, eq=False)
 class AdapterMap:
-    """An adapter's steps of one side: the names of their classes, and their arrays."""
+    """An adapter's steps of one side: class names and arrays."""
 
     steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
 
@@ -338,17 +330,17 @@ class AdapterMap:
 
 _MAPS = {kind.__name__: kind for kind in (ProjectionMap, InversionMap, AdapterMap)}
 
-# The folder that mapped shards are written to: one file for each shard, whole or not there.
+# The folder of mapped shards: one file each, whole or not there.
 
 FORMATS = ("npy", "parquet")
 MARK = "_relscope.json"  # which work writes into the folder; a name with _ is no shard
-_MAPPED_ROWS = 16384  # at once: relative rows are wider than the rows that they come from
+_MAPPED_ROWS = 16384  # at once
 
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Every row through the map of this kind under a key, with its id and its label, into the folder `goal`.
-    Facts: files, addresses by shard; rows, width.
+    """Writes every row through a map, with id and label, into the folder `goal`. Facts: files, addresses by
+    shard; rows, width.
     """
 
     kind: ClassVar[str] = "write rows"
@@ -416,7 +408,7 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
     names = [name for name, column in (("id", shard.ids), ("label", shard.labels)) if column]
     fields = [(name, pa.string()) for name in names]
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
-    # Vectors hardly shrink: dictionaries and compression would cost more time than they save space.
+    # Vectors hardly shrink by dictionaries and compression.
     settings = {"use_dictionary": False, "compression": "none"}
     with replacing(url) as stream, parquet.ParquetWriter(stream, schema, **settings) as writer:
         for block in blocks:
@@ -429,7 +421,7 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
 
 
 def _need_folder(place: str, key: str) -> None:
-    """Make the folder, or find that the same work began to write there."""
+    """Make the folder, or check that the same work began it."""
     files, path = filesystem(place)
     if files.exists(path):
         marked = files.exists(beside(path, MARK))
@@ -452,8 +444,7 @@ def _need_folder(place: str, key: str) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """A folder that was written: its rows, numbers per row, and the row numbers of the anchors (k,) in the
-    source, where there are some."""
+    """A written folder: rows, numbers per row, and the row numbers of the anchors (k,) in the source."""
 
     goal: str
     n: int
@@ -496,7 +487,7 @@ def project_shards(
     form: str = "",
     random_state: int = 0,
 ) -> Written:
-    """Write the space relative to anchors, to ids or to as many random rows: (n, k), with ids and labels.
+    """Write the space relative to anchors (ids, or a number of random rows): (n, k), with ids and labels.
 
     The coordinates are those of `RelativeProjection` fitted on all rows.
 
@@ -546,8 +537,8 @@ def adapt_shards(
     side: str = "queries",
     form: str = "",
 ) -> Written:
-    """Write all rows through an adapter; `side` says of which model they are: "queries" of the new one,
-    "corpus" of the old.
+    """Write all rows through an adapter; `side` is their model: "queries" of the new one, "corpus" of the
+    old.
 
     Raises
     ------
@@ -561,14 +552,13 @@ def adapt_shards(
     return write_mapped(source, rows, goal, form, runner, "adapt")
 
 
-# invert by shard: the rows of one sharded space translated into the other, and scored against its rows.
+# Invert by shard.
 
 
 @dataclass(frozen=True)
 class ShardedInversion:
-    """The mean cosine of recovered and true directions from the target's mean, over all rows that are not
-    anchors, with the chance level when these rows are permuted; the numbers that were used; row numbers of
-    the anchors (k,); and the folder of the translated rows, "" where none was asked for.
+    """Mean cosine of recovered and true directions from the target's mean, over all rows but the anchors,
+    with its chance level; the settings used; row numbers of the anchors (k,); the written folder, or "".
     """
 
     score: Score
@@ -587,7 +577,7 @@ class Inversion:
 
 @dataclass(frozen=True)
 class Recovered(ShardWork):
-    """`CosineSums` of recovered and true rows beside the anchors, by the `Inversion` under a key."""
+    """`CosineSums` of recovered and true rows beside the anchors."""
 
     kind: ClassVar[str] = "invert"
     version: ClassVar[int] = 2
@@ -622,8 +612,7 @@ def invert_shards(
     """Translate the source through the relative space of these anchors, score all other rows, and write all
     to a folder.
 
-    The map needs the anchors and the means of both spaces, so it is the same as that of `invert_pair`; this
-    scores every row that is no anchor, where `invert_pair` takes a sample above 20,000.
+    The map is that of `invert_pair`, which scores a sample above 20,000 rows.
 
     Raises
     ------

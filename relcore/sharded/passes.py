@@ -1,8 +1,7 @@
-"""Passes over shards: one job for each, whose small result the store keeps until it is added to the others'.
+"""Passes over shards: one job for each, whose small result the store keeps until it is merged with the
+others.
 
-A worker that dies costs the shard that it had in work. A command that is stopped, or whose machine restarts,
-resumes with the shards that have no result: a result is found by the digest of the shard's stamp and of the
-settings.
+A pass that is stopped resumes with the shards that have no result, by the digest of stamp and settings.
 """
 
 from __future__ import annotations
@@ -49,12 +48,13 @@ FAN = 16  # shards after which their sum is kept instead of their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
 Shards = tuple[Shard, ...]  # the shards that one job reads side by side: one of each space
-Partial = tuple[Arrays, dict[str, Any]]  # arrays whose size does not depend on the number of rows, and JSON
+Partial = tuple[Arrays, dict[str, Any]]  # arrays of bounded size, and JSON
 
 
 class ShardWork(ABC):
-    """What is done with one shard, and how two partial results become one. Subclasses are frozen dataclasses
-    of small settings; what is large is `keep`t in the store, and a field holds its key.
+    """What is done with one shard, and how two partial results become one.
+
+    Subclasses are frozen dataclasses of small settings; what is large is `keep`t in the store under its key.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class ShardWork(ABC):
     version : int
         Raise it when a partial result would come out differently.
     writes : bool
-        Whether it writes files. Then the result of each shard is kept, so that a file that is missing later
-        costs its own shard only.
+        Whether it writes files; then each shard's result is kept, so that a missing file costs only its
+        shard.
     """
 
     kind: ClassVar[str]
@@ -80,7 +80,7 @@ class ShardWork(ABC):
         """The partial result of the shards of both, those of `first` before those of `second`."""
 
     def holds(self, facts: dict[str, Any]) -> bool:
-        """Whether a partial result is still good: work that writes files looks whether they are there."""
+        """Whether a partial result is still good, such as whether its files are there."""
         return True
 
     def key(self, parts: Sequence[Shards]) -> str:
@@ -91,8 +91,7 @@ class ShardWork(ABC):
 
 
 class ShardRun(NamedTuple):
-    """One shard that was computed: by which process, rows, seconds of the processor and of the clock, and the
-    peak of memory that the process had reached by its end, in MB (``ru_maxrss``)."""
+    """One computed shard: process, name, rows, seconds of processor and clock, and peak memory in MB."""
 
     worker: str
     shard: str
@@ -103,8 +102,9 @@ class ShardRun(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """The merged result of a pass; `ran` has every shard, also those that an earlier run computed, `computed`
-    counts those of this run, and `seconds` are its own, of the clock."""
+    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, which took
+    `seconds` of the clock.
+    """
 
     arrays: Arrays
     facts: dict[str, Any]
@@ -126,13 +126,7 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
 
 @dataclass
 class Runner:
-    """Runs passes on an engine's workers, or in this process without one, and keeps their measurements.
-
-    Parameters
-    ----------
-    store : Store
-        That of the engine, where there is one.
-    """
+    """Runs passes on an engine's workers, or in this process without one, and keeps their measurements."""
 
     store: Store
     engine: Engine | None = None
@@ -145,7 +139,7 @@ class Runner:
         Raises
         ------
         SpaceError
-            A shard failed, named in the message; what the others gave is kept, and the same call resumes.
+            A shard failed; the results of the others are kept, and the same call resumes.
         """
         started = time.monotonic()
         with in_use():
@@ -186,7 +180,9 @@ class Runner:
                 waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
                 total.add(waiting)
                 running = [
-                    one.done / one.total for one in statuses.values() if one.state == "running" and one.total
+                    status.done / status.total
+                    for status in statuses.values()
+                    if status.state == "running" and status.total
                 ]
                 self._tell(total, len(waiting) - sum(running), title, f"{n - len(waiting):,} of {n:,} shards")
                 if waiting:
@@ -199,17 +195,15 @@ class Runner:
 
     @property
     def peaks(self) -> dict[str, float]:
-        """Worker → the most memory that it ever had, in MB, over all passes, by ``ru_maxrss``."""
+        """Worker → its peak memory over all passes, in MB."""
         shards = [shard for _, result in self.done for shard in result.ran]
         return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
 
     def told(self) -> list[str]:
         lines = []
         for title, result in self.done:
-            rows, seconds = (
-                sum(shard.rows for shard in result.ran),
-                sum(shard.seconds for shard in result.ran),
-            )
+            rows = sum(shard.rows for shard in result.ran)
+            seconds = sum(shard.seconds for shard in result.ran)
             kept = len(result.ran) - result.computed
             lines.append(
                 f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
@@ -222,8 +216,9 @@ class Runner:
 
 
 class _Total:
-    """The sum of the first shards, which grows in their order, so that it comes out the same to the last bit
-    each time. Every 16 shards it is kept, and the results that it was made of are removed."""
+    """The sum of the first shards, added in their order so that it is the same to the last bit each time.
+    Every 16 shards it is kept, and the results that it was made of are removed.
+    """
 
     def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
         self.work, self.parts, self.store = work, parts, store
@@ -241,7 +236,7 @@ class _Total:
         return list(missing.values())
 
     def add(self, waiting: Container[str]) -> None:
-        """The results of further shards, up to the first one that is `waiting`."""
+        """Add the results of further shards, up to the first one that is `waiting`."""
         while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
             entry = self.store.get(key)
             if entry is None:
@@ -267,7 +262,7 @@ class _Total:
         return summary is not None and self.work.holds(summary.metadata["facts"])
 
 
-# What all jobs of a pass need and is too large for a setting, such as anchors: in the store, by its content.
+# What all jobs of a pass need and is too large for a setting, such as anchors.
 
 T = TypeVar("T")
 _read: dict[type, tuple[str, Any]] = {}
@@ -283,7 +278,7 @@ def keep(store: Store, value: Any) -> str:
 
 
 def read(store: Store, key: str, kind: type[T]) -> T:
-    """What was kept; the same object for the shards that a process works on one after the other."""
+    """What was kept; the same object for consecutive shards of a process."""
     known = _read.get(kind)
     if known is None or known[0] != key:
         entry = store.get(key)
@@ -296,9 +291,8 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 def live_rows(
     shards: Shards, report: Report, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
-    """Blocks, cut to at most `size` rows: which rows of the block have a direction in every space, their
-    numbers in the whole space, and their vectors in each. The others are left out of a comparison, as by
-    `match`.
+    """Blocks, cut to at most `size` rows: the rows of the block that have a direction in every space, their
+    numbers in the whole space, and their vectors in each.
     """
     for blocks in aligned(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
@@ -323,19 +317,18 @@ class Survey(ShardWork):
 
     Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), rows that are zero in a space; keys and rows
     (n_candidates,), those with the smallest `row_keys`, ascending by key; wanted (2, m), place among `wanted`
-    and row. Facts: n, rows kept.
+    and row. Facts: n, rows kept; classes, label → rows, or None above 100,000.
 
     Attributes
     ----------
     n_candidates : int
-        As many queries as will be drawn, and as many more as there will be anchors, which are no queries.
+        The queries to be drawn plus the anchors, which are no queries.
     stream, random_state : str, int
         Of the queries' `row_keys`, as `Split` draws them.
     wanted : tuple of str
         Ids whose rows are looked for.
     classes_of : int
-        The space whose labels are counted, −1 for none. Facts then: classes, label → rows that have a
-        direction and this label; None where there are more than 100,000.
+        The space whose labels are counted, −1 for none.
     """
 
     kind: ClassVar[str] = "survey"
@@ -376,7 +369,7 @@ class Survey(ShardWork):
             if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
                 labels = blocks[self.classes_of].labels
                 classes.update(labels[row] for row in alive if labels[row])
-        arrays = {f"sums_{side}": one.packed() for side, one in enumerate(sums)}
+        arrays = {f"sums_{side}": total.packed() for side, total in enumerate(sums)}
         arrays |= {"keys": smallest[0], "rows": smallest[1]}
         arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
         arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
@@ -414,9 +407,8 @@ def column_sums(survey: PassResult, side: int) -> ColumnSums:
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
     """Raise a SpaceError where two of the candidates for queries have the same id.
 
-    All rows of one id have one key, so they are all among the smallest keys or, but for the last, none of
-    them. If a share p of the ids repeats, it is found with probability 1 − (1 − p)^m of m candidates; ids of
-    other rows are not compared.
+    All rows of one id have one key, so they are neighbours among the smallest keys. If a share p of the ids
+    repeats, m candidates reveal it with probability 1 − (1 − p)^m.
     """
     keys, rows = survey.arrays["keys"], survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
@@ -494,24 +486,24 @@ class Gather(ShardWork):
 def gather(
     runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
 ) -> PassResult:
-    """What `Gather` gives of these rows of the whole space, each once."""
+    """What `Gather` gives of these rows, each once."""
     key = keep(runner.store, Rows(np.unique(np.asarray(rows, dtype=np.int64))))
     return runner.run(Gather(key, texts, vectors), parts, "gather rows")
 
 
-# Which rows are anchors: given ids, or as many as a number says, drawn as `select_anchors` draws them.
+# Which rows are anchors.
 
 
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
-    """The ids to look for while shards are read; none where ids are row numbers, which are known already."""
+    """The ids to look for while shards are read; none where ids are row numbers."""
     return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
 
 
 def chosen_anchors(
     space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
 ) -> np.ndarray:
-    """Row numbers of anchors, which are ids, in their order, or a number of random rows: the ones that
-    `select_anchors` chooses by "random" of one space with all rows.
+    """Row numbers of anchors: of ids, in their order, or of that many random rows, the choice of
+    `select_anchors` by "random" of all rows in memory.
 
     Raises
     ------
@@ -557,8 +549,7 @@ def chosen_anchors(
     return rows
 
 
-# A sample as a space in memory: for work that needs its rows at once, and for the app, which keeps it in the
-# store by the folder's stamp.
+# A sample as a space in memory.
 
 MOST_ROWS = 1_000_000  # that four panes draw
 SAMPLE = 200_000
@@ -566,32 +557,24 @@ _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
 
 def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
-    """The spec of the sample, which says how many rows of how many it has; `sample_job` draws it. Its key is
-    another one when a shard is written again.
-    """
+    """The spec of the sample that `sample_job` draws; its key changes when a shard is written again."""
     rows = min(n_rows, space.n)
     key = digest_of("sample of shards", 1, space.place, space.digest, rows)
     return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
 
 
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
-    """Draw the sample, and keep it under the context's key, as a job of the engine."""
+    """Draw the sample, and keep it under the context's key."""
     stamp, space = folder_stamp(place), ShardedSpace.open(place)
     drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
 
 def too_large(place: str) -> ShardedSpace | None:
-    """The space of a folder that the app opens as a sample: more rows than the panes draw, or at an address;
-    else None.
+    """The space of a folder that the app opens as a sample: more rows than panes draw, or at an address; or
+    None.
 
-    A folder whose files are spaces of their own, such as checkpoints, is not one space: their names say so,
-    or their ids are the same.
-
-    Raises
-    ------
-    SpaceError
-        An address that cannot be opened.
+    A folder of separate spaces, such as checkpoints, shows in its names, or in equal ids.
     """
     if not is_sharded(place):
         return None
@@ -607,11 +590,10 @@ def too_large(place: str) -> ShardedSpace | None:
 def sample_shards(
     space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
 ) -> LatentSpace:
-    """`n_rows` rows that have a direction, with their ids and labels in the order of the shards; all, where
-    there are fewer.
+    """`n_rows` rows that have a direction, or all, with ids and labels, in the order of the shards.
 
-    Rows are drawn by a hash of their ids: of two spaces with the same ids the same rows, also where the
-    shards are cut in another way. Rows with the ids `also`, such as seed pairs, are taken in any case.
+    Drawn by a hash of their ids: spaces with the same ids give the same rows, however the shards are cut.
+    Rows with the ids `also`, such as seed pairs, are taken in any case.
 
     Raises
     ------

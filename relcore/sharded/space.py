@@ -38,8 +38,8 @@ BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
 
 @dataclass(frozen=True, eq=False)
 class ShardBlock:
-    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where it has them and
-    they are read; `first` is counted from the shard's first row.
+    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where they are read;
+    `first` is counted from the shard's first row.
     """
 
     first: int
@@ -50,14 +50,13 @@ class ShardBlock:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space. A subclass per format has `read`, which gives the `blocks`, and `header`:
-    what the header of the file at an address tells, with files of some names beside it.
+    """One file of a sharded space. A subclass per format has `read`, which gives the `blocks`, and `header`,
+    which reads the header of the file at an address, with files of some names beside it.
 
     Attributes
     ----------
     name, url : str
-        Of the file, such as "part-00003.npy", and its path or the address that fsspec opens.
-    n, width : int
+        File name, such as "part-00003.npy", and the path or fsspec address.
     start : int
         Number of its first row in the whole space. Rows without ids have these numbers as ids.
     stamp : str
@@ -80,7 +79,7 @@ class Shard:
     written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
-        """All rows in their order, in blocks of exactly this many rows but for the last; default: 32 MB.
+        """All rows in their order, in blocks of this many rows; default: 32 MB.
 
         Raises
         ------
@@ -128,7 +127,7 @@ def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[S
 
 
 def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
-    """The block's vectors; a SpaceError names the shard and the rows where values are NaN or infinite."""
+    """The block's vectors; a SpaceError names the rows where values are NaN or infinite."""
     with np.errstate(invalid="ignore"):
         if np.isfinite(block.vectors.sum(dtype=np.float64)):
             return block.vectors
@@ -143,7 +142,7 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
     return block.vectors
 
 
-# Files of shards, here or at an address that fsspec opens (``s3://``, ``gs://``, ``memory://``, …).
+# Files of shards, here or at an fsspec address.
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _PARTIAL = ".partial"
@@ -155,8 +154,7 @@ def filesystem(place: str) -> tuple[Any, str]:
     Raises
     ------
     SpaceError
-        An address while the app is shared, a protocol that is not installed, a path that whoever asks may not
-        read.
+        An address while the app is shared, a protocol that is not installed, a path that may not be read.
     """
     with extra():
         from fsspec.core import url_to_fs
@@ -186,7 +184,7 @@ def opened(url: str) -> Iterator[BinaryIO]:
 
 
 def listed(place: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder by name, with what the file system says of each; hidden ones are left out."""
+    """The files of a folder by name, with what the file system says of each, without hidden ones."""
     files, path = filesystem(place)
     try:
         entries = files.ls(path, detail=True)
@@ -215,7 +213,7 @@ def beside(place: str, name: str) -> str:
 def replacing(url: str) -> Iterator[BinaryIO]:
     """A file that appears under its name once it is whole, and not at all after an error.
 
-    A path of this machine is written beside and renamed; stores of objects show an object once it is closed.
+    A local file is written beside and renamed; object stores show an object once it is closed.
     """
     files, path = filesystem(url)
     if is_address(url):
@@ -247,7 +245,7 @@ def replacing(url: str) -> Iterator[BinaryIO]:
 
 # .npy files; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each, one per line.
 
-_READ_ALONE = 64  # one row of this many: more are read with all others
+_READ_ALONE = 64  # a larger share than one row of this many is read with all others
 
 
 @dataclass(frozen=True)
@@ -443,19 +441,14 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
 # The space of a folder.
 
 _NUMBERS = re.compile(r"(\d+)")
-_AT_ONCE = 16  # headers that are read at a time: a store of objects answers each in a tenth of a second
+_AT_ONCE = 16  # headers that are read at a time
 
 
 @dataclass(frozen=True)
 class ShardedSpace:
-    """The rows of all shards, one after the other in the order of their names ("part-2" before "part-10").
+    """The rows of all shards in the order of their names ("part-2" before "part-10"), without empty shards.
 
-    Attributes
-    ----------
-    name, place : str
-        Of the folder: its last part, and its path or address.
-    shards : tuple of Shard
-        Empty ones left out.
+    `name` and `place` are the folder's last part, and its path or address.
     """
 
     name: str
@@ -464,8 +457,7 @@ class ShardedSpace:
 
     @classmethod
     def open(cls, place: str) -> ShardedSpace:
-        """The space of a folder of .npy, .parquet, .arrow or .feather files, at a path or an fsspec address,
-        by their headers.
+        """The space of a folder of .npy, .parquet, .arrow or .feather files, at a path or an fsspec address.
 
         Raises
         ------
@@ -542,7 +534,7 @@ class ShardedSpace:
         return ids.tolist()
 
     def whole(self) -> LatentSpace:
-        """All rows in memory, as one space: for spaces that fit, and to check results by shard against."""
+        """All rows in memory."""
         blocks = [(shard, block) for shard in self.shards for block in shard.blocks(labels=True)]
         ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
         labelled = all(block.labels is not None for _, block in blocks)
@@ -568,7 +560,7 @@ def is_sharded(place: str) -> bool:
 
 
 def _numbered(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
-    """The shards with the numbers of their first rows, once they are known to fit together."""
+    """The shards with the numbers of their first rows; a SpaceError unless they fit together."""
     full = [shard for shard in shards if shard.n]
     if not full:
         raise SpaceError(

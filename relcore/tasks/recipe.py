@@ -1,8 +1,6 @@
-"""Recipe: everything that it takes to draw a figure again, as JSON that people can read and edit.
+"""Recipe: a figure with all its settings, as JSON that people can read and edit.
 
-A recipe's fields are the JSON's names, in their order; `relcore.base.names.FIGURES` tells which class a
-figure's name means. The app and the command line draw by the same `Recipe.draw`, so they cannot draw
-different pictures of one recipe.
+The fields are the JSON's names; `relcore.base.names.FIGURES` maps a figure's name to its class.
 """
 
 from __future__ import annotations
@@ -55,13 +53,7 @@ class Recipe(ABC):
 
 
 def recipe_of(described: Any) -> Recipe:
-    """The recipe that a JSON object describes.
-
-    Raises
-    ------
-    SpaceError
-        An unknown figure, settings that are missing, unknown or wrong.
-    """
+    """The recipe of a JSON object; SpaceError for an unknown figure or wrong settings."""
     need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if isinstance(kind, str) and kind in FORMER_FIGURES:
@@ -79,7 +71,7 @@ def recipe_of(described: Any) -> Recipe:
 
 
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
-    """Every space, encoded again where the store has not got it, and checked against its digest."""
+    """Every space, encoded again where the store lacks it, and checked against its digest."""
     digests = digests or [""] * len(specs)
     if len(digests) != len(specs):
         raise SpaceError(
@@ -92,7 +84,7 @@ def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) ->
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:
-    """Raise a SpaceError unless the space has the digest that a recipe tells; "" is any."""
+    """Raise a SpaceError unless the space has this digest; "" is any."""
     if digest and space.digest != digest:
         raise SpaceError(
             f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
@@ -102,9 +94,7 @@ def need_same_content(space: LatentSpace, digest: str) -> None:
 
 @dataclass(frozen=True)
 class ComparisonRecipe:
-    """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce; the
-    digests of the rows that are left once both spaces are paired.
-    """
+    """Settings of the figures of two spaces; the digests are of the rows left by pairing."""
 
     source: SpaceSpec
     target: SpaceSpec
@@ -123,19 +113,12 @@ class ComparisonRecipe:
 
     @classmethod
     def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
-        """Another figure of the same comparison, with settings of its own."""
         shared = {field.name: getattr(settings, field.name) for field in fields(ComparisonRecipe)}
         return cls(**shared, **own)
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces of a recipe.
-
-    Raises
-    ------
-    SpaceError
-        A space cannot be loaded, or is not the one that the recipe was made with.
-    """
+    """Load and match the two spaces; SpaceError where one is gone or has changed."""
     matched = match(load_again(recipe.source), load_again(recipe.target))
     for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
         need_same_content(space, digest)

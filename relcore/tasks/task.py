@@ -1,6 +1,4 @@
-"""Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields:
-subclasses are frozen dataclasses.
-"""
+"""Task: a computation that a page, a job, a recipe and a command share."""
 
 from __future__ import annotations
 
@@ -22,18 +20,18 @@ Result = TypeVar("Result")
 
 
 class Task(ABC, Generic[Result]):
-    """Settings in, a result out; equal settings on equal spaces give an equal result. It runs in place, or as
-    a job of the engine.
+    """Settings in, a result out; equal settings on equal spaces give an equal result.
+
+    Subclasses are frozen dataclasses of the settings.
 
     Attributes
     ----------
     kind : str
         Names it in the store, and its pace.
     version : int
-        Raise it when a result would come out differently: what an older version stored is then left alone.
+        Raise it when a result would come out differently.
     result : str
-        ``"module:Class"`` of the dataclass that `run` returns; it goes to the store and back by
-        `relcore.base.records`.
+        ``"module:Class"`` of the dataclass that `run` returns, stored by `relcore.base.records`.
     """
 
     kind: ClassVar[str]
@@ -46,7 +44,7 @@ class Task(ABC, Generic[Result]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What people call the job."""
+        """Name of the job for people."""
 
     @abstractmethod
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -54,12 +52,8 @@ class Task(ABC, Generic[Result]):
 
     @abstractmethod
     def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> Result:
-        """Compute it; `report` is called as ``report(done, total, message)``.
-
-        Raises
-        ------
-        SpaceError
-            The spaces or the settings do not fit.
+        """Compute it; `report` is called as ``report(done, total, message)``. Raises SpaceError for unfit
+        spaces or settings.
         """
 
     def content(self, spaces: Sequence[LatentSpace]) -> Any:
@@ -67,7 +61,6 @@ class Task(ABC, Generic[Result]):
         return [(space.digest, space.name) for space in spaces]
 
     def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
-        """The store's key of the result."""
         return digest_of("task", self.kind, self.version, self.content(spaces), self)
 
     def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
@@ -82,9 +75,7 @@ class Task(ABC, Generic[Result]):
         unsaved: Callable[[str], None],
         report: Report = silent,
     ) -> Result:
-        """Run in place, and save the result. Where the store cannot save it, `unsaved` is called with the
-        reason.
-        """
+        """Run in place, and save the result, or call `unsaved` with the reason why it cannot be."""
         arrays, facts = records.pack(self.run(spaces, store, report))
         entry = Entry(arrays, {self.kind: facts})
         try:
@@ -94,19 +85,16 @@ class Task(ABC, Generic[Result]):
         return self.read(entry)
 
     def read(self, entry: Entry) -> Result:
-        """The result back from the store."""
         return records.unpack(Named("", self.result).load(), entry.arrays, entry.metadata[self.kind])
 
 
 def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> None:
-    """A task as a job of the Engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
+    """A task as a job of the engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
     task.finish(context, [load_encoding(context.store, key) for key in inputs])
 
 
 def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """Keys under which workers find these spaces: those of their encodings, or of copies that are put
-    there now.
-    """
+    """Keys under which workers find these spaces: of their encodings, or of copies that are put there."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         stored = (
