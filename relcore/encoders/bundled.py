@@ -137,7 +137,7 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     """Title → sentences; parsed once (seconds), then read from the store."""
-    package = find_spec("gensim")  # importing gensim would take seconds
+    package = find_spec("gensim")  # not imported, which takes seconds
     path = Path((package and package.origin) or "").parent / _ARTICLES
     if not package or not path.is_file():
         raise SpaceError(
@@ -262,7 +262,7 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
     try:
         for address in addresses:
             fs.cp(address, str(raw))
-    except Exception as error:  # fsspec's, aiohttp's and the disk's
+    except Exception as error:  # of fsspec, aiohttp and the disk
         shutil.rmtree(raw, ignore_errors=True)
         raise SpaceError(
             f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
@@ -278,7 +278,7 @@ def _read(name: str, raw: Path) -> Any:
         copies.mkdir(parents=True)
         try:
             for file in _files(name):
-                shutil.copyfile(raw / file, copies / file)  # so that the scanned file is the one read
+                shutil.copyfile(raw / file, copies / file)  # the scanned file is the one read
                 strange = [] if file.endswith(".index") else list(_strange_names(copies / file))
                 if strange:
                     raise SpaceError(

@@ -39,17 +39,9 @@ from relcore.runs.store import Store
 
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The dataset that the spec names.
+    """The dataset that the spec names; raises a SpaceError for files or choices that do not fit.
 
-    Parameters
-    ----------
-    store : Store, optional
-        Keeps what is slow to parse; default the environment's.
-
-    Raises
-    ------
-    SpaceError
-        Files or choices that do not fit, with the remedy.
+    `store` keeps what is slow to parse; default the environment's.
     """
     if spec.source == "digits":
         return bundled.digits_dataset(spec)
@@ -75,7 +67,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     return _table_dataset(open_table(paths), spec, _table_name(paths[0]))
 
 
-# A table becomes a dataset.
+# Tables.
 
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
@@ -165,7 +157,6 @@ def label_columns(columns: dict[str, ColumnKind]) -> list[str]:
 
 
 def _named_labels(table: ItemTable) -> list[str]:
-    """Columns that are called labels, exact names first."""
     choices = label_columns(table.columns)
     exact = [name for name in choices if name.lower() in _LABEL_NAMES]
     return exact + [name for name in choices if name.lower().endswith(("_label", "_class", "_category"))]
@@ -307,10 +298,7 @@ _LISTED = (
 def hub_table(spec: DatasetSpec) -> HubTable:
     """One split of a dataset of the hub, or of a folder that `datasets` can load.
 
-    Raises
-    ------
-    SpaceError
-        A name that is neither on disk nor can be downloaded; whatever the library refuses.
+    Raises a SpaceError for what cannot be downloaded, and for whatever the library refuses.
     """
     import datasets
 
@@ -399,7 +387,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
             splits = dict.fromkeys(names)
             if len(names) == 1:
                 splits[names[0]] = datasets.load_dataset(name, config, split=names[0])
-    except Exception as error:  # the library, the hub's client, Arrow and the disk have their own
+    except Exception as error:  # of the library, the hub's client, Arrow and the disk
         reason = (str(error) or type(error).__name__).strip().split("\n")[0]
         raise SpaceError(
             f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}"
@@ -440,7 +428,7 @@ class ColumnNames:
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
-    """The columns to choose from, if any. Errors as in `load_dataset`."""
+    """The columns to choose from. Errors as in `load_dataset`."""
     columns: dict[str, ColumnKind] = {}
     if spec.source == "huggingface":
         columns = hub_table(spec).columns

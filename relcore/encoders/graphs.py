@@ -130,7 +130,7 @@ class GraphEncoder(TrainedEncoder):
         import torch
 
         graph = _Graph(dataset, self.architecture)
-        with torch.random.fork_rng():  # building a network draws weights, which are then replaced
+        with torch.random.fork_rng():  # building a network draws weights
             network = _network(self, graph)
         device = best_device()
         load_arrays(network, trained.arrays).to(device)

@@ -53,7 +53,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             image.load()
             return ImageOps.exif_transpose(image)
-    except Exception as error:  # Pillow's plugins raise OSError, SyntaxError, ValueError, struct.error, …
+    except Exception as error:  # Pillow's plugins raise many kinds
         reason = str(error) if isinstance(error, Image.DecompressionBombError) else "one that cannot be read"
         raise SpaceError(
             f"{where}: expected an image ({', '.join(_FORMATS)}), got {reason} ({len(content):,} bytes); "
@@ -95,17 +95,13 @@ _GREY = ("1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N")
 
 
 def mode_of(images: Sequence[Image]) -> Mode:
-    """Grey if all are."""
     return "L" if all(image.mode in _GREY for image in images) else "RGB"
 
 
 def eight_bits(image: Image, mode: Mode, where: str) -> Image:
     """The picture in this mode; 16-bit grey keeps its upper 8 bits, transparency is dropped.
 
-    Raises
-    ------
-    SpaceError
-        32 bits a pixel, whose range is unknown.
+    Raises a SpaceError for 32 bits a pixel, whose range is unknown.
     """
     from PIL import Image
 
@@ -180,10 +176,7 @@ def look_of(dataset: Dataset) -> Look:
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out and centred.
 
-    Raises
-    ------
-    SpaceError
-        32 bits a pixel; nothing drawn, where strokes are expected.
+    Raises a SpaceError for 32 bits a pixel, or if nothing is drawn.
     """
     from PIL import Image, ImageOps
 
@@ -207,7 +200,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     strokes = picture.crop(box)
     scale = look.extent * min(look.size) / max(strokes.size)
     shape = tuple(max(1, round(side * scale)) for side in strokes.size)
-    # BOX averages whole pixels, as the scans of digits were made.
+    # BOX averages pixels, as in the scans of digits.
     strokes = strokes.resize(shape, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
     blank = Image.new("L", look.size, 0)
     blank.paste(strokes, tuple((side - part) // 2 for side, part in zip(look.size, shape, strict=True)))
@@ -221,7 +214,7 @@ def _border(pixels: np.ndarray) -> float:
 
 
 def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom of what is brighter than the background."""
+    """Left, top, right, bottom of what is drawn."""
     drawn = pixels > _INK
     if not drawn.any():
         return None

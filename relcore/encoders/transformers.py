@@ -165,7 +165,7 @@ def saved_arrays(model: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def load_arrays(model: torch.nn.Module, arrays: Mapping[str, np.ndarray]) -> torch.nn.Module:
-    """The model with these weights, in evaluation mode."""
+    """The model in evaluation mode."""
     import torch
 
     model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
@@ -237,7 +237,7 @@ _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
-    """One space for each of the `layers`, from one pass."""
+    """One space for each of the `layers`."""
 
     layers: tuple[int, ...]
 
@@ -464,7 +464,7 @@ class MiniLM(Layered):
 
 
 def minilm_folder() -> Path:
-    """MiniLM's folder inside its package, which is not imported; the weights' checksum is verified."""
+    """MiniLM's folder inside its package, which is not imported."""
     package = find_spec(_MINILM_PACKAGE)
     folder = Path((package and package.origin) or "").parent / "model"
     weights = folder / "model.safetensors"
@@ -482,7 +482,7 @@ def minilm_folder() -> Path:
 
 
 class _SentenceRows(_PretrainedRows):
-    """Sorts the texts of a list by length, to pad little, and restores their order."""
+    """Sorts the texts of a list by length, to pad little."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         super().__init__(spec, folder)
@@ -563,7 +563,7 @@ class _PictureRows(_PretrainedRows):
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
         pictures = [eight_bits(image, "RGB", self.where) for image in items]
         try:
-            # Else the processor guesses the axis of the channels, wrongly for a picture three pixels high.
+            # Else the processor guesses the channels' axis, wrongly for pictures three pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(

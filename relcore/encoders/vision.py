@@ -46,7 +46,7 @@ def held_out_rows(n: int) -> np.ndarray:
 
 
 class _Classifier(TrainedEncoder):
-    """Trained on the labels of pictures, a fifth of which is held out."""
+    """Trained on the labels of pictures."""
 
     kind: ClassVar = "images"
 
@@ -57,7 +57,6 @@ class _Classifier(TrainedEncoder):
 def _step(
     model: nn.ModuleDict, optimizer: torch.optim.Optimizer, images: torch.Tensor, targets: torch.Tensor
 ) -> float:
-    """One step on a batch; its summed loss."""
     from torch import nn
 
     loss = nn.functional.cross_entropy(model["head"](model["encoder"](images)), targets)
@@ -260,7 +259,7 @@ class SmallVision(_Classifier):
         return encode_batch
 
     def pixels(self, trained: Trained, images: list, name: str) -> torch.Tensor:
-        """What the network takes: (m, channels, height, width)."""
+        """(m, channels, height, width)."""
         import torch
 
         arrays, size = trained.arrays, tuple(trained.metadata["size"])
@@ -305,7 +304,7 @@ class SmallVision(_Classifier):
         for epoch in range(1, self.epochs + 1):
             model.train()
             total = 0.0
-            # Equal parts, not batches of 64 and a remainder: batch normalisation fails on a batch of one.
+            # Equal parts, without a remainder: batch normalisation fails on a batch of one.
             shuffled = train[torch.randperm(len(train), generator=order).to(train.device)]
             for batch in shuffled.tensor_split(n_batches):
                 total += _step(model, optimizer, images[batch], labels[batch])
@@ -412,7 +411,7 @@ class SweptVision(_Classifier):
 
     @classmethod
     def offered(cls) -> bool:
-        return False  # made for studies
+        return False
 
     @property
     def title(self) -> str:
@@ -462,7 +461,7 @@ class SweptVision(_Classifier):
         import torch
 
         facts, device = trained.metadata, best_device()
-        with reproducible(self.random_state):  # building a network draws weights, which are then replaced
+        with reproducible(self.random_state):  # building a network draws weights
             model = new_network(self, facts["size"], facts["n_classes"])
         load_arrays(model, trained.arrays).to(device)
 
@@ -477,7 +476,7 @@ class SweptVision(_Classifier):
 
 @dataclass(frozen=True)
 class SplitPictures:
-    """Grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the training rows."""
+    """Grey pixels (n, 1, height, width), standardised over the training rows."""
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -515,7 +514,6 @@ def split_pictures(dataset: Dataset) -> SplitPictures:
 
 
 def _grey(images: list, name: str, size: tuple[int, int]) -> np.ndarray:
-    """(m, 1, height, width) float32."""
     need_one_size(images, size, name)
     return pixel_array(images, "L", size, name).astype(np.float32)
 

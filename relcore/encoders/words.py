@@ -33,7 +33,6 @@ def word_categories() -> dict[str, str]:
 
 
 def categorise(words: Sequence[str]) -> list[str]:
-    """One category per word, ``""`` for none."""
     categories = word_categories()
     return [categories.get(word.lower(), "") for word in words]
 
@@ -69,7 +68,6 @@ MODELS = {
 
 
 def folder() -> Path:
-    """Where gensim keeps its downloads."""
     return Path(os.environ.get("GENSIM_DATA_DIR") or Path.home() / "gensim-data")
 
 
@@ -201,10 +199,7 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
 def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
     """Words of the same line of two Swadesh lists, the first of variants, none twice in a language.
 
-    Raises
-    ------
-    SpaceError
-        No UTF-8 text, or lists of different lengths.
+    Raises a SpaceError for other text than UTF-8, and lists of different lengths.
     """
     try:
         lists = [path.read_text(encoding="utf-8-sig").splitlines() for path in (source, target)]

@@ -191,7 +191,7 @@ class MatrixPanel:
         return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
 
     def explain(self, i: int, j: int) -> str:
-        """The hover text of a cell, below its row and column."""
+        """The hover text of a cell, without its row and column."""
         if self.hover is not None:
             return self.hover[i][j]
         return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
@@ -266,7 +266,7 @@ class Matrices:
 
     @cached_property
     def most(self) -> tuple[int, int]:
-        """The most rows and the most columns of a panel."""
+        """The most rows and columns of a panel."""
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
@@ -274,7 +274,7 @@ class Matrices:
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
-        """Columns panel, row, column and value, named like the axes and the scale."""
+        """Columns panel, row, column, value."""
         names = ["panel", self.row_title or "row", self.column_title or "column", self.value_title]
         cells = [
             (panel.title, row, column, panel.values[i, j])
@@ -383,7 +383,7 @@ def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
 
 
 def score_range(table: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest score to show: at least 0 to 1, with room above for the label."""
+    """Lowest and highest score to show, with room above for the label."""
     values = table.filter(["score", "null_low", "null_high", "low", "high"]).to_numpy(dtype=float)
     low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
     return (low * 1.1, high + 0.08 * (high - low))
@@ -408,7 +408,7 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
-    """Distributions as filled outlines in common bins; `x_title` with its unit."""
+    """Distributions as filled outlines in common bins."""
     lines, names = [], []
     for name, part in histogram_table(values_by_name).groupby("name", sort=False):
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
@@ -430,7 +430,7 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
 
 
 def spectrum_lines(singular_values_by_name: Mapping[str, np.ndarray]) -> Lines:
-    """Singular values as shares of the largest, logarithmic, with the condition number in the legend."""
+    """Singular values as shares of the largest, with the condition number in the legend."""
     lines = []
     for name, part in spectrum_table(singular_values_by_name).groupby("name", sort=False):
         smallest, shown = part.relative.iloc[-1], part[part.relative > 0]

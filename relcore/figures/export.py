@@ -311,7 +311,6 @@ def chart_exportable(
 def scores_exportable(
     scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
 ) -> Exportable:
-    """Bars of scores beside their chance levels; see `charts.score_places`."""
     renderers, latex = drawn("score_bars_figure", scores), partial(printed_scores, scores)
     return Exportable(name, *renderers, lambda: scores, recipe, latex)
 
@@ -322,7 +321,6 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    """Distributions in common bins; see `charts.histogram_table`."""
     table = partial(histogram_table, values_by_name)
     return chart_exportable(histogram_lines(values_by_name, x_title), recipe, name, table=table)
 
@@ -330,7 +328,6 @@ def histogram_exportable(
 def spectrum_exportable(
     values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
 ) -> Exportable:
-    """Singular values of anchor sets; see `charts.spectrum_table`."""
     table = partial(spectrum_table, values_by_name)
     return chart_exportable(spectrum_lines(values_by_name), recipe, name, table=table)
 
@@ -338,6 +335,5 @@ def spectrum_exportable(
 def training_exportable(
     curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
 ) -> Exportable:
-    """Loss and held-out accuracy of each encoder by epoch; see `charts.training_table`."""
     table = partial(training_table, curves)
     return chart_exportable(training_lines(curves), recipe, name, table=table)

@@ -117,7 +117,7 @@ def _blank_figure(style: Style, height: float) -> Figure:
 
 
 def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
-    """Axes at a place in inches from the lower left corner."""
+    """Axes at a place in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
 
@@ -405,7 +405,7 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """The texts where all of them have room, small print only with the first lines."""
+    """The texts if all have room, small print only with the first lines."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -521,7 +521,6 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 
 
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
-    """Points, then the anchors' stars with a halo."""
     theme, points = style.theme, scene.panes[i].coordinates
     solid, colors = points.shape[1] == 3, row_colors(scene, theme, i)
     if solid:
@@ -604,7 +603,6 @@ def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
 def _title_pane(
     figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style
 ) -> None:
-    """Letter and title above a pane, its note beneath them."""
     (left, top, wide), line = place, style.line
     at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
     indent = 1.25 * style.font_size * POINT if letter else 0

@@ -50,7 +50,6 @@ class ColorScale:
 
     @property
     def colors(self) -> tuple[str, ...]:
-        """One hexadecimal colour per step."""
         stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in RAMP])
         places = np.linspace(0, len(RAMP) - 1, STEPS)
         mixed = np.rint([np.interp(places, np.arange(len(RAMP)), channel) for channel in stops.T])
@@ -97,7 +96,7 @@ def number_text(number: float, digits: int = 4) -> str:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 · 10ᵏ within the ends, about `_TICKS` of them."""
+    """Multiples of 1, 2 or 5 · 10ᵏ within the ends."""
     rough = (high - low) / _TICKS
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -105,7 +104,7 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten within the ends; of many every second, third, …."""
+    """Powers of ten within the ends."""
     first, last = int(np.ceil(log10(low) - 1e-9)), int(np.floor(log10(high) + 1e-9))
     return [10.0**power for power in range(first, last + 1, 1 + (last - first) // (_TICKS + 1))]
 
@@ -139,7 +138,6 @@ class Coloring:
     hidden: tuple[str, ...] = ()
 
     def palette(self, theme: Theme) -> list[str]:
-        """One colour per category or step."""
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
@@ -243,7 +241,6 @@ class Scene:
         return len(self.ids)
 
     def coloring(self, pane: int = 0) -> Coloring:
-        """How the rows of this pane are coloured."""
         return self.second if self.second and pane in self.second_panes else self._first
 
     def colorings(self) -> tuple[Coloring, ...]:
@@ -252,7 +249,7 @@ class Scene:
 
     @property
     def sides(self) -> list[str]:
-        """The names of the colourings' legends; "" for the only one."""
+        """Names of the legends; `""` for the only one."""
         if self.second is None:
             return [""]
         return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
@@ -299,7 +296,6 @@ OTHER = "other"
 
 
 def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
-    """The colour of each row, (n,) of str."""
     coloring = scene.coloring(pane)
     return np.array([*coloring.palette(theme), theme.neutral], dtype=object)[np.asarray(coloring.categories)]
 
@@ -311,17 +307,16 @@ def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
 
 
 def point_size(n: int) -> float:
-    """Diameter of a point on the screen in pixels: larger for fewer points."""
+    """Diameter on the screen in pixels."""
     return float(np.clip(19 * max(n, 1) ** -0.18, 2, 8))
 
 
 def star_size(n_anchors: int) -> float:
-    """Diameter of an anchor's star in pixels: smaller for more anchors, which would cover the plot."""
+    """Diameter on the screen in pixels; many large stars would cover the plot."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
 def star_opacity(n_anchors: int) -> float:
-    """Lower for more anchors."""
     return float(np.clip((max(n_anchors, 1) / 60) ** -0.25, 0.6, 1))
 
 

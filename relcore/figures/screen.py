@@ -45,7 +45,6 @@ def plain_text(text: object) -> str:
 
 
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
-    """The look of every figure."""
     lines = {"gridcolor": theme.grid, "linecolor": theme.border}
     axis = lines | {
         "zerolinecolor": theme.border,
@@ -300,7 +299,7 @@ def matrices_figure(
 
 
 class _Room:
-    """Approximate pixels of the parts of a figure."""
+    """Sizes of the parts of a figure, about, in pixels."""
 
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels, (rows, columns) = data.panels, data.most
@@ -388,7 +387,7 @@ def _draw_panel(
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts of a panel where all of them have room, small print only with the first lines."""
+    """The texts if all have room, small print only with the first lines."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)

@@ -53,7 +53,7 @@ def part(name: str) -> str:
 
 
 def hover_columns(scene: Scene) -> dict[str, bytes]:
-    """What hovers show beside the ids, as bytes of the payload."""
+    """Texts of hovers as bytes of the payload."""
     columns = {"texts": scene.texts, "notes": scene.notes}
     return {name: joined(column) for name, column in columns.items() if column is not None}
 

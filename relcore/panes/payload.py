@@ -128,7 +128,7 @@ class Payload:
     arrays: dict[str, bytes]
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
-        """With more arrays, of which some digests are known."""
+        """With more arrays; of some the digests are known."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _digest(content)]
@@ -278,7 +278,7 @@ def _packed(coordinates: np.ndarray) -> tuple[bytes, str]:
 
 
 def _padded(content: bytes) -> int:
-    """Bytes that an array takes: each begins at a multiple of four."""
+    """Its size as a multiple of four."""
     return len(content) + -len(content) % 4
 
 
@@ -302,7 +302,6 @@ class PaneEvent:
 
     @property
     def row(self) -> int:
-        """The row that was clicked."""
         return int(self.rows[0])
 
 

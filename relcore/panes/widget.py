@@ -160,7 +160,6 @@ class PanesWidget(anywidget.AnyWidget):
             self._show()
 
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The header, and the bytes of each array under the name of its trait."""
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
         columns = hover_columns(self._scene)
         payload = payload_of(
