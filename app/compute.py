@@ -24,9 +24,9 @@ from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import more_columns
 from relcore.compare import columns, scene
-from relcore.compare.neighbours import neighbour_agreement
+from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
-from relcore.files.series import files_in
+from relcore.files.reading import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, sample_view

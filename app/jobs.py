@@ -19,7 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SEARCHES
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, need_access, put_space
-from relcore.compare.exact import MANY_ROWS, ExactScores
+from relcore.compare.scoring import MANY_ROWS, ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
 from relcore.maps.pane_maps import fitting_reduction, pane_blocks, pane_matrices, reduction_note

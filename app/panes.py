@@ -15,8 +15,7 @@ from app.components.linked_scatter import linked_scatter
 from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
-from relcore.compare.figures import Panes
-from relcore.compare.scene import assemble_scene, dressed
+from relcore.compare.scene import Panes, assemble_scene, dressed
 from relcore.figures.scene import Scene, StarLook
 from relcore.maps.pane_maps import orient_pairs
 from relcore.maps.reduction import ReductionSpec

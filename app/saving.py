@@ -40,7 +40,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
-from relcore.invert.recovery import InversionSpec
+from relcore.invert.inversion import InversionSpec
 from relcore.runs.digest import StoreError
 from relcore.spaces import selections
 

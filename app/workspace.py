@@ -19,7 +19,7 @@ from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
-from relcore.invert.recovery import InversionSpec
+from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec

@@ -10,7 +10,7 @@ import streamlit as st
 from app import compute, exports, messages, panes, session, sidebar
 from app.anchors import lists
 from app.anchors.audit import audit
-from app.anchors.sets import compare_sets
+from app.anchors.lists import compare_sets
 from app.compare.inspector import inspector
 from app.compute import is_scored_quickly
 from app.items import with_items
@@ -19,7 +19,7 @@ from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.base.names import METRICS
 from relcore.base.numbers import MINUS, short, signed
-from relcore.compare.figures import Spectrum
+from relcore.compare.scene import Spectrum
 from relcore.represent.anchors import AnchorDiagnostics
 from relcore.runs.digest import digest_of
 from relcore.scores.score import Difference, Score

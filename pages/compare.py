@@ -18,8 +18,8 @@ from app.tables import brushing_table, score_table, show_cautions
 from app.workspace import Workspace
 from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
-from relcore.compare.exact import MANY_ROWS
-from relcore.compare.figures import Scores
+from relcore.compare.scene import Scores
+from relcore.compare.scoring import MANY_ROWS
 from relcore.maps.views import View
 from relcore.scores.comparison import REPRESENTATIONS, class_labels
 from relcore.spaces.space import Match

@@ -15,8 +15,8 @@ from relcore.base import names
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.compare.all_pairs import AllPairs
-from relcore.compare.figures import Scores, exportable
+from relcore.compare.scene import Scores, exportable
+from relcore.compare.scoring import AllPairs
 from relcore.maps.views import ViewSpec
 from relcore.tasks.recipe import ComparisonRecipe
 from tests.app.conftest import Session, save_space

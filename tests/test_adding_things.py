@@ -17,7 +17,7 @@ from app.workspace import Workspace
 from relcore.base import names
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
-from relcore.compare.figures import exportable
+from relcore.compare.scene import exportable
 from tests.app.conftest import Session
 
 METHOD = '''

@@ -17,7 +17,7 @@ from app.workspace import Workspace
 from relcore.base.names import AUDITS, METRICS
 from relcore.base.numbers import counted, short
 from relcore.compare.audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
-from relcore.compare.neighbours import centred_neighbours
+from relcore.compare.columns import centred_neighbours
 from relcore.represent.anchors import FEWEST
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import Match, distinct_names

@@ -25,7 +25,7 @@ from relcore.encoders import datasets
 from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.images import png_thumbnail
-from relcore.files.series import natural
+from relcore.files.reading import natural
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Expected, expect
 

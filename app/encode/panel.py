@@ -17,7 +17,7 @@ from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import stored_encodings
-from relcore.compare.figures import Training, training_of
+from relcore.compare.scene import Training, training_of
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.figures.export import training_exportable

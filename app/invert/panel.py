@@ -26,8 +26,16 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
-from relcore.invert.figures import COLORS, RecoveredRows, RecoveryErrors, inversion_scene
-from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
+from relcore.invert.inversion import (
+    COLORS,
+    Inversion,
+    InversionSpec,
+    RecoveredRows,
+    RecoveryErrors,
+    inversion_scene,
+    invert_pair,
+    side_names,
+)
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.payload import PaneEvent
 from relcore.spaces.space import Match

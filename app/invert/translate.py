@@ -11,7 +11,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, short
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
-from relcore.invert.translation import (
+from relcore.invert.inversion import (
     METHODS,
     METRICS,
     Translation,

@@ -16,7 +16,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, is_address
-from relcore.files.series import is_one_space
+from relcore.files.reading import is_one_space
 from relcore.runs.jobs import Job
 from relcore.sharded.passes import SAMPLE, sample_job, sample_spec
 from relcore.sharded.space import ShardedSpace, filesystem

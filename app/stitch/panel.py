@@ -30,16 +30,21 @@ from relcore.catalog.encoding import EXAMPLES, Example, example_spaces
 from relcore.represent.methods import MethodSettings
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.figures import (
+from relcore.stitch.stitching import (
     SHOWN,
+    SharedRows,
     StitchConfusion,
+    Stitching,
     StitchMatrix,
+    StitchResult,
+    StitchSpec,
     gaps,
+    share_rows,
     short_names,
+    split_rows,
     stitch_matrices,
     summary_table,
 )
-from relcore.stitch.stitching import SharedRows, Stitching, StitchResult, StitchSpec, share_rows, split_rows
 
 Cell = tuple[str, int, int]  # method, encoder, head
 

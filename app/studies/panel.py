@@ -20,15 +20,8 @@ from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.studies.study import (
-    Study,
-    StudyChart,
-    StudyRuns,
-    StudySpec,
-    chart_exportable,
-    run_row,
-    study_of,
-)
+from relcore.figures.export import chart_exportable
+from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of
 
 _GIVEN = "relscope.given-"
 

@@ -155,7 +155,7 @@ METRICS = {
     ),
     "relative cosine": MetricName(
         "relative cosine",
-        ".compare.all_pairs:RelativeCosine",
+        ".compare.scoring:RelativeCosine",
         "mean cosine of paired rows relative to the anchors",
         of=("spaces",),
         needs=("anchors", "projection"),
@@ -251,9 +251,9 @@ FORMATS = {
 # Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in
 # ``qdrant:PATH#COLLECTION``.
 INDEXES = {
-    "npy": Named("NumPy file", ".stores.files:NpyIndex", "npy:FILE or FILE.npy"),
-    "parquet": Named("Parquet file", ".stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
-    "faiss": Named("faiss index", ".stores.files:FaissFile", "faiss:FILE or FILE.faiss"),
+    "npy": Named("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy"),
+    "parquet": Named("Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
+    "faiss": Named("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss"),
     "qdrant": Named(
         "Qdrant",
         ".stores.qdrant:QdrantIndex",
@@ -313,24 +313,24 @@ ENCODERS = {
 # Figures by the names that recipes give them, and the `Recipe` of each.
 FIGURES = _untitled(
     {
-        "comparison": "compare.figures:Panes",
-        "scores": "compare.figures:Scores",
-        "spectrum": "compare.figures:Spectrum",
+        "comparison": "compare.scene:Panes",
+        "scores": "compare.scene:Scores",
+        "spectrum": "compare.scene:Spectrum",
         "anchor-audit": "compare.audit:AnchorAudit",
         "drift": "drift.reports:DriftChart",
         "drift-series": "drift.reports:DriftLines",
         "drift-map": "drift.reports:DriftMap",
-        "training": "compare.figures:Training",
-        "all-pairs": "compare.figures:PairMap",
+        "training": "compare.scene:Training",
+        "all-pairs": "compare.scene:PairMap",
         "differences": "compare.differences:GroupDifferences",
         "study": "studies.study:StudyChart",
-        "stitch-matrix": "stitch.figures:StitchMatrix",
-        "stitch-confusion": "stitch.figures:StitchConfusion",
+        "stitch-matrix": "stitch.stitching:StitchMatrix",
+        "stitch-confusion": "stitch.stitching:StitchConfusion",
         "try-it": "stitch.try_it:TryIt",
         "cross-lingual": "stitch.languages:CrossLingual",
-        "inversion": "invert.figures:RecoveredRows",
-        "inversion-errors": "invert.figures:RecoveryErrors",
-        "translation-table": "invert.translation:TranslationTable",
+        "inversion": "invert.inversion:RecoveredRows",
+        "inversion-errors": "invert.inversion:RecoveryErrors",
+        "translation-table": "invert.inversion:TranslationTable",
         "migration": "migrate.migration:MigrationChart",
         "migration-threshold": "migrate.migration:ThresholdScores",
         "bootstrap": "bootstrap.spec:BootstrapRounds",

@@ -22,8 +22,15 @@ from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.on_disk import MAP_FROM
-from relcore.files.reading import FILE_OPTIONS, descriptions_of, load_space, shape_of
-from relcore.files.series import files_in, parts_of, vector_places
+from relcore.files.reading import (
+    FILE_OPTIONS,
+    descriptions_of,
+    files_in,
+    load_space,
+    parts_of,
+    shape_of,
+    vector_places,
+)
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, Summary
 from relcore.runs.store import Store

@@ -17,9 +17,9 @@ from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_s
 from relcore.encoders.dataset import Dataset, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset
 from relcore.files.columns import OPTIONS, Choices, Columns
+from relcore.files.formats import checked_ids
 from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table
 from relcore.files.reading import column_roles, description_of, shape_of
-from relcore.files.rows import checked_ids
 from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace
 

@@ -23,8 +23,7 @@ from relcore.base.text import read_lines
 from relcore.catalog.catalog import SpaceSpec, is_address, load_again, stored_encoding_spec
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
-from relcore.files.reading import FILE_OPTIONS, shape_of
-from relcore.files.series import is_one_space, parts_of, series_of
+from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Match, match

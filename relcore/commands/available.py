@@ -13,8 +13,7 @@ from relcore.catalog.catalog import available, ignored_columns
 from relcore.commands.arguments import add, space_specs
 from relcore.commands.output import aligned
 from relcore.files.columns import Choices, overview, what_loads
-from relcore.files.reading import column_roles, shape_of
-from relcore.files.series import parts_of
+from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}

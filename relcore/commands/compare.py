@@ -28,7 +28,7 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.output import Bar, Lines, score_rows, show, write_recipe
-from relcore.compare.exact import ExactScores
+from relcore.compare.scoring import ExactScores
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     REPRESENTATIONS,

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
             row["file"] = str(goal)
         rows.append(row)
     if options.recipe:
-        from relcore.compare.figures import training_of
+        from relcore.compare.scene import training_of
 
         curves = {encoding: curve for encoding in specs if (curve := training_of(encoding))}
         if not curves:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.compare.figures import exportable
+    from relcore.compare.scene import exportable
     from relcore.figures import style
     from relcore.figures.export import KINDS, read_recipe
 

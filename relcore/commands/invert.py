@@ -19,7 +19,7 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.output import need_suffix, show, write_recipe, write_space
-from relcore.invert.recovery import Inversion, InversionSpec, invert_pair, side_names
+from relcore.invert.inversion import Inversion, InversionSpec, invert_pair, side_names
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 

@@ -28,8 +28,16 @@ from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
-from relcore.stitch.figures import cell_table, printed_summary, short_names, summary_table
-from relcore.stitch.stitching import SharedRows, StitchResult, StitchSpec, share_rows
+from relcore.stitch.stitching import (
+    SharedRows,
+    StitchResult,
+    StitchSpec,
+    cell_table,
+    printed_summary,
+    share_rows,
+    short_names,
+    summary_table,
+)
 
 
 @dataclass

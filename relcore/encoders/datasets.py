@@ -30,9 +30,9 @@ from relcore.encoders.dataset import (
 )
 from relcore.encoders.images import SUFFIXES as IMAGE_SUFFIXES
 from relcore.encoders.images import decode_image, image_file
+from relcore.files.formats import checked_labels
 from relcore.files.items import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.items import ItemTable, first_kinds, open_table
-from relcore.files.rows import checked_labels
 from relcore.files.tables import ColumnKind
 from relcore.runs.store import Store
 

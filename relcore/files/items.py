@@ -13,8 +13,7 @@ from typing import Any
 from relcore.base.errors import SpaceError
 from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, Choices, Columns
-from relcore.files.formats import ARROW, readable
-from relcore.files.rows import checked_counts, checked_ids, checked_labels
+from relcore.files.formats import ARROW, checked_counts, checked_ids, checked_labels, readable
 from relcore.files.tables import MISSING, ColumnKind, table_of
 
 SUFFIXES = (".parquet", ".csv", ".tsv")

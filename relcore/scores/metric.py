@@ -164,7 +164,7 @@ class Metric(ABC):
     """How alike are two spaces? A score with its chance level. A metric has no state.
 
     A subclass needs no more than `score`. The other methods tell how a score changed, and spare work where
-    many spaces are compared with each other: there `settings` is a `compare.all_pairs.AllPairs`.
+    many spaces are compared with each other: there `settings` is a `compare.scoring.AllPairs`.
 
     `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has
     these; or "rows", anything. Where there are many rows, the first two never have them in memory.

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.invert.recovery import InversionSpec, choose_numbers
+from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import rounded_mean, row_blocks, unit_rows
 from relcore.runs.entries import Entry

@@ -25,8 +25,7 @@ from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.catalog.catalog import is_address
 from relcore.files.arrays import npy_layout
-from relcore.files.formats import readable
-from relcore.files.rows import checked_ids, checked_labels
+from relcore.files.formats import checked_ids, checked_labels, readable
 from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.runs.digest import digest_of
 from relcore.runs.store import orphaned, own_name

@@ -29,8 +29,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.spaces.space import distinct_names
-from relcore.stitch.figures import short_names
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows, short_names
 from relcore.tasks.recipe import Recipe, load_all
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS, METRICS
 from relcore.base.numbers import band, short
 from relcore.catalog.encoding import encode
-from relcore.compare.all_pairs import AllPairs
+from relcore.compare.scoring import AllPairs
 from relcore.encoders.bundled import LOOKS, load_parallel
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -30,7 +30,6 @@ from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.material import dataset_of, test_ids_of
 from relcore.studies.study import (
     Estimate,
     Option,
@@ -40,6 +39,7 @@ from relcore.studies.study import (
     average,
     chart,
     count_of,
+    dataset_of,
     finding,
     findings_table,
     grid,
@@ -48,6 +48,7 @@ from relcore.studies.study import (
     mean_at,
     sentence,
     states,
+    test_ids_of,
 )
 
 _METHODS = (

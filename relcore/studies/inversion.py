@@ -12,7 +12,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, general, short
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
-from relcore.invert.recovery import sides
+from relcore.invert.inversion import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
@@ -23,19 +23,10 @@ from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import share_rows
-from relcore.studies.material import (
+from relcore.studies.study import (
     DATA,
     LABELLED,
     SPACES,
-    data_option,
-    labelled_spaces,
-    ordered_pairs,
-    studied_spaces,
-    studied_split,
-    test_ids_of,
-    word_pair,
-)
-from relcore.studies.study import (
     Estimate,
     Option,
     RunResult,
@@ -43,13 +34,20 @@ from relcore.studies.study import (
     Study,
     average,
     count_of,
+    data_option,
     finding,
     findings_table,
     grid,
+    labelled_spaces,
     listed,
     mean,
+    ordered_pairs,
     points_chart,
     states,
+    studied_spaces,
+    studied_split,
+    test_ids_of,
+    word_pair,
 )
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)

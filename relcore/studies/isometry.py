@@ -28,7 +28,6 @@ from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.autoencoders import REPRESENTATIONS, AutoencoderSpec, fit_autoencoder
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.material import data_option, digit_pictures, studied_spaces, studied_split
 from relcore.studies.study import (
     Chart,
     Estimate,
@@ -40,6 +39,8 @@ from relcore.studies.study import (
     chart,
     correlation,
     count_of,
+    data_option,
+    digit_pictures,
     finding,
     findings_over,
     findings_table,
@@ -51,6 +52,8 @@ from relcore.studies.study import (
     share,
     slope,
     states,
+    studied_spaces,
+    studied_split,
 )
 
 NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}

@@ -37,19 +37,11 @@ from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.material import (
+from relcore.studies.study import (
     DATA,
     LABELLED,
-    SPACES,
-    data_option,
-    dataset_of,
-    labelled_spaces,
-    studied_spaces,
-    test_ids_of,
-    word_pair,
-)
-from relcore.studies.study import (
     NAMES,
+    SPACES,
     Estimate,
     Option,
     RunResult,
@@ -59,18 +51,24 @@ from relcore.studies.study import (
     chart,
     correlation,
     count_of,
+    data_option,
+    dataset_of,
     finding,
     findings_over,
     findings_table,
     finished_run,
     gains,
     grid,
+    labelled_spaces,
     lines_over,
     mean,
     mean_at,
     points_chart,
     sentence,
     states,
+    studied_spaces,
+    test_ids_of,
+    word_pair,
 )
 
 if TYPE_CHECKING:

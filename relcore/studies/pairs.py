@@ -26,7 +26,6 @@ from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies.material import word_pair
 from relcore.studies.study import (
     Estimate,
     Option,
@@ -45,6 +44,7 @@ from relcore.studies.study import (
     sentence,
     share,
     states,
+    word_pair,
 )
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}

@@ -30,42 +30,40 @@ from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace, Match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
-from relcore.studies.material import (
+from relcore.studies.study import (
     BASELINES,
     DATA,
     LABELLED,
     MEASURES,
     OWN,
     SPACES,
-    data_option,
-    labelled_spaces,
-    ordered_pairs,
-    random_anchors,
-    stitched_values,
-    studied_spaces,
-    studied_split,
-    test_ids_of,
-    word_pair,
-)
-from relcore.studies.study import (
     Option,
     RunResult,
     Settings,
     Study,
     chart,
     count_of,
+    data_option,
     finding,
     findings_over,
     findings_table,
     gains,
     grid,
+    labelled_spaces,
     lines_by,
     lines_over,
     mean,
     mean_at,
+    ordered_pairs,
     points_chart,
+    random_anchors,
     sentence,
     states,
+    stitched_values,
+    studied_spaces,
+    studied_split,
+    test_ids_of,
+    word_pair,
 )
 
 CHOICES = {

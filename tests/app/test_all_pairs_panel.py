@@ -10,7 +10,7 @@ import pytest
 from app import results
 from app.compare import all_pairs
 from relcore.catalog.catalog import load
-from relcore.compare.all_pairs import AllPairs
+from relcore.compare.scoring import AllPairs
 from tests.app.conftest import Session, save_space
 
 

@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from app.anchors.lists import read_ids
-from app.anchors.sets import contradiction
+from app.anchors.lists import contradiction, read_ids
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.scores.score import Difference

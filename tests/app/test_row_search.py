@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.compare.search import SearchableRows
+from app.compare.inspector import SearchableRows
 from app.components.rows import LONGEST_QUERY, read_pick, read_query
 
 IDS = ["rivers", "River", "upriver", "sea", "lake", "pond"]

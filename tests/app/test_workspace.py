@@ -20,7 +20,7 @@ from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
-from relcore.invert.recovery import InversionSpec
+from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.runs.digest import StoreError

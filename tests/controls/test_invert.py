@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.scores.score import Z95, Score
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies.inversion import inversion_sweep

@@ -66,7 +66,7 @@ def spaces(request, monkeypatch):
     for module in (relative, networks):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
-    monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
+    monkeypatch.setattr("relcore.studies.study.test_ids_of", lambda data, space: ())
     monkeypatch.setattr(isometry, "spaces_of_pair", lambda *arguments: spaces)
     monkeypatch.setattr(isometry, "COUNTS", (2, 8, 32, 110))
     return spaces

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from relcore.invert.translation import TranslationSpec, translate_all
+from relcore.invert.inversion import TranslationSpec, translate_all
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.studies.heads import Part, cross_domain_matrices

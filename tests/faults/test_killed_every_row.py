@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.compare.exact import ExactScores
+from relcore.compare.scoring import ExactScores
 from relcore.runs.store import Store
 from relcore.scores import lists
 from relcore.scores.comparison import ProjectionSpec

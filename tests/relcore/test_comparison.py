@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.base.errors import SpaceError
-from relcore.compare.neighbours import neighbour_agreement, neighbours_of
+from relcore.compare.columns import neighbour_agreement, neighbours_of
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import (
     REPRESENTATIONS,

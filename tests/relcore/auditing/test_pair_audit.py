@@ -10,7 +10,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.audit import ALL, KEPT, AnchorAudit, PairAudit
-from relcore.compare.figures import exportable
+from relcore.compare.scene import exportable
 from relcore.runs.store import Store
 
 WRONG = ("r3", "r11", "r20", "r25")

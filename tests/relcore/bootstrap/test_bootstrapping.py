@@ -22,7 +22,7 @@ from relcore.catalog.catalog import (
     put_space,
     renamed_spec,
 )
-from relcore.compare.figures import exportable
+from relcore.compare.scene import exportable
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

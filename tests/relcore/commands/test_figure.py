@@ -9,8 +9,7 @@ import pytest
 from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.compare.figures import Panes, Scores, Spectrum
-from relcore.compare.scene import comparison_scene
+from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec

@@ -11,7 +11,7 @@ from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import BootstrapSpec
 from relcore.cli import COMMANDS, _parser, main
 from relcore.commands.arguments import values_of
-from relcore.compare.exact import ExactScores
+from relcore.compare.scoring import ExactScores
 from relcore.migrate.migration import Migration
 
 ROOT = Path(__file__).parents[3]

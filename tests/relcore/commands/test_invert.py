@@ -7,7 +7,7 @@ import pytest
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
-from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
 from relcore.spaces.space import match
 

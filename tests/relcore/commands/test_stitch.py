@@ -8,8 +8,7 @@ from distributed.deploy.subprocess import SubprocessCluster
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.represent.methods import MethodSettings
-from relcore.stitch.figures import printed_summary
-from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.stitch.stitching import StitchSpec, printed_summary, stitch_matrix
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
+from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import ProjectionSpec, held_out, represent
 from relcore.scores.metric import AlignedPair

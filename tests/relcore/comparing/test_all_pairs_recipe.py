@@ -7,8 +7,8 @@ import pytest
 
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.compare.all_pairs import AllPairs
-from relcore.compare.figures import PairMap
+from relcore.compare.scene import PairMap
+from relcore.compare.scoring import AllPairs
 from relcore.scores.comparison import ProjectionSpec
 
 SETTINGS = {

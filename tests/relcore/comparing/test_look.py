@@ -10,8 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.figures import Panes
-from relcore.compare.scene import MapLook
+from relcore.compare.scene import MapLook, Panes
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.tasks.recipe import recipe_of

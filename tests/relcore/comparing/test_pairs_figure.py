@@ -2,7 +2,7 @@
 
 import pytest
 
-from relcore.compare.all_pairs import pair_matrices
+from relcore.compare.scoring import pair_matrices
 from relcore.figures.export import chart_exportable
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Null, Score

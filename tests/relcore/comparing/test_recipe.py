@@ -8,8 +8,7 @@ import pytest
 from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.compare.figures import Panes, exportable
-from relcore.compare.scene import comparison_scene
+from relcore.compare.scene import Panes, comparison_scene, exportable
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import ProjectionSpec

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.columns import colored, values_of
-from relcore.compare.neighbours import neighbour_agreement
+from relcore.compare.columns import colored, neighbour_agreement, values_of
 from relcore.maps.views import View, ViewSpec
 from relcore.spaces.space import match
 

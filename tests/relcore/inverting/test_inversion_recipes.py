@@ -14,12 +14,8 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.figures import exportable
-from relcore.invert.figures import (
-    RecoveredRows,
-    RecoveryErrors,
-)
-from relcore.invert.recovery import InversionSpec, invert_pair, sides
+from relcore.compare.scene import exportable
+from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
 from relcore.tasks.recipe import ComparisonRecipe

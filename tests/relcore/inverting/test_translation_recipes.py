@@ -11,7 +11,7 @@ import pytest
 
 from relcore.catalog.catalog import encoding_key, encoding_spec
 from relcore.catalog.encoding import encode
-from relcore.compare.figures import exportable
+from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd

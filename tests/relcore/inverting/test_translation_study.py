@@ -11,7 +11,7 @@ import pytest
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import put_space
-from relcore.invert.translation import Translation, TranslationSpec, translate_all
+from relcore.invert.inversion import Translation, TranslationSpec, translate_all
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

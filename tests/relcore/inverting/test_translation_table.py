@@ -5,8 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.compare.figures import exportable
-from relcore.invert.translation import TranslationSpec, TranslationTable
+from relcore.compare.scene import exportable
+from relcore.invert.inversion import TranslationSpec, TranslationTable
 
 
 @pytest.fixture

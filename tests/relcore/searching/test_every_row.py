@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.exact import ExactScores
+from relcore.compare.scoring import ExactScores
 from relcore.runs.store import Store
 from relcore.scores import lists
 from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import (

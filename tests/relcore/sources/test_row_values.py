@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.rows import checked_counts, checked_ids
+from relcore.files.formats import checked_counts, checked_ids
 
 
 @pytest.mark.parametrize(

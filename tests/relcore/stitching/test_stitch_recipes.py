@@ -11,12 +11,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.compare.figures import exportable
-from relcore.stitch.figures import (
-    StitchConfusion,
-    StitchMatrix,
-)
-from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.compare.scene import exportable
+from relcore.stitch.stitching import StitchConfusion, StitchMatrix, StitchSpec, stitch_matrix
 
 SPEC = StitchSpec(
     ("absolute", "relative", "procrustes"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.studies.material import anchored_split
+from relcore.studies.study import anchored_split
 
 IDS = [f"r{i}" for i in range(400)]
 

@@ -13,7 +13,7 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
-from relcore.studies import inversion, material, networks, relative
+from relcore.studies import inversion, networks, relative, study
 from relcore.studies.relative import harmed
 from relcore.studies.study import StudySpec, study_of
 
@@ -178,7 +178,7 @@ def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
         np.savez(tmp_path / f"{space.name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
         specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.npz")))
     texts = [json.dumps(spec.to_json()) for spec in specs]
-    assert len(material.word_pair(texts, store)) == 240
+    assert len(study.word_pair(texts, store)) == 240
     changed = json.dumps({**specs[1].to_json(), "digest": "0" * 32})
     with pytest.raises(SpaceError, match="changed since"):
-        material.word_pair([texts[0], changed], store)
+        study.word_pair([texts[0], changed], store)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import ROUTES
-from relcore.invert.recovery import sides
+from relcore.invert.inversion import sides
 from relcore.represent.similarity import unit_rows
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match

@@ -23,7 +23,7 @@ def measured(monkeypatch):
 
     def run(spaces, data="words", n_states=1, **options):
         monkeypatch.setattr(relative, "studied_spaces", lambda *arguments: spaces)
-        monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
+        monkeypatch.setattr("relcore.studies.study.test_ids_of", lambda data, space: ())
         study = study_of("quantisation")
         settings = StudySpec.of(study, {"data": [data], "n_anchors": 100, **options}).settings
         runs = [one for one in study.runs(settings) if one["random_state"] < n_states]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from relcore.compare.figures import exportable
+from relcore.compare.scene import exportable
 from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of

@@ -1,0 +1,775 @@
+"""Inversion between two spaces, with chance levels, and translation of every space into every other.
+
+Scores are means over held-out rows: every method reproduces its anchors, even between unrelated spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.names import DELTA, HEADS, INVERSES, ROUTES
+from relcore.base.names import METHODS as ALL_METHODS
+from relcore.base.numbers import counted, general, in_cell, short
+from relcore.base.settings import check, setting
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
+from relcore.figures.scene import Pane, Scene
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.views import ViewSpec, make_view
+from relcore.panes.page import scene_exportable
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.heads import fit_head
+from relcore.represent.methods import MethodSettings, Side, carrier
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.represent.translation import (
+    InverseRelativeProjection,
+    LeastSquares,
+    Procrustes,
+    pruned_decoders,
+    recovered,
+)
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.cka import mean_cosine
+from relcore.scores.neighbours import Neighbours, nearest
+from relcore.scores.score import Score
+from relcore.spaces.space import LatentSpace, Match, agreed_labels, distinct_names, shared_ids
+from relcore.spaces.split import Split
+from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair
+from relcore.tasks.task import Task
+
+DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+OMEGAS = (1, 4, 8, 16)
+RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_PARTS = 4  # a quarter of the anchors is held out
+_MANY = 1000  # of more anchors one quarter is held out, of fewer each in turn
+FEWEST = 8  # anchors, to hold out two
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and how.
+
+    Attributes
+    ----------
+    delta, omega, ridge : float, int, float
+    cosine : float
+        Mean cosine of the held-out anchors with these numbers; optimistic, as the best of `n_tried`.
+    n_tried, n_held_out : int
+        Settings that were compared; anchors that were held out at a time.
+    """
+
+    delta: float
+    omega: int
+    ridge: float
+    cosine: float
+    n_tried: int
+    n_held_out: int
+
+    def numbers(self) -> dict[str, Any]:
+        """δ, ω and λ, as fields of an `InversionSpec`."""
+        return {"delta": self.delta, "omega": self.omega, "ridge": self.ridge}
+
+
+def choose_numbers(
+    source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
+) -> Choice | None:
+    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others; those of the spec for
+    what is not chosen.
+
+    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. The best on
+    the held-out anchors is to be fitted on all of them. None with fewer than `FEWEST` anchors.
+    """
+    k = len(source)
+    if k < FEWEST:
+        return None
+    A, B = unit_rows(source, means[0]), unit_rows(target, means[1])
+    order = np.random.default_rng([spec.random_state, k]).permutation(k)
+    parts = [order[part::_PARTS] for part in range(_PARTS)][: _PARTS if k <= _MANY else 1]
+    totals: dict[tuple[float, int, float], list[float]] = {}
+    for held_out in parts:
+        known = np.setdiff1d(order, held_out)
+        for numbers, decoded in _tried(A, B, known, held_out, spec):
+            cosines = np.einsum("ij,ij->i", unit_rows(decoded), B[held_out])
+            totals.setdefault(numbers, []).append(float(cosines.mean(dtype=np.float64)))
+    scores = {numbers: float(np.mean(found)) for numbers, found in totals.items() if len(found) == len(parts)}
+    if not scores:
+        return None
+    best = max(scores, key=scores.get)
+    return Choice(*best, scores[best], len(scores), len(parts[0]))
+
+
+def _tried(
+    A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
+) -> Iterator:
+    """(δ, ω, λ) and the held-out anchors as that inverse translates them, for each setting of the method's
+    grid.
+    """
+    if spec.method == "pruned":
+        relative = A[held_out] @ A[known].T
+        for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
+            if min(map(len, pruned.kept)) > 1:
+                yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
+        return
+    # With A = U S Vᵀ, A's K = A Aᵀ has the eigenvectors U: each λ costs one product of small matrices, not an
+    # inverse.
+    u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
+    u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
+    inputs = A[held_out] @ v_x.T
+    crossed = u_x.T @ u_y
+    for ridge in RIDGES:
+        if spec.method == "ridge":
+            left, right = s_x, s_y / (s_y**2 + ridge)
+        else:
+            left, right = s_x / np.sqrt(s_x**2 + ridge), s_y / np.sqrt(s_y**2 + ridge)
+        yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
+
+
+MOST_ROWS = 20_000  # held-out rows that are translated; of more a random sample
+MOST_OMEGA = 64
+
+
+@dataclass(frozen=True)
+class InversionSpec:
+    """The parameters of `InverseRelativeProjection`, and the direction."""
+
+    route: str = setting(
+        "forward",
+        label="Invert",
+        choices=ROUTES,
+        help="From the source to the target, back, or from the source through its relative space to itself.",
+    )
+    method: str = setting(
+        "pruned",
+        choices=INVERSES,
+        help=(
+            "Pruned (Maiorca et al. 2024): near-duplicate anchors are left out, the rest is inverted, and ω"
+            " such inverses are averaged. Ridge and whitened are our additions: they keep all anchors, and λ"
+            " stabilises the inverse."
+        ),
+    )
+    omega: int = setting(
+        8,
+        label="Prunings ω",
+        low=1,
+        high=MOST_OMEGA,
+        metavar="ω",
+        help="Pruned: number of prunings to average, each from another first anchor.",
+    )
+    delta: float = setting(
+        DELTA,
+        label="Distance δ",
+        low=0,
+        high=1,
+        step=0.05,
+        metavar="δ",
+        help="Pruned: anchors nearer than δ, by 1 − |cos|, are left out; 0 keeps all.",
+    )
+    ridge: float = setting(
+        1.0,
+        label="Ridge λ",
+        option="inverse_ridge",
+        low=1e-6,
+        high=1e6,
+        step=0.5,
+        metavar="λ",
+        help="Ridge and whitened: larger is more stable, less accurate; λ = 1 counts as much as one anchor.",
+    )
+    random_state: int = setting(
+        0,
+        option="pruning_state",
+        low=0,
+        high=2**31,
+        help="Random state of the first anchor of each pruning.",
+    )
+    tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by held-out anchors instead.")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields; `tuned`, which version 0.1.0 had not, only where it is on."""
+        return {name: value for name, value in vars(self).items() if name != "tuned" or value}
+
+    def inverse(self) -> InverseRelativeProjection:
+        return InverseRelativeProjection(self.method, self.omega, self.delta, self.ridge, self.random_state)
+
+    @property
+    def title(self) -> str:
+        """What this method is called beside others: ``"inverse, pruned"``."""
+        return f"inverse, {INVERSES[self.method].title}"
+
+    def settings(self) -> str:
+        """What the method depends on: ``"ω = 8, δ = .7"`` or ``"λ = 1"``."""
+        return (
+            f"ω = {self.omega}, δ = {general(self.delta)}"
+            if self.method == "pruned"
+            else f"λ = {general(self.ridge)}"
+        )
+
+
+def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
+    """The space that rows come from, and the one in which they are recovered."""
+    need_one_of("route", route, ROUTES)
+    spaces = {"forward": (pair.source, pair.target), "backward": (pair.target, pair.source)}
+    return spaces.get(route, (pair.source, pair.source))
+
+
+def side_names(pair: Match, route: str) -> tuple[str, str]:
+    """Their names, distinct unless they are one space."""
+    source, target = distinct_names((pair.source, pair.target))
+    return {"forward": (source, target), "backward": (target, source)}.get(route, (source, source))
+
+
+@dataclass(frozen=True, eq=False)
+class Inversion:
+    """Rows of one space, recovered in another.
+
+    Attributes
+    ----------
+    spec : InversionSpec
+        With the numbers that were used; `choice` tells how they were chosen where held-out anchors chose
+        them.
+    n : int
+        Rows of the pair.
+    rows : array (m,)
+        Those that were translated, ascending: held-out rows and the anchors.
+    scored : array (m,) of bool
+        Which of them are held out.
+    true, found : arrays (m, d)
+        In the target's absolute space.
+    errors : {method: array (m,)}
+        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps
+        fitted on both spaces.
+    distance : array (m,)
+        ‖found − true‖ over the true row's length from the mean, of the inverse.
+    scores : {method: Score}
+        Mean cosine of the held-out rows, with the chance level: the same after permuting these rows.
+    n_anchors, kept : int, float
+        Anchors given, and the mean number that a pruning keeps.
+    condition : float
+        Of the inverted anchors, the mean over the prunings; inf if one has no full rank.
+    rank : int
+        Number of directions of the target that can be recovered.
+    shape : (d_source, d_target)
+        Of the matrix W of the translation.
+    """
+
+    spec: InversionSpec
+    n: int
+    rows: np.ndarray
+    scored: np.ndarray
+    true: np.ndarray
+    found: np.ndarray
+    errors: dict[str, np.ndarray]
+    distance: np.ndarray
+    scores: dict[str, Score]
+    n_anchors: int
+    kept: float
+    condition: float
+    rank: int
+    shape: tuple[int, int]
+    choice: Choice | None = None
+
+    @property
+    def held_out_errors(self) -> dict[str, np.ndarray]:
+        """`errors` of the rows that are scored."""
+        return {method: errors[self.scored] for method, errors in self.errors.items()}
+
+    @property
+    def n_scored(self) -> int:
+        return int(np.count_nonzero(self.scored))
+
+    def summary(self) -> pd.DataFrame:
+        """One row per method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
+        rows = []
+        for method, score in self.scores.items():
+            null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
+            rows.append((method, float(score), *null, score.n, self.n_anchors))
+        return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
+
+
+def invert_pair(
+    pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS
+) -> Inversion:
+    """Translate the pair's rows through the relative space of these anchors, and score those that are not
+    anchors.
+
+    Means are those of all rows of each space: they need no pairs.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves
+        one.
+    """
+    source, target = sides(pair, spec.route)
+    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+    means = mean_row(source.vectors), mean_row(target.vectors)
+    paired = source.vectors[chosen], target.vectors[chosen]
+    choice = choose_numbers(*paired, means, spec) if spec.tuned else None
+    spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
+    inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
+    held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
+    rows = np.union1d(held_out, chosen)
+    scored = np.isin(rows, held_out)
+    X, true = source.vectors[rows], target.vectors[rows]
+    found = inverse.transform(X)
+    maps = {spec.title: found, "least squares": LeastSquares().fit(*paired).transform(X)}
+    if spec.route != "within":  # within a space Procrustes is trivially the identity
+        maps = {spec.title: found, "Procrustes": Procrustes().fit(*paired).transform(X)} | maps
+        maps |= {"absolute copy": X} if X.shape[1] == true.shape[1] else {}
+    units = unit_rows(true, means[1])
+    errors, scores = {}, {}
+    for method, translated in maps.items():
+        directions = unit_rows(translated, means[1])
+        errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
+        scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
+    return Inversion(
+        spec=spec,
+        n=len(pair),
+        rows=rows,
+        scored=scored,
+        true=true,
+        found=found,
+        errors=errors,
+        distance=recovered(found, true, means[1])["error"].to_numpy(),
+        scores=scores,
+        n_anchors=len(chosen),
+        kept=float(np.mean([len(kept) for kept in inverse.kept_])),
+        condition=float(np.mean(inverse.condition_numbers_)),
+        rank=inverse.rank_,
+        shape=inverse.matrix_.shape,
+        choice=choice,
+    )
+
+
+# Translation: every ordered pair of spaces over the same ids (Maiorca et al. 2024, tables 1 and 2).
+
+METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}
+METRICS = {
+    "cosine": "cosine",
+    "raw cosine": "cosine, not centred",
+    "jaccard": "Jaccard",
+    "mrr": "MRR",
+    "accuracy": "accuracy",
+}
+
+
+_USUAL = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
+
+
+@dataclass(frozen=True)
+class TranslationSpec:
+    """How rows are translated and scored: the number of neighbours and of queries among the rows that are not
+    anchors (None takes all), and the head that is trained on the target's rows where there are labels.
+
+    `test_ids` are its test rows instead of what is drawn; anchors among them are left out.
+    """
+
+    methods: tuple[str, ...] = setting(_USUAL, choices=METHODS, distinct=True)
+    k: int = setting(10, low=1)
+    n_queries: int | None = setting(300, low=1)
+    head: str = setting("logistic", choices=HEADS)
+    test_fraction: float = setting(0.2, above=0, below=1)
+    test_ids: tuple[str, ...] = ()
+    settings: MethodSettings = MethodSettings()
+    random_state: int = setting(0, low=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationResult:
+    """Scores of every ordered pair, each space with itself among them.
+
+    Attributes
+    ----------
+    names : s distinct names
+    n, n_anchors, n_test : int
+        Rows that are not anchors, anchors, and test rows of the heads (0 without labels).
+    scores : method → metric → array (s, s, 2)
+        Score and chance level by source and target; NaN if the widths differ and the method needs them equal.
+    own : s accuracies
+        Of each head on its own space, not stitched; empty without labels.
+    """
+
+    spec: TranslationSpec
+    names: tuple[str, ...]
+    n: int
+    n_anchors: int
+    n_test: int
+    scores: Mapping[str, Mapping[str, np.ndarray]]
+    own: tuple[float, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(metric for metric in METRICS if metric != "accuracy" or self.n_test)
+
+    def title(self, metric: str) -> str:
+        """The metric's title: ``"MRR, k = 10"``."""
+        return METRICS[metric] + (f", k = {self.spec.k}" if metric in ("jaccard", "mrr") else "")
+
+    def matrix(self, method: str, metric: str) -> np.ndarray:
+        """Scores (s, s), rows sources, columns targets; NaN where there is none."""
+        return self.scores[method][metric][..., 0]
+
+    def chance(self, method: str, metric: str) -> float:
+        """The mean chance level over the pairs of two spaces: of permuted rows; for accuracy, of the most
+        frequent class.
+        """
+        return self._mean(method, metric, 1)
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair, method and metric: source, target, method, metric, score, chance, n, anchors."""
+        rows = []
+        for (i, source), (j, target) in product(enumerate(self.names), repeat=2):
+            for method, metric in product(self.spec.methods, self.metrics):
+                n = self.n_test if metric == "accuracy" else self.n
+                scores = self.scores[method][metric][i, j]
+                rows.append((source, target, METHODS[method], self.title(metric), *scores, n, self.n_anchors))
+        columns = ["source", "target", "method", "metric", "score", "chance", "n", "anchors"]
+        return pd.DataFrame(rows, columns=columns).dropna(subset="score", ignore_index=True)
+
+    def wide(self, metric: str) -> pd.DataFrame:
+        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the
+        methods.
+        """
+        scores = {METHODS[method]: self.scores[method][metric].reshape(-1, 2) for method in self.spec.methods}
+        pairs = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
+        chance = pd.DataFrame({method: values[:, 1] for method, values in scores.items()}).mean(axis=1)
+        columns = {method: values[:, 0] for method, values in scores.items()}
+        return pairs.assign(**columns, chance=chance)
+
+    def summary(self) -> pd.DataFrame:
+        """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it
+        can translate.
+
+        Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own
+        spaces) and chance.
+        """
+        others, rows = ~np.eye(len(self.names), dtype=bool), []
+        for method in self.spec.methods:
+            row: dict[str, Any] = {"method": METHODS[method]}
+            row |= {self.title(metric): self._mean(method, metric, 0) for metric in self.metrics}
+            if self.n_test:
+                row |= {"not stitched": float(np.mean(self.own)), "chance": self.chance(method, "accuracy")}
+            able = ~np.isnan(self.matrix(method, "cosine")[others])
+            rows.append(row | {"pairs": int(able.sum()), "of": able.size})
+        return pd.DataFrame(rows)
+
+    def _mean(self, method: str, metric: str, part: int) -> float:
+        values = self.scores[method][metric][..., part][~np.eye(len(self.names), dtype=bool)]
+        values = values[~np.isnan(values)]
+        return float(values.mean()) if len(values) else float("nan")
+
+
+_PERMUTATIONS = 20
+
+
+@dataclass(frozen=True)
+class Translation(Task[TranslationResult]):
+    """`translate_all` of the spaces."""
+
+    kind: ClassVar[str] = "translate"
+    result: ClassVar[str] = "relcore.invert.inversion:TranslationResult"
+    title: ClassVar[str] = "Translate every pair"
+
+    anchors: tuple[str, ...]
+    spec: TranslationSpec = TranslationSpec()
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Within a factor of three."""
+        n, rows, width = len(spaces), max(map(len, spaces)), max(space.dimension for space in spaces)
+        queries = self.spec.n_queries or rows
+        each = 4e-11 * rows * width * (width + queries) + 3e-9 * len(self.anchors) * width**2 + 0.02
+        heads = 2e-6 * rows * width**0.5 * n if any(space.labels is not None for space in spaces) else 0
+        return n * n * len(self.spec.methods) * each + heads
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> TranslationResult:
+        return translate_all(spaces, self.anchors, self.spec, report)
+
+
+def translate_all(
+    spaces: Sequence[LatentSpace],
+    anchors: Sequence[str],
+    spec: TranslationSpec | None = None,
+    report: Report = silent,
+) -> TranslationResult:
+    """Translate every space into every other through the same anchors, and score the rows that are not
+    anchors.
+
+    Rows are compared after centring at the target's mean: their cosine, and their neighbours among the
+    target's rows (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean
+    is that of all shared rows.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels
+        that differ, or anchors that a method cannot use.
+    """
+    spec = spec or TranslationSpec()
+    study = _Translator(spaces, anchors, spec)
+    n, n_test = len(spaces), len(study.test) if study.heads else 0
+    metrics = [metric for metric in METRICS if metric != "accuracy" or n_test]
+    scores = {method: {metric: np.full((n, n, 2), np.nan) for metric in metrics} for method in spec.methods}
+    for done, (i, j) in enumerate(product(range(n), repeat=2)):
+        report(done, n * n, f"{study.names[i]} to {study.names[j]}")
+        for method in spec.methods:
+            for metric, values in study.score(i, j, method).items():
+                scores[method][metric][i, j] = values
+    report(n * n, n * n, "")
+    own = tuple(
+        study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces) if n_test
+    )
+    return TranslationResult(
+        spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own
+    )
+
+
+class _Translator:
+    """What all pairs share: rows, anchors, heads, and the neighbours of each space's own rows."""
+
+    def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
+        self.spec, self.names = spec, distinct_names(spaces)
+        self.spaces = _shared(spaces)
+        ids = self.spaces[0].ids
+        self.anchors = self.spaces[0].rows(shared_anchors(anchors, *self.spaces))
+        split = Split.held_out(ids, self.anchors, spec.random_state)
+        self.rest = split.test
+        if len(self.rest) <= spec.k:
+            raise SpaceError(
+                f"expected more than k = {spec.k} shared rows that are not anchors, got {len(self.rest)} of "
+                f"{len(ids)}; choose fewer anchors"
+            )
+        self.queries = np.searchsorted(self.rest, split.queries(spec.n_queries))
+        self.sides = [
+            Side(space.vectors, space.vectors[self.anchors], mean_row(space.vectors)) for space in self.spaces
+        ]
+        self.true = [unit_rows(side.train[self.rest], side.mean) for side in self.sides]
+        self.near = [nearest(rows[self.queries], rows, spec.k) for rows in self.true]
+        self.test = self.rest[:0]
+        self.heads = self._fit_heads()
+
+    def score(self, i: int, j: int, method: str) -> dict[str, tuple[float, float]]:
+        spec, source, target = self.spec, self.sides[i], self.sides[j]
+        carry = carrier(method, source, target, spec.settings, spec.random_state)
+        if carry is None:
+            return {}
+        rows = carry(source.train[self.rest])
+        units, true = unit_rows(rows, target.mean), self.true[j]
+        near = nearest(units[self.queries], true, spec.k)
+        neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "cpu")
+        scores = {
+            "cosine": mean_cosine(units, true, of_unit_length=True),
+            "raw cosine": mean_cosine(rows, target.train[self.rest]),
+            "jaccard": neighbours.jaccard(_PERMUTATIONS, spec.random_state),
+            "mrr": neighbours.mrr(_PERMUTATIONS, spec.random_state),
+        }
+        numbers = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
+        if self.heads:
+            numbers["accuracy"] = self.accuracy(j, carry(source.train[self.test])), self.majority
+        return numbers
+
+    def accuracy(self, j: int, rows: np.ndarray) -> float:
+        return float(np.mean(self.heads[j].probabilities(rows).argmax(axis=1) == self.targets[self.test]))
+
+    def _fit_heads(self) -> list:
+        if any(space.labels is not None and "" in space.labels for space in self.spaces):
+            return []
+        labels = agreed_labels(self.spaces)
+        if labels is None or len(classes := np.unique(labels.astype(str))) < 2:
+            return []
+        ids, spec = self.spaces[0].ids, self.spec
+        self.targets = np.searchsorted(classes, labels.astype(str))
+        split = Split.draw(
+            ids,
+            anchors=self.anchors,
+            test_fraction=spec.test_fraction,
+            test_ids=sorted(set(spec.test_ids) & set(ids[self.rest])),
+            labels=self.targets,
+            random_state=spec.random_state,
+        )
+        self.test, known = split.test, self.targets[split.known]
+        if len(np.setdiff1d(self.targets[self.test], known)):
+            return []  # a class without training rows
+        self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
+        settings = known, len(classes), spec.head, spec.random_state
+        return [fit_head(space.vectors[split.known], *settings) for space in self.spaces]
+
+
+def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """The rows that are in all spaces and zero in none, in the first one's order."""
+    if len(spaces) < 2:
+        raise SpaceError(f"expected two spaces or more to translate between, got {len(spaces)}")
+    ids = shared_ids(spaces)
+    if not len(ids):
+        raise SpaceError(
+            f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none;"
+            " encode the same items, or their translations, with each"
+        )
+    alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
+    return [space.take(space.rows(ids[alive])) for space in spaces]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTable(Recipe):
+    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row
+    per pair.
+    """
+
+    figure: ClassVar[str] = "translation-table"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    anchors: tuple[str, ...]
+    metric: str = "cosine"
+    spec: TranslationSpec = TranslationSpec()
+
+    def draw(self, result: TranslationResult | None = None) -> Exportable:
+        need_one_of("metric", self.metric, METRICS)
+        if result is None:
+            spaces = load_all(self.spaces, self.digests, self.figure)
+            result = translate_all(spaces, self.anchors, self.spec)
+        need_one_of("metric", self.metric, result.metrics)
+
+        def table() -> pd.DataFrame:
+            every = result.table()
+            return every[every["metric"] == result.title(self.metric)].reset_index(drop=True)
+
+        name, latex = f"relscope-translation-{self.metric}", lambda: result.wide(self.metric)
+        return chart_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
+
+
+def _translations(result: TranslationResult, metric: str) -> Matrices:
+    n, title, panels = len(result.names), result.title(metric), []
+    own = np.eye(n, dtype=bool)
+
+    def hover(method: str, i: int, j: int) -> str:
+        score, chance = result.scores[method][metric][i, j]
+        if np.isnan(score):
+            return "the widths differ"
+        text = f"{title} {short(score)}\nchance {short(chance)}"
+        return text + (f"\nnot stitched {short(result.own[j])}" if metric == "accuracy" else "")
+
+    for method in result.spec.methods:
+        values = result.matrix(method, metric)
+        others = values[~own & ~np.isnan(values)]
+        chance = in_cell(result.chance(method, metric))
+        look = {
+            "hover": tuple(tuple(hover(method, i, j) for j in range(n)) for i in range(n)),
+            "note": f"mean {in_cell(others.mean())}, chance {chance}" if len(others) else "",
+            "marked": tuple((i, i) for i in range(n)),
+        }
+        panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, **look))
+    rows = counted(result.n, "row") + " that are not anchors"
+    count = counted(result.n_test, "test row") if metric == "accuracy" else rows
+    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
+    alt = (
+        f"Heat maps of {title}, {n} by {counted(n, 'space')}, one per method, {count},"
+        f" {counted(result.n_anchors, 'anchor')}. {notes}."
+    )
+    return Matrices(tuple(panels), (0.0, 1.0), title, alt, "from", "to")
+
+
+# Figures.
+
+COLORS = ("error", "pivots", "labels")
+EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that pictures compare
+ERROR_NAMES = ("below .05", ".05 – .1", ".1 – .2", ".2 – .3", ".3 – .4", ".4 – .5", ".5 – .7", ".7 and more")
+# Viridis without its ends, which are hard to see on a dark or a white page.
+ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74", "#70cf57", "#b0dd2f")
+
+
+def inversion_scene(
+    pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
+) -> Scene:
+    """Original and recovered rows in the target's space, both by the PCA that was fitted on the original.
+
+    `color_by` "pivots" and "labels" colour as `view` says, "error" by 1 − cosine in fixed steps.
+
+    Raises
+    ------
+    SpaceError
+        Colours that the pair does not have.
+    """
+    need_one_of("color_by", color_by, COLORS)
+    coordinates = reduce_spaces([found.true, found.found], ReductionSpec(fit="first"))
+    inverse = found.errors[found.spec.title]
+    if color_by == "error":
+        categories, names = np.digitize(inverse, EDGES), tuple(f"error {name}" for name in ERROR_NAMES)
+    else:
+        view = (
+            ViewSpec((), everything=True, color_by="labels")
+            if color_by == "labels"
+            else replace(view or ViewSpec(), everything=True, color_by="pivots")
+        )
+        drawn = make_view(pair.source, view)
+        categories, names = drawn.categories[found.rows], drawn.category_names
+    source, target = side_names(pair, found.spec.route)
+    origin = f"through {counted(found.n_anchors, 'anchor')}" if source == target else f"from {source}"
+    panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
+    caption = (
+        f"{len(found.rows):,} of the {counted(found.n, 'row')}; both panes by the PCA of the original."
+        f" Recovered through {counted(found.n_anchors, 'anchor')}, {found.spec.title},"
+        f" {found.spec.settings()}: mean cosine to the true rows {short(found.scores[found.spec.title])} over"
+        f" {counted(found.n_scored, 'held-out row')}. Coloured by"
+        f" {'error, 1 − cosine' if color_by == 'error' else color_by}."
+    )
+    colors = ERROR_COLORS if color_by == "error" else ()
+    return Scene(panes, pair.ids[found.rows], categories, names, caption=caption, category_colors=colors)
+
+
+@dataclass(frozen=True)
+class RecoveredRows(Recipe, ComparisonRecipe):
+    """The two panes of original and recovered rows; the CSV has each row's errors."""
+
+    figure: ClassVar[str] = "inversion"
+
+    inversion: InversionSpec = InversionSpec()
+    color_by: str = "error"
+
+    def draw(self, result: tuple[Inversion, Scene] | None = None) -> Exportable:
+        if result is None:
+            pair = load_pair(self)
+            found = invert_pair(pair, self.anchors, self.inversion)
+            result = found, inversion_scene(pair, found, self.color_by, self.view)
+        found, scene = result
+        drawn = scene_exportable(scene, self.to_json(), name="relscope-inversion")
+        return replace(drawn, table=lambda: _with_errors(scene.table(), found))
+
+
+def _with_errors(table: pd.DataFrame, found: Inversion) -> pd.DataFrame:
+    columns = {f"error, {method}": errors for method, errors in found.errors.items()}
+    return table.assign(**columns, distance=found.distance, held_out=found.scored)
+
+
+@dataclass(frozen=True)
+class RecoveryErrors(Recipe, ComparisonRecipe):
+    """Histogram of 1 − cosine of the held-out rows by each method; as LaTeX the mean cosines with their
+    chance levels.
+    """
+
+    figure: ClassVar[str] = "inversion-errors"
+
+    inversion: InversionSpec = InversionSpec()
+
+    def draw(self, result: Inversion | None = None) -> Exportable:
+        found = result or invert_pair(load_pair(self), self.anchors, self.inversion)
+        title = "1 − cosine of recovered and true row, held-out rows"
+        drawn = histogram_exportable(
+            found.held_out_errors, title, self.to_json(), name="relscope-inversion-errors"
+        )
+        return replace(drawn, latex=found.summary)
