@@ -1,6 +1,4 @@
-"""Does the drift matter? Every measure against its threshold, for the two situations in which a new
-version is deployed.
-"""
+"""Drift between versions: every measure against its threshold, for two kinds of deployment."""
 
 from __future__ import annotations
 
@@ -46,8 +44,7 @@ from relcore.spaces.space import LatentSpace, Match, distinct_names, match, shar
 from relcore.spaces.split import Split
 from relcore.tasks.task import Task
 
-# How much may change before the drift gate alarms: tolerances beyond the noise level, from a TOML or JSON
-# file.
+# How much may change beyond the noise level before the drift gate alarms.
 
 _WHAT = "thresholds of the drift gate"
 _MOST_BYTES = 1 << 16
@@ -64,14 +61,8 @@ class _Shares:
 class EverythingNew(_Shares):
     """Tolerances if rows and queries are both embedded by the new version: shares 0 … 1.
 
-    Attributes
-    ----------
-    churn : float
-        Share of the k nearest neighbours that changed.
-    rho : float
-        What remains of the new rows after shift, scale and rotation.
-    class_churn, class_rho : float
-        The same for each class.
+    `churn` is the share of the k nearest neighbours that changed, `rho` what remains of the new rows after
+    shift, scale and rotation; class_churn and class_rho the same for each class.
     """
 
     churn: float = 0.05
@@ -84,14 +75,9 @@ class EverythingNew(_Shares):
 class NewQueries(_Shares):
     """Tolerances if queries of the new version search vectors of the old version: shares 0 … 1.
 
-    Attributes
-    ----------
-    lost : float
-        share of new vectors that rank another old vector above that of the same row.
-    churn : float
-        Share of the k nearest old rows that are others than those that the old vector finds.
-    class_lost, class_churn : float
-        The same for each class.
+    `lost` is the share of new vectors that rank another old vector above that of the same row, `churn` the
+    share of the k nearest old rows that the old vector does not find; class_lost and class_churn the same for
+    each class.
     """
 
     lost: float = 0.01
@@ -153,23 +139,14 @@ QUANTITIES = {
         "lost queries", help="share of new vectors that rank another old vector above that of the same row"
     ),
 }
-_FALSE_ALARMS = (
-    0.005  # of each quantity: a situation has two, and each again for the classes, which share theirs
-)
+_FALSE_ALARMS = 0.005  # of each quantity, once for all rows and once for all classes
 
 
 @dataclass(frozen=True)
 class Check:
     """One measure against its threshold.
 
-    Attributes
-    ----------
-    measure : Measure
-    sure : float
-        Lower bound of value − noise, one-sided; with Bonferroni's correction where there are several classes.
-    threshold : float
-    alarm : bool
-        Whether the bound is above the threshold.
+    `sure` is the one-sided lower bound of value − noise, with Bonferroni's correction for several classes.
     """
 
     measure: Measure
@@ -185,7 +162,7 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift; `impossible` names the situation that cannot work at all, with the reason."""
+    """All checks of a drift; `impossible` maps a situation that cannot work at all to the reason."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -195,7 +172,7 @@ class DriftVerdict:
         return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
 
     def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
-        return any(one in self.impossible or self.alarms(one) for one in situations)
+        return any(name in self.impossible or self.alarms(name) for name in situations)
 
     def table(self) -> pd.DataFrame:
         columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
@@ -208,12 +185,13 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
 
     n_groups = max(1, len({measure.group for measure in measures} - {""}))
     checks = []
-    for one in measures:
-        rate = _FALSE_ALARMS / (n_groups if one.group else 1)
-        sure = one.value - one.noise - float(stdtrit(max(1, one.n - 1), 1 - rate)) * one.error
-        name = f"class_{one.quantity}" if one.group else one.quantity
-        threshold = float(getattr(getattr(thresholds, one.situation), name))
-        checks.append(Check(one, sure, threshold, sure > threshold))
+    for measure in measures:
+        rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
+        error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
+        sure = measure.value - measure.noise - error
+        name = f"class_{measure.quantity}" if measure.group else measure.quantity
+        threshold = float(getattr(getattr(thresholds, measure.situation), name))
+        checks.append(Check(measure, sure, threshold, sure > threshold))
     reason = (
         f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
         " compared; embed the rows again, or map the queries"
@@ -242,10 +220,9 @@ class Drift:
     shares, shift, scale, spread, turn, rho
         See `measures.Decomposition`; shift and turn are None between different widths.
     chance_rho : float
-        The ρ of rows that are paired at random: with few rows of many dimensions, a rotation explains much of
-        them.
+        The ρ of rows that are paired at random.
     churn_uncentred : float
-        The churn if rows are not centred first, as most search indexes leave them.
+        The churn if rows are not centred first, as in most search indexes.
     reciprocal_rank : float or None
         Mean over the new queries of 1 / rank of the own old vector, 0 beyond k + 1.
     measures : tuple of Measure
@@ -284,9 +261,8 @@ class Drift:
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
         """One measure; a KeyError where it was not measured."""
-        return {(one.situation, one.quantity, one.group): one for one in self.measures}[
-            situation, quantity, group
-        ]
+        known = {(measure.situation, measure.quantity, measure.group): measure for measure in self.measures}
+        return known[situation, quantity, group]
 
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         return judge(self.measures, thresholds, self.widths)
@@ -328,7 +304,7 @@ class DriftCheck(Task[Drift]):
     random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: the two products of the decomposition in float64, and eight searches."""
+        """On two idle cores: two products in float64, and eight searches."""
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
         return (
             0.2
@@ -340,12 +316,7 @@ class DriftCheck(Task[Drift]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Drift:
-        """
-        Raises
-        ------
-        SpaceError
-            No shared rows, rows that only one version has (unless `shared`), fewer than `FEWEST_ROWS` rows.
-        """
+        """Raises SpaceError as `paired`."""
         pair, state = paired(*spaces, shared=self.shared), self.random_state
         report(0, 3, "splitting the change")
         old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
@@ -423,7 +394,7 @@ def shares_told(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# What a drift means, in sentences: the first thing that the page, the command and the reports show.
+# What a drift means, in sentences.
 
 _LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them better than not
 
@@ -457,8 +428,8 @@ def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
         return f"{title}: alarm, {excess(alarms[0])}{more}."
     quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
     numbers = ", ".join(
-        f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})"
-        for one in (drift.of(situation, quantity) for quantity in quantities)
+        f"{QUANTITIES[measure.quantity].title} {_low(measure.value)} (noise level {_low(measure.noise)})"
+        for measure in (drift.of(situation, quantity) for quantity in quantities)
     )
     return f"{title}: no alarm, {numbers}."
 
@@ -513,7 +484,7 @@ def _low(value: float) -> str:
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
 
 
-# Drift over a series of versions, such as checkpoints: every version against every other.
+# Drift over a series of versions, such as checkpoints.
 
 MOST_VERSIONS = 40
 AGAINST = {"previous": Named("the version before"), "first": Named("the first version")}
@@ -531,14 +502,12 @@ class SeriesDrift:
 
     Attributes
     ----------
-    names : v strings
     n, k, n_queries : int
         Rows that all versions have, neighbours of each query, queries.
     churn, rho : arrays (v, v)
         "everything_new". ρ is symmetric; churn is but for ties.
     across_churn, lost : arrays (v, v)
-        "new_queries": vectors of the column's version search those of the row's; NaN between different
-        widths.
+        "new_queries": the column's version searches the row's; NaN between different widths.
     noise : array (v,)
         Churn of each version by numeric noise.
     """
@@ -588,9 +557,7 @@ class SeriesDrift:
 
 @dataclass(frozen=True)
 class DriftSeries(Task[SeriesDrift]):
-    """Compare all versions of a series, in the order given, on the rows that all of them have; settings as
-    in `DriftCheck`.
-    """
+    """Compare all versions of a series, in order, on their shared rows; settings as in `DriftCheck`."""
 
     kind: ClassVar[str] = "drift-series"
     result: ClassVar[str] = "relcore.drift.check:SeriesDrift"
@@ -610,12 +577,7 @@ class DriftSeries(Task[SeriesDrift]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> SeriesDrift:
-        """
-        Raises
-        ------
-        SpaceError
-            Fewer than two versions or more than `MOST_VERSIONS`, no rows or too few that all of them have.
-        """
+        """Raises SpaceError for fewer than two versions, too many, or too few shared rows."""
         versions, ids = _aligned(spaces)
         v, k = len(versions), min(self.k, len(ids) - 2)
         queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)

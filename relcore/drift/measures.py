@@ -6,10 +6,8 @@ the uncentred rows is exactly
 
 .. math:: n‖μ_Y − μ_X‖² + (b − a)² + 2ab(σ − c) + 2ab(1 − σ):
 
-moving the mean, matching the spread, rotating, and what no rotation explains. All four are at least zero. A
-rotation about zero also turns the mean row: that part of it counts as a shift. ρ compares what remains with
-the new version itself: ρ = min over s and R of ‖Y − sXR‖² / ‖Y‖² = 1 − σ², the squared sine of the Procrustes
-angle between the two shapes, see [1]_.
+shift, scale, rotation, and what no rotation explains, all at least zero. ρ = min over s and R of
+‖Y − sXR‖² / ‖Y‖² = 1 − σ², the squared sine of the Procrustes angle between the two shapes, see [1]_.
 
 .. [1] A. H. Williams, E. Kunz, S. Kornblith, S. Linderman. Generalized Shape Metrics on Neural
 Representations. NeurIPS 2021.
@@ -42,11 +40,11 @@ class Decomposition:
     Attributes
     ----------
     shares : array (4,)
-        Of `STEPS`: shares of the squared change, from 0, of sum 1; all 0 where nothing has changed. NaN
-        between spaces of different widths, whose rows cannot be subtracted.
+        Of `STEPS`: shares of the squared change, of sum 1; all 0 where nothing has changed, NaN between
+        different widths.
     shift : float
-        Distance of the two mean rows, in units of the old rows' root mean square distance from their mean;
-        NaN between widths.
+        Distance of the two mean rows over the old rows' root mean square distance from their mean; NaN
+        between widths.
     scale : float
         The s of the best fit.
     spread : float
@@ -56,12 +54,12 @@ class Decomposition:
     rho : float
         What remains: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
     remaining : array (n,)
-        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, but from a wider to a
-        narrower space, where it leaves out what the new space has no room for.
+        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, or less from a wider to a
+        narrower space.
     sizes, lengths : arrays (n,)
         ‖yᵢ‖² of the centred and of the uncentred new rows, over the same mean.
     rotation : array (d_old, d_new)
-        R: its rows or columns, whichever are fewer, are orthonormal.
+        R, with orthonormal rows or columns.
     """
 
     shares: np.ndarray
@@ -79,13 +77,7 @@ class Decomposition:
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items, n ≥ 2.
 
-    Memory: the product of the two widths, and blocks of rows in float64. Between different widths the
-    narrower space counts as one of the larger width with zeros, so that R has orthonormal rows or columns.
-
-    Raises
-    ------
-    SpaceError
-        A version whose rows are all in one point.
+    The narrower space is padded with zeros. Raises SpaceError for a version whose rows are all in one point.
 
     Examples
     --------
@@ -126,9 +118,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version, divided by a power of two so that float64 can square it: its mean and its ‖·‖ after
-    centring.
-    """
+    """One version over a power of two, so that float64 can square it: its mean and its ‖·‖ after centring."""
 
     vectors: np.ndarray
     exponent: int
@@ -168,11 +158,8 @@ def _shares(
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
-# Neighbours that change from one version to the next, by more than numeric noise can change them.
-#
-# Rows that are equal, or nearly, are in no order: numeric noise decides which of them a search names. So a
-# neighbour that is no longer among the k nearest counts as kept if it is no farther than the k-th by `_TIE`
-# times the length of the noise.
+# Neighbours that change by more than numeric noise: one counts as kept if it is no farther than the k-th by
+# `_TIE` times the length of the noise.
 
 JITTER = 2.0**-11  # the largest relative error of rounding to float16
 _TIE = 4.0  # a distance has the noise of two rows, and two versions of it are compared
@@ -182,18 +169,10 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """One version as it is compared by cosine, and what the queries find in it.
+    """One version as it is compared by cosine, and the neighbours of the queries (m,) in it.
 
-    Attributes
-    ----------
-    rows : array (n, d)
-        Of length 1, after the mean row is subtracted where they are centred.
-    blur : array (n,)
-        Distances of a row that differ by less are equal, up to numeric noise.
-    queries : array (m,)
-        Row numbers.
-    nearest : array (m, k)
-        The k rows nearest to each query, itself left out, the nearest first.
+    `rows` (n, d) are of length 1, after centring where asked for. Distances of a row that differ by less than
+    its `blur` (n,) are equal, up to numeric noise. `nearest` (m, k): itself left out, the nearest first.
     """
 
     rows: np.ndarray
@@ -205,7 +184,7 @@ class SearchedRows:
     def of(
         cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
     ) -> SearchedRows:
-        """Of the vectors (n, d); the noise is `jitter` times the length of a row before it is centred."""
+        """Of the vectors (n, d); the noise is `jitter` times the length of an uncentred row."""
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
@@ -222,11 +201,9 @@ def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
 def changed_rows(
     before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
-    """Share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k), (m,), 0
-    … 1.
+    """Share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k), (m,).
 
-    The search of now is that of the directions (m, d) among the base (n, d); what is tied with the k-th of
-    them is kept.
+    Rows tied with the k-th of now, in the search of directions (m, d) among the base (n, d), are kept.
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -237,18 +214,17 @@ def changed_rows(
 
 
 def chance_churn(n: int, k: int) -> float:
-    """The churn of rows that are paired at random: k of n − 1 rows are the same by chance."""
+    """The churn of rows that are paired at random."""
     return 1 - k / (n - 1)
 
 
 class Across(NamedTuple):
-    """New vectors of the queries among the old vectors of all rows, compared by cosine as they are; arrays
-    (m,).
+    """New vectors of the queries among the uncentred old vectors of all rows, by cosine; arrays (m,).
 
     Attributes
     ----------
     lost : 1.0 where another old row is nearer than the query's own, 0.0 elsewhere
-    churn : share of the k nearest old rows that are others than those that the old vector finds
+    churn : share of the k nearest old rows that the old vector does not find
     reciprocal_rank : 1 / rank of the own row, 0 beyond k + 1
     """
 
@@ -258,9 +234,7 @@ class Across(NamedTuple):
 
 
 def across(old: SearchedRows, new: SearchedRows) -> Across:
-    """The old rows are searched in an order of their own, so that equal rows are no advantage for the first
-    of them.
-    """
+    """Old rows are searched in a shuffled order, so that of equal rows none has an advantage."""
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
@@ -327,7 +301,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourShares:
-    """Per query: the measured shares and what noise leaves, by situation and quantity; (m,) each."""
+    """Measured shares and those of noise by situation and quantity; (m,) each."""
 
     measured: Shares
     noise: Shares
@@ -344,13 +318,11 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> NeighbourShares:
-    """Search the neighbours of the queries in both versions, across them, and in versions of the old rows
-    with noise.
+    """Search the neighbours of the queries in both versions, across them, and in noisy versions of the old
+    rows.
 
-    The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of
-    one model, on at most `_NOISE_ROWS` rows and the queries, so that it takes less than the two versions
-    themselves. Between different widths nothing can be searched across, and only "everything_new" is
-    measured.
+    The noise level is the mean over `n_draws` pairs of noisy versions, on the queries and at most
+    `_NOISE_ROWS` rows. Between different widths only "everything_new" is measured.
     """
     same_width = old.shape[1] == new.shape[1]
 
@@ -386,7 +358,7 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All quantities of all rows, then of each group, row numbers, with `FEWEST` queries or more."""
+    """All quantities of all rows, then of each group of `FEWEST` queries or more."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))

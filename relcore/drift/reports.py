@@ -50,7 +50,7 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
         "new": drift.names[1],
         "alarm": verdict.alarmed(situations),
         "decided_by": list(situations),
-        "alarms": {one: verdict.alarmed([one]) for one in SITUATIONS},
+        "alarms": {name: verdict.alarmed([name]) for name in SITUATIONS},
         "headline": headline(drift, verdict),
         "cautions": cautions(drift, verdict),
         **{name: getattr(drift, name) for name in names.split()},
@@ -66,16 +66,14 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
 
 
 def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
-    """The verdict as GitHub's Markdown, for a step summary or a comment. Names are code: none is a mention
-    or a link.
-    """
+    """The verdict as GitHub's Markdown. Names are code, so that none is a mention or a link."""
     old, new = (_code(name) for name in drift.names)
     lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
     lines += [
         f"- {_safe(told(drift, verdict, one))}{'' if one in situations else ' (does not decide)'}"
         for one in SITUATIONS
     ]
-    lines += [f"- {_safe(one)}" for one in cautions(drift, verdict)]
+    lines += [f"- {_safe(caution)}" for caution in cautions(drift, verdict)]
     shares = shares_told(drift)
     if shares:
         lines += ["", "| of the change | " + " | ".join(STEPS) + " |", "|---" * 5 + "|"]
@@ -111,14 +109,12 @@ def _safe(text: str) -> str:
 
 _MOST_CLASSES = 40
 _LONGEST = 18
-_NUMBERED = 8  # versions of a heat map: with more, its cells have no room for numbers
+_NUMBERED = 8  # versions of a heat map whose cells have room for numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe):
-    """Changed neighbours of all rows and of each class, in both situations, and the noise level; the table
-    has all checks.
-    """
+    """Changed neighbours of all rows and of each class, in both situations, and the noise level."""
 
     figure: ClassVar[str] = "drift"
 
@@ -251,9 +247,9 @@ def version_matrices(series: SeriesDrift) -> Matrices:
 
 
 def _points(name: str, measures: list[Measure], beside: float) -> Line:
-    values = np.array([one.value for one in measures])
-    reach = Z95 * np.array([one.error for one in measures])
-    labels = [one.group or "all rows" for one in measures]
+    values = np.array([measure.value for measure in measures])
+    reach = Z95 * np.array([measure.error for measure in measures])
+    labels = [measure.group or "all rows" for measure in measures]
     place = np.arange(len(measures)) + beside
     return Line(name, place, values, np.maximum(values - reach, 0), np.minimum(values + reach, 1), labels)
 
