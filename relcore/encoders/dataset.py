@@ -160,7 +160,7 @@ class Dataset:
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
             digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
-        texts = (text.encode("utf-8", "surrogatepass") for _, some in self.blocks() for text in some)
+        texts = (text.encode("utf-8", "surrogatepass") for _, block in self.blocks() for text in block)
         for piece in self._content() if self._content else texts:
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)

@@ -121,8 +121,7 @@ class ItemRows:
         return ["" if value is None else str(value) for _, value in self._cells(start, stop)]
 
     def images(self, start: int, stop: int) -> list[Any]:
-        cells = self._cells(start, stop)
-        return [decode_image(self._bytes(value, where), where) for where, value in cells]
+        return [decode_image(self._bytes(value, where), where) for where, value in self._cells(start, stop)]
 
     def content(self) -> Iterator[bytes]:
         for start in range(0, len(self._rows), _BLOCK):

@@ -335,8 +335,7 @@ class _PretrainedRows:
                 f"{spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below"
                 f" counted from the end, got {spec.layers}"
             )
-        chosen = (states[layer] for layer in spec.layers)
-        return dict(zip(spec.outputs, chosen, strict=True)), len(states)
+        return dict(zip(spec.outputs, (states[layer] for layer in spec.layers), strict=True)), len(states)
 
 
 def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:

@@ -461,8 +461,7 @@ def training_table(curves: Curves) -> pd.DataFrame:
     """Columns name, epoch (from 1), loss, accuracy (NaN for none); raises a SpaceError without epochs."""
     parts = []
     for name, curve in curves.items():
-        columns = {c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES}
-        part = pd.DataFrame(columns)
+        part = pd.DataFrame({c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES})
         parts.append(part.assign(name=str(name), epoch=np.arange(1, len(part) + 1)))
     if not parts or not all(map(len, parts)):
         raise SpaceError(

@@ -286,14 +286,10 @@ def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Call
     `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
 
-    def renderer(medium: str) -> Callable[[Any], Any]:
-        def draw(look: Any) -> Any:
-            module = import_module(f"relcore.figures.{medium}")
-            return getattr(module, function)(*map(encodable, data), look)
+    def draw(medium: str, look: Any) -> Any:
+        return getattr(import_module(f"relcore.figures.{medium}"), function)(*map(encodable, data), look)
 
-        return draw
-
-    return renderer("screen"), renderer("paper")
+    return partial(draw, "screen"), partial(draw, "paper")
 
 
 def chart_exportable(
@@ -321,19 +317,18 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    table = partial(histogram_table, values_by_name)
-    return chart_exportable(histogram_lines(values_by_name, x_title), recipe, name, table=table)
+    lines = histogram_lines(values_by_name, x_title)
+    return chart_exportable(lines, recipe, name, table=partial(histogram_table, values_by_name))
 
 
 def spectrum_exportable(
     values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
 ) -> Exportable:
-    table = partial(spectrum_table, values_by_name)
-    return chart_exportable(spectrum_lines(values_by_name), recipe, name, table=table)
+    lines = spectrum_lines(values_by_name)
+    return chart_exportable(lines, recipe, name, table=partial(spectrum_table, values_by_name))
 
 
 def training_exportable(
     curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
 ) -> Exportable:
-    table = partial(training_table, curves)
-    return chart_exportable(training_lines(curves), recipe, name, table=table)
+    return chart_exportable(training_lines(curves), recipe, name, table=partial(training_table, curves))

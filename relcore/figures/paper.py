@@ -328,8 +328,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             )
             y += above - titles * line - 0.15 * line
             if panel.title:
-                at = x, y + (line if panel.note else 0)
-                _cut_to(figure.text(*at, letter + panel.title, **bold), wide)
+                _cut_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
             if panel.note:
                 _cut_to(figure.text(x, y, panel.note, **note), wide)
         reach, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
@@ -572,11 +571,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
 
 
 def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
-    points, theme, size = (
-        scene.panes[i].coordinates,
-        style.theme,
-        style.font_size - (0.5 if wide > 2 else 1.5),
-    )
+    points, theme = scene.panes[i].coordinates, style.theme
+    size = style.font_size - (0.5 if wide > 2 else 1.5)
     high, line = wide * 0.8, size * POINT * 1.15
     places = places_of(points, scene.turn, wide / high)
     look = {"fontsize": size, "fontweight": "bold", "zorder": 6, "ha": "center", "va": "center"}

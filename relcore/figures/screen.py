@@ -231,8 +231,7 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
         known = line.has_band and not np.isnan(line.low[i])
         ends = f" ({band(line.low[i], line.high[i])})" if known else ""
         texts.append(f"{label}{general(line.x[i], 4)}: {short(line.y[i])}{ends}")
-    extra = f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"
-    return {"hovertext": texts, "hovertemplate": extra}
+    return {"hovertext": texts, "hovertemplate": f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"}
 
 
 # Heat maps side by side.
