@@ -96,10 +96,9 @@ def relative_scores(
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
     """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
-    anchors, to the seeds alone, or to the matched anchors.
+    anchors, to the seeds alone, to the found ones, or to `BootstrapResult.vectors` ("found, continuous").
 
-    "found, continuous" takes the paper's optimised anchors themselves. Only shared, held-out rows are
-    compared: not seeds, not anchors, and not matched with one; empty if fewer than k + 2 are left. `center`
+    Only shared, held-out rows count: not seeds, anchors, or matched with one; empty below k + 2. `center`
     False reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
@@ -192,14 +191,7 @@ class BootstrapSpec(Task[Outcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Outcome:
-        """Bootstrap; with a store the same call resumes after the last finished round.
-
-        Raises
-        ------
-        SpaceError
-            A pairing to hide that does not exist, more seeds or anchors than rows, and as
-            `bootstrap_anchors`.
-        """
+        """Bootstrap; with a store the same call resumes after the last finished round."""
         source, target = (most_frequent(space, self.rows) for space in spaces)
         key = digest_of("bootstrap-state", self.key(spaces))
         settings = {name: getattr(self, name) for name in ("n_anchors", "method", "k", "random_state")}

@@ -59,10 +59,9 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """Tolerances if rows and queries are both embedded by the new version: shares 0 … 1.
-
-    `churn` is the share of the k nearest neighbours that changed, `rho` what remains of the new rows after
-    shift, scale and rotation; class_churn and class_rho the same for each class.
+    """Tolerances, 0 … 1, if rows and queries are both embedded by the new version: of the k nearest
+    neighbours that changed, and of what remains after shift, scale and rotation; for all rows and for each
+    class.
     """
 
     churn: float = 0.05
@@ -73,11 +72,8 @@ class EverythingNew(_Shares):
 
 @dataclass(frozen=True)
 class NewQueries(_Shares):
-    """Tolerances if queries of the new version search vectors of the old version: shares 0 … 1.
-
-    `lost` is the share of new vectors that rank another old vector above that of the same row, `churn` the
-    share of the k nearest old rows that the old vector does not find; class_lost and class_churn the same for
-    each class.
+    """Tolerances, 0 … 1, if new queries search old vectors: of new vectors that rank another old vector above
+    their own, and of the k nearest old rows that changed; for all rows and for each class.
     """
 
     lost: float = 0.01
@@ -93,13 +89,7 @@ class Thresholds:
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """The thresholds in a .toml or .json file; what it leaves out takes the default.
-
-    Raises
-    ------
-    SpaceError
-        No such file, another suffix, no TOML or JSON, unknown names, no numbers from 0 to 1.
-    """
+    """The thresholds in a .toml or .json file; what it leaves out takes the default."""
     path = expanded(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
@@ -354,13 +344,7 @@ class DriftCheck(Task[Drift]):
 
 
 def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
-    """The rows of both versions, by id.
-
-    Raises
-    ------
-    SpaceError
-        No shared rows, rows that only one version has (unless `shared`), fewer than `FEWEST_ROWS` rows.
-    """
+    """The rows of both versions, by id."""
     pair = match(old, new)
     if not shared and (pair.n_source_only or pair.n_target_only):
         sides = (("old", pair.n_source_only, old, new), ("new", pair.n_target_only, new, old))

@@ -78,17 +78,6 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items, n ≥ 2.
 
     The narrower space is padded with zeros. Raises SpaceError for a version whose rows are all in one point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from relcore.drift.measures import STEPS, decompose
-    >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> X -= X.mean(axis=0)
-    >>> quarter_turn = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]])
-    >>> split = decompose(X, X @ quarter_turn)
-    >>> dict(zip(STEPS, (split.shares.round(6) + 0).tolist()))
-    {'shift': 0.0, 'scale': 0.0, 'rotation': 1.0, 'remains': 0.0}
     """
     n, same_width = len(old), old.shape[1] == new.shape[1]
     before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
@@ -118,7 +107,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version over a power of two, so that float64 can square it: its mean and its ‖·‖ after centring."""
+    """One version over a power of two, so that float64 can square it."""
 
     vectors: np.ndarray
     exponent: int
@@ -219,13 +208,10 @@ def chance_churn(n: int, k: int) -> float:
 
 
 class Across(NamedTuple):
-    """New vectors of the queries among the uncentred old vectors of all rows, by cosine; arrays (m,).
+    """New vectors of the queries among the uncentred old vectors, by cosine; arrays (m,).
 
-    Attributes
-    ----------
-    lost : 1.0 where another old row is nearer than the query's own, 0.0 elsewhere
-    churn : share of the k nearest old rows that the old vector does not find
-    reciprocal_rank : 1 / rank of the own row, 0 beyond k + 1
+    `lost` is 1.0 where another old row is nearer than the query's own, `churn` the share of the k nearest old
+    rows that the old vector does not find, `reciprocal_rank` that of the own row, 0 beyond k + 1.
     """
 
     lost: np.ndarray
@@ -263,8 +249,7 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
     return distances
 
 
-# What the drift between two versions is measured by: each quantity for all rows and for each class, beside
-# its noise level.
+# Each quantity for all rows and for each class, beside its noise level.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
 _NOISE_ROWS = 20_000
@@ -274,20 +259,10 @@ Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quanti
 
 @dataclass(frozen=True)
 class Measure:
-    """One quantity of one group of rows, in one situation.
+    """One quantity of one group of rows, a class or "" for all n, in one situation.
 
-    Attributes
-    ----------
-    situation : "everything_new" or "new_queries"
-    quantity : "churn", "rho" or "lost"
-    group : str
-        A class; "" for all rows.
-    n : int
-        Rows that it is the mean of.
-    value, noise : float
-        What was measured, and what numeric noise alone would leave; shares 0 … 1.
-    error : float
-        Standard error of value − noise over the rows.
+    `value` is what was measured, `noise` what numeric noise alone would leave, shares 0 … 1; `error` the
+    standard error of their difference.
     """
 
     situation: str

@@ -72,14 +72,10 @@ def reduce_spaces(
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in their order; deterministic for a `random_state`.
 
-    UMAP also takes `MadeRows` of more rows than it is fitted on (`n_fitted`), and never has them all. PCA
-    keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
+    UMAP also takes `MadeRows`, and never has them all. PCA keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
 
-    Raises
-    ------
-    SpaceError
-        Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero;
-        widths that differ with fit="first"; rows that differ with align.
+    Raises SpaceError: fewer than 3 rows; fewer columns than components, but for PCA; widths that differ with
+    fit="first"; rows that differ with align.
     """
     matrices = [X if isinstance(X, MadeRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices]
     shapes = [matrix.shape for matrix in matrices]
@@ -186,10 +182,7 @@ class Moments:
 
     @classmethod
     def of(cls, blocks: Iterable[np.ndarray], origin: np.ndarray | None = None) -> Moments:
-        """Of blocks (m, d) of rows, each multiplied as float32 and summed as float64.
-
-        Rows are taken less `origin`, by default the mean of the first block, to keep digits far from zero.
-        """
+        """Of blocks (m, d) of rows, less `origin` (default: the first block's mean) to keep digits."""
         n, total, scatter = 0, 0.0, 0.0
         for block in blocks:
             origin = mean_row(block) if origin is None else origin
@@ -216,9 +209,7 @@ class Moments:
 
 
 def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
-    """Leading eigenvectors (d, c) of a symmetric matrix, largest first, zeros beyond d. By NumPy's eigh, as
-    SciPy's takes longer to import.
-    """
+    """Leading eigenvectors (d, c) of a symmetric matrix, by NumPy: SciPy takes longer to import."""
     leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
     return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
 
@@ -236,13 +227,13 @@ def facing(scores: np.ndarray) -> np.ndarray:
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows of n that axes are fitted on, ascending: all, or a random sample where products take long."""
+    """The rows of n that axes are fitted on, ascending: all, or a random sample."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
 
 def _sample(n: int, most: int, random_state: int) -> np.ndarray:
-    """At most `most` of n rows, ascending; the same for all spaces of n rows."""
+    """At most `most` of n rows, ascending."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
@@ -280,7 +271,7 @@ def _pca(
 
 
 class NeighbourIndex:
-    """Exact nearest neighbours with the two members that umap-learn uses of pynndescent's index."""
+    """Exact nearest neighbours, as umap-learn calls pynndescent's index."""
 
     _angular_trees = False
 
@@ -422,7 +413,7 @@ _REPORTED = 50  # iterations between two reports
 
 
 class _Neighbours(NeighbourIndex):
-    """The same with the members that openTSNE uses of its own indices."""
+    """As openTSNE calls its own indices."""
 
     def __init__(self, X: np.ndarray, metric: str, k: int) -> None:
         super().__init__(X, metric)

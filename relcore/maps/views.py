@@ -80,13 +80,7 @@ class View:
 
 
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
-    """The rows and colours that `spec` asks for in this space.
-
-    Raises
-    ------
-    SpaceError
-        Pivots that the space lacks, nothing to draw, colours by labels that the space does not have.
-    """
+    """The rows and colours that `spec` asks for in this space."""
     belongs = _nearest_pivots(space, spec)
     drawn = np.ones(len(space), dtype=bool) if spec.everything else belongs >= 0
     if spec.show_anchors and len(anchor_ids):

@@ -1,7 +1,5 @@
-"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, and a verdict on them.
-
-Pairs are row numbers (2, m), those of the source first; a stage is the rows of the source and of the target
-that take part.
+"""bootstrap_anchors: parallel anchors from a few known pairs, or none. Pairs are row numbers (2, m), sources
+first.
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ Stage = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Matching:
-    """For every source row its best `partner` (n,) in the target by CSLS, and that CSLS.
+    """Of every source row the best `partner` (n,) by CSLS and its `similarity` (n,) float32, −4 … 4.
 
-    `similarity` (n,) float32 is 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows
-    of the other space. `mutual` (m,) are source rows that are the best match of their own best match; their
-    partners are distinct.
+    CSLS is 2 cos(x, y) − r(x) − r(y), r the mean cosine to the k nearest rows of the other space. Partners of
+    the `mutual` rows (m,) choose them in turn.
     """
 
     partner: np.ndarray
@@ -100,7 +97,7 @@ def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.nd
 
 
 def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of rows with their products (b, m), in one buffer that the next block overwrites."""
+    """Blocks of rows with their products (b, m), in one reused buffer."""
     size = max(1, min(len(source), BLOCK_BYTES // (4 * len(target))))
     buffer = np.empty((size, len(target)), dtype=np.float32)
     for block in row_blocks(len(source), size):
@@ -108,7 +105,6 @@ def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, n
 
 
 def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    """Maxima of far more groups than k, for a sharp bound: (b, m) → (b, groups)."""
     size = max(1, min(50, cosines.shape[1] // (4 * k)))
     whole = cosines.shape[1] // size * size
     maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)
@@ -118,7 +114,7 @@ def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """Mean of the k largest values of each owner, (n,) float32; each owner has k or more."""
+    """Mean of the k largest values of each owner, (n,) float32."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
@@ -135,10 +131,8 @@ MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
 class Place(NamedTuple):
-    """The position of self-learning; with the rotation it suffices to resume.
-
-    The next round's `stage`, the rounds `done` in it, the share of similarities that take part (`keep`), and
-    the `best` mean CSLS so far, None before the first round.
+    """The position of self-learning: stage, rounds done in it, share of similarities that take part, best
+    mean CSLS.
     """
 
     stage: int = 0
@@ -157,9 +151,8 @@ class Place(NamedTuple):
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target).
-
-    Zero outside the span of the pairs, where fewer pairs than dimensions leave the rotation undetermined.
+    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target), zero outside their
+    span.
     """
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = np.linalg.svd(weighted.T.astype(np.float64) @ target, full_matrices=False)
@@ -172,8 +165,7 @@ def first_rotation(
 ) -> tuple[np.ndarray, Place]:
     """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
 
-    A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles are
-    matched: few of these pairs are correct, but more than by chance.
+    A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles match.
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
@@ -211,9 +203,8 @@ def self_learn(
 ) -> Iterator[tuple[Place, np.ndarray, Stage, Matching]]:
     """Rounds over each stage, of unit rows (n, d_source) and (m, d_target), until the mean CSLS stops rising.
 
-    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Yields the place and the
-    rotation of the next round, the stage that was matched, and its matching. To resume, give the last place
-    and rotation: the result is the same as without the interruption.
+    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Yields the next round's place
+    and rotation, from which it resumes exactly, the stage that was matched, and its matching.
     """
     most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     while place.stage < len(stages):
@@ -239,8 +230,8 @@ LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
 
 
 class LiteralStep(NamedTuple):
-    """One step of Adam: the mean squared error before it; the anchors (k, d_target) after it, unit float32
-    rows, the seeds first; the nearest target rows (k,); and the arrays to resume from.
+    """One step of Adam: the error before it; the unit anchors (k, d_target) after it, seeds first; the
+    nearest target rows (k,); and the arrays to resume from.
     """
 
     loss: float
@@ -325,8 +316,7 @@ def hard_limit_assignment(source, target):
     column.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ): the largest entry of column j is where Mᵢⱼ − uᵢ is smallest. One pass over blocks of
-    rows does; M is never held.
+    vⱼ = minᵢ (Mᵢⱼ − uᵢ): the largest of column j is where Mᵢⱼ − uᵢ is smallest. M is never held.
     """
     import torch
 
@@ -353,8 +343,8 @@ _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """Mean CSLS of n held-out source rows, −4 … 4, and its standard error; the same mean of rows without a
-    partner (`null`); the rotation of the first fit.
+    """Mean CSLS of n held-out source rows, −4 … 4, with its standard error and that of rows without a partner
+    (`null`); the first fit's rotation.
     """
 
     mean: float
@@ -375,9 +365,8 @@ def fit_held_out(
     """Self-learn on three quarters of the source rows and all target rows, score the other quarter.
 
     A rotation always fits the rows that it was fitted to, so only held-out rows are informative. The chance
-    level uses rows with the same spread: half of the draws permute each principal axis independently, half
-    mirror axes with half of the spread or more (clusters stay clusters, in other places). All unit rows;
-    seeds are row numbers (2, s) and never held out.
+    level uses rows with the same spread: half of the draws permute each principal axis, half mirror axes with
+    half of the spread or more. All unit rows; seeds are row numbers (2, s) and never held out.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, rotations = [], [], []
@@ -398,15 +387,13 @@ def fit_held_out(
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with only the spread of X along its principal axes, `basis` (d, d): each axis is
-    permuted by itself.
-    """
+    """Unit rows (n, d) with the spread of X along its axes, `basis` (d, d), each permuted by itself."""
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to score: of few rows all but the seeds in turn, of many a quarter once."""
+    """Rows to fit on and rows to score: all but the seeds in turn, or a quarter of many rows."""
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
         split = Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state)
@@ -431,7 +418,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """Principal axes of X and, where rows are few, what is across them: (d, d), as columns."""
+    """Principal axes of X, completed to (d, d), as columns."""
     return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
 
 
@@ -441,9 +428,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """One round: source rows that took part; pairs (mutual nearest neighbours, or the paper's anchors); the
-    objective (mean CSLS, or the paper's mean squared error); the share of requested anchors beyond the seeds
-    that got their true partner, or NaN.
+    """One round: source rows that took part; pairs matched, or the paper's anchors; mean CSLS, or the paper's
+    mean squared error; share of the hidden anchors that got their true partner, or NaN.
     """
 
     rows: int
@@ -669,9 +655,8 @@ class _Bootstrap:
         """Whether the spaces fit each other and the pairs are reliable: verdict, reason and evidence.
 
         They fit where held-out rows do (`fit_held_out`) and that second fit gives a third of the pairs or
-        more. Where they do not, a positive control follows: a space and its noisy copy, with as many rows,
-        dimensions and seeds. If even these do not fit, the verdict is "cannot tell". Judged on at most 4,000
-        source rows of the first stage.
+        more. Else a positive control follows: a space and its noisy copy, of the same size. If even these do
+        not fit, the verdict is "cannot tell".
         """
         rows, targets = self.stages(pairs[0])[0]
         if len(rows) > MOST_ROWS:
@@ -721,7 +706,7 @@ class _Bootstrap:
         return "cannot tell", reason, held_out
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """Rows with a direction; where counts are known, first the most frequent with seeds and wanted."""
+        """Rows with a direction; before them, of many with counts, the most frequent."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

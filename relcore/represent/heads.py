@@ -79,11 +79,6 @@ def fit_head(
     """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
 
     `kind` is "logistic", which has no randomness, "mlp" or "paper": networks trained for 30 epochs of AdamW.
-
-    Raises
-    ------
-    SpaceError
-        A class that never occurs, an unknown kind.
     """
     need_one_of("head", kind, HEADS)
     if n_classes < 2 or len(np.unique(classes)) < n_classes:
@@ -94,9 +89,7 @@ def fit_head(
 
 
 def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
-    """Rows are centred and brought to length 1: those of another encoder are often shorter or longer than
-    what the head was trained on.
-    """
+    """Rows are centred and brought to length 1: other encoders' rows differ in length."""
     from sklearn.linear_model import LogisticRegression
 
     mean = mean_row(X)
@@ -151,9 +144,7 @@ def _train(
 
 
 def network_exponent(X: np.ndarray) -> int:
-    """A power of two to take out of rows (n, d): a LayerNorm, which adds 1e-5 to a variance, does not see the
-    smallest.
-    """
+    """A power of two to take out of rows (n, d): LayerNorm adds 1e-5 to a variance."""
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
     return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
 

@@ -36,13 +36,7 @@ class _Translation(Estimator):
     _needs_target = True
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
-        """Learn the map from paired rows, source (k, d_source) and target (k, d_target).
-
-        Raises
-        ------
-        SpaceError
-            Row counts that differ, no rows, or numbers that are not finite.
-        """
+        """Learn the map from paired rows, source (k, d_source) and target (k, d_target)."""
         source, target = matrix(source, "source", np.float64), matrix(target, "target", np.float64)
         if len(source) != len(target):
             raise SpaceError(
@@ -151,8 +145,8 @@ class Affine(LeastSquares):
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference, as float32.
 
-    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Rows that
-    are NaN in either picture are ignored. Raises SpaceError for different shapes.
+    Orthogonal Procrustes; rows that are NaN in either picture are ignored. Raises SpaceError for different
+    shapes.
     """
     from scipy.linalg import orthogonal_procrustes
 
@@ -175,7 +169,7 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The anchors (ω,) from which the prunings start; a larger ω keeps the first ones."""
+    """First anchors (ω,) of the prunings; a larger ω keeps the first ones."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -302,9 +296,7 @@ class InverseRelativeProjection(Estimator):
         return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32; a row at the source's mean
-        becomes the target's mean.
-        """
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32; mean rows become mean rows."""
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
         mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
@@ -358,7 +350,7 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """The decoder of unit anchors (k, d) at each δ and ω, the ω of one δ from few to many."""
+    """The decoder of unit anchors (k, d) at each δ and ω, ω ascending."""
     similarity = np.abs(anchors @ anchors.T)
     starts = first_anchors(len(anchors), max(omegas), random_state)
     orders = [farthest_order(similarity.__getitem__, len(anchors), start, min(deltas)) for start in starts]
@@ -378,10 +370,8 @@ def pruned_decoders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A.
-
-    By the eigenvalues of the smaller Gram matrix, a tenth of the time of a singular value decomposition: in
-    float64 the squares of all that is above float32's rounding survive.
+    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A, by eigenvalues of the
+    smaller Gram matrix: a tenth of the time of a singular value decomposition.
     """
     A = anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
@@ -393,10 +383,8 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """How close each recovered row (n, d) is to the true one.
-
-    Columns: cosine, of the two directions from the mean (d,), −1 … 1, 0 where either has none; error, the
-    Euclidean distance over the true row's length from the mean.
+    """How close each recovered row (n, d) is to the true one: `cosine` of the directions from the mean (d,),
+    0 where either has none, and `error`, the distance over the true row's length.
     """
     if found.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")

@@ -61,17 +61,10 @@ def write(
     text: str,
     matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
 ) -> None:
-    """Write contiguous arrays of numbers, the metadata's JSON and checksums, and flush them to disk.
+    """Write contiguous arrays, the metadata's JSON and checksums, and flush them to disk.
 
-    The blocks (m, d) and the shape (n, d) of a float32 `matrix` become the array `vectors`, with the memory
-    of one block.
-
-    Raises
-    ------
-    ValueError
-        Blocks of another shape; arrays beside a matrix whose names come after "vectors".
-    OSError
-        The disk is full, or fails.
+    The float32 blocks (m, d) of a `matrix` of a shape (n, d) become the array `vectors`. Raises ValueError
+    for another shape, or arrays beside it whose names come after "vectors".
     """
     if matrix and max(arrays, default="") > _LAST:
         raise ValueError(f"expected names before {_LAST!r}, got {max(arrays)!r}")
@@ -184,12 +177,11 @@ def _part(part: Mapping[str, Any], n_bytes: int) -> _Part:
 
 
 def _header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
-    """The checksum of the metadata's JSON and the layout of the arrays."""
     return f"{zlib.crc32(json.dumps([text, sorted(layout.items())]).encode()):08x}"
 
 
 def data_check(arrays: Mapping[str, np.ndarray]) -> str:
-    """The checksum of the bytes of all arrays, in the order of their names."""
+    """The checksum of all arrays, in the order of their names."""
     check = 0
     for name in sorted(arrays):
         check = zlib.crc32(arrays[name].reshape(-1).view(np.uint8), check)
@@ -201,16 +193,10 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
 
 @dataclass(frozen=True)
 class FinishedGroup:
-    """Results that were computed together: a JSON file that `assets/finished/make_finished.py` writes.
+    """Results computed together: a JSON file that `assets/finished/make_finished.py` writes.
 
-    Attributes
-    ----------
-    date, commit : str
-        Of the computation and of its code, such as ``"2026-11-22"``.
-    files : tuple of str
-        Keys of large entries, each a file beside the JSON.
-    entries : mapping
-        The key of each small one → its metadata.
+    `files` are keys of large entries, each a file beside the JSON; `entries` maps small ones to their
+    metadata.
     """
 
     name: str

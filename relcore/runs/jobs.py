@@ -42,10 +42,7 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """Counts, seconds since the start, units per second, and the time left, if known.
-
-    `curve` holds measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
-    """
+    """Counts, seconds, units per second, time left; `curve`: ``{"loss": (2.1, 1.4, …)}``."""
 
     state: State
     done: int = 0
@@ -96,7 +93,7 @@ class Job:
         self._started = self._stopped = 0.0
         self._left = TimeLeft()
         self._future: Any = None
-        self._place: tuple[str, int] | None = None  # the worker's address and process id, once it runs
+        self._place: tuple[str, int] | None = None  # the worker's address and process id
         if self.state == "done":
             self._ended.set()
 
@@ -119,10 +116,8 @@ class Job:
     def result(self, timeout: float | None = None) -> Entry:
         """Wait for what the job put into the store.
 
-        Raises
-        ------
-        EngineError
-            It failed, was cancelled, has not ended in time, or its result has left the store.
+        Raises EngineError: it failed, was cancelled, has not ended in time, or its result has left the
+        store.
         """
         status, store = self.wait(timeout), self.engine.store
         if status.state != "done":
@@ -174,9 +169,7 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """A Dask client of the scheduler; without an address also the cluster that is started here. Raises
-    EngineError where no scheduler answers in time.
-    """
+    """A Dask client of the scheduler, or of a cluster that is started here; EngineError if none answers."""
     with extra():
         from distributed import Client
 
@@ -204,7 +197,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     finally:
         if collects:
             gc.enable()
-    gc.collect()  # the client that failed, now rather than while another one is made
+    gc.collect()  # the failed client, before another one is made
     raise EngineError(reason)
 
 
@@ -222,17 +215,15 @@ def warn_of_open(address: str) -> None:
 class Engine:
     """Runs functions of importable modules in the processes of a Dask cluster, for all threads of an app.
 
-    A job whose worker dies is tried three times. If the scheduler dies, its jobs are sent to the next one,
-    and resume from what they have put into the store.
+    A job whose worker dies is tried three times. If the scheduler dies, its jobs resume on the next one.
 
     Parameters
     ----------
     address : str, optional
         A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: the environment's
-        ``RELSCOPE_SCHEDULER``; without either, processes of this machine, from the first job to the end of
-        this process. Workers of a cluster must be able to import relcore and to write to the store's folder.
-        Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling a job stops no
-        other.
+        ``RELSCOPE_SCHEDULER``, else processes of this machine, until this process ends. Workers must be able
+        to import relcore and to write to the store's folder. Start them with ``--nthreads 1`` and a nanny
+        (Dask's default), so that cancelling a job stops no other.
     n_workers : int, optional
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
@@ -264,10 +255,9 @@ class Engine:
     ) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
-        Waiting jobs run by priority, then by time of submission. The same key gives the same job while it
-        waits or runs, and a job that is done where the store has the result; one that failed or was cancelled
-        runs again. The measured time is saved for the next estimate if `expected` is given. With `here` it,
-        and all that it needs, runs even if the result comes with Relscope.
+        Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or is
+        done and in the store; one that failed or was cancelled runs again. With `here` it, and all that it
+        needs, runs even if the result comes with Relscope.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -320,7 +310,7 @@ class Engine:
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
-        with suppress(Exception):  # a scheduler that is dead or hangs cannot prevent it
+        with suppress(Exception):  # of a dead scheduler
             client.close(timeout=5)
         if cluster is not None:
             cluster.close()
@@ -336,7 +326,7 @@ class Engine:
         job._future.add_done_callback(partial(self._finished, token))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """In Dask's event loop: must not wait, and so takes no lock that a waiting thread may hold."""
+        """In Dask's event loop: takes no lock that a waiting thread may hold."""
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
@@ -372,13 +362,11 @@ class Engine:
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
     def _send_again(self, job: Job, why: str) -> None:
-        """Send a job again, which resumes from its last finished part, or fail all where no scheduler
-        answers.
-        """
+        """Send a job again, which resumes from its last finished part."""
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
-        for _ in range(RECONNECTS):  # of Dask's own tries, each would wait twice as long as the one before
+        for _ in range(RECONNECTS):  # Dask's own tries wait ever longer
             with self._lock:
                 if job._ended.is_set():
                     return
@@ -401,7 +389,7 @@ class Engine:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        with self._lock:  # what is being sent at this moment has its future once the lock is free
+        with self._lock:  # a job being sent has its future once the lock is free
             sent = list(self._running.items())
         for token, candidate in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
@@ -410,11 +398,11 @@ class Engine:
                 stop.join(10)  # a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
-        """Remove a task from the scheduler, then kill its worker; otherwise the task would be tried again."""
+        """Remove a task, then kill its worker; otherwise the task would be tried again."""
         future.cancel()
         job._future = None
         deadline = time.monotonic() + 1
-        with suppress(Exception):  # the scheduler died at this moment: then there is no task any more
+        with suppress(Exception):  # the scheduler died at this moment
             while time.monotonic() < deadline and any(
                 token in tasks for tasks in self._client.processing().values()
             ):
@@ -423,7 +411,6 @@ class Engine:
             self._kill(*job._place)
 
     def _kill(self, worker: str, pid: int) -> None:
-        """Have the worker's nanny kill its process, and start a new one."""
         # It died meanwhile, or has no nanny: then nobody waits for its result.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)

@@ -26,10 +26,9 @@ _starting = threading.Lock()
 class LocalCluster:
     """A scheduler at `address` and `n_workers` single-threaded workers on the loopback address.
 
-    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use in a
-    worker. Whoever connects to a Dask process can have it run code, and every account of this machine reaches
-    the loopback address: so connections are TLS, with a certificate that exists in memory only and travels in
-    the environment of the processes.
+    `threads` is what BLAS and numba may use in a worker. Whoever connects to a Dask process can have it run
+    code, so connections are TLS, with a certificate that exists in memory only and travels in the
+    environment.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:

@@ -41,9 +41,8 @@ class Context:
     def report(
         self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
     ) -> None:
-        """Report `done` of `total`; only the latest report is sent, at most five times a second.
-
-        Values `measured` at this step, such as a loss, are all sent: `JobStatus.curve` collects them.
+        """Report `done` of `total`, at most five times a second; all values `measured`, such as a loss, are
+        sent and collected by `JobStatus.curve`.
         """
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
@@ -84,9 +83,8 @@ def run_in_worker(
     token: str,
     kwargs: dict[str, Any],
 ) -> None:
-    """What Dask runs for a job: report where it runs, call the function, check that the result is stored.
-
-    `place` is the store's folder, limit and identity, and whether it has results that come with Relscope.
+    """What Dask runs for a job. `place` is the store's folder, limit and identity, and whether it has results
+    that come with Relscope.
     """
     from distributed import get_worker
 
@@ -201,10 +199,8 @@ _TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, a
 
 
 class TimeLeft:
-    """Seconds left: they fall with the clock, and each report corrects them a little.
-
-    Progress is taken as proportional to time; see `Stages`. A count that falls, or whose total changes,
-    begins again. `expected` are the seconds from the beginning.
+    """Seconds left: they fall with the clock, and each report corrects them a little. A count that falls, or
+    whose total changes, begins again. `expected` are the seconds from the beginning.
     """
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
@@ -232,14 +228,14 @@ class TimeLeft:
         self._estimate = left, now
 
     def left(self, now: float) -> float | None:
-        """Seconds left; None before any progress, and where it takes longer than was estimated."""
+        """Seconds left, or None before any progress or after the estimate."""
         if self._estimate is None or self._done == self._total > 0:
             return None
         left = self._falling(now)
         return left if left > _TOO_SHORT * self._estimate[0] else None
 
     def rate(self, now: float) -> float | None:
-        """Units per second of the present count; None before its first one."""
+        """Units per second of the present count, or None."""
         since, first = self._origin
         return (self._done - first) / (now - since) if self._done > first and now > since else None
 

@@ -42,10 +42,7 @@ def own_name() -> str:
 
 
 def orphaned(path: Path, name: str = "") -> bool:
-    """Whether nobody writes to this any more: its process is dead, or, where that cannot be known, it is old.
-
-    `name` is what `own_name` gave, where the file is called otherwise.
-    """
+    """Whether the process of this `own_name` is dead, or, where that cannot be known, the file is old."""
     seconds = time.time() - path.stat().st_mtime
     pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
     dead = host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
@@ -107,7 +104,7 @@ _current: ContextVar[Pins | None] = ContextVar("pins", default=None)
 
 @contextmanager
 def in_use() -> Iterator[None]:
-    """Entries that this thread looks for, reads or writes inside are not evicted before the end."""
+    """Entries that this thread uses inside are not evicted before the end."""
     if _current.get() is not None:
         yield
         return
@@ -204,13 +201,7 @@ class Store:
         return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
-        """The entry of the key, or None; a damaged file is logged and removed, and counts as missing.
-
-        Raises
-        ------
-        StoreError
-            The disk fails, or permission to read is missing.
-        """
+        """The entry of the key, or None; a damaged file is logged and removed, and counts as missing."""
         path = self._path(key)
         try:
             with _failures(f"{path}: cannot be read", f"check the disk, or {_ANOTHER}"):
@@ -254,14 +245,9 @@ class Store:
     ) -> None:
         """Save the arrays and the metadata under the key, replacing an earlier entry.
 
-        Of a `matrix`, its float32 blocks (m, d) and its shape (n, d), the blocks become the array `vectors`
-        with the memory of one block; a ValueError where they have another shape.
-
-        Raises
-        ------
-        StoreError
-            Arrays of objects or strings, metadata that is not JSON, no room, no permission. What was there
-            stays.
+        The float32 blocks (m, d) of a `matrix` of a shape (n, d) become the array `vectors`, with the memory
+        of one block; a ValueError for another shape. A StoreError, for arrays of objects, no JSON, no room or
+        no permission, leaves what was there.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -306,7 +292,7 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def size(self) -> int:
-        """Bytes of all entries, and of files that are being written or were left by killed writers."""
+        """Bytes of all entries and unfinished files."""
         files = self._files(self._entries, ".safetensors") + self._files(self._partial)
         return sum(size for _, size, _ in files)
 
@@ -322,7 +308,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str, use: bool = True) -> Path:
-        """The key's file; with `use` it is kept until the `in_use` around this thread ends."""
+        """The key's file; with `use` kept until the surrounding `in_use` ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"

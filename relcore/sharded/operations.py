@@ -136,12 +136,6 @@ def compare_shards(
 
     The numbers are those of both spaces in memory, but for rounding. Class agreement needs at most 100,000
     classes.
-
-    Raises
-    ------
-    SpaceError
-        Shards that do not pair, NaN, an id of several rows (as `need_distinct_ids` finds it), anchors that a
-        space lacks, too many queries.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
@@ -461,13 +455,7 @@ def write_mapped(
     title: str,
     anchors: Sequence[int] = (),
 ) -> Written:
-    """Write all rows through a map into a folder. A stopped run resumes by shard.
-
-    Raises
-    ------
-    SpaceError
-        A folder that holds something else, rows with NaN, an unknown format.
-    """
+    """Write all rows through a map into a folder. A stopped run resumes by shard."""
     form = form or source.shards[0].written
     need_one_of("format", form, FORMATS)
     work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
@@ -490,11 +478,6 @@ def project_shards(
     """Write the space relative to anchors (ids, or a number of random rows): (n, k), with ids and labels.
 
     The coordinates are those of `RelativeProjection` fitted on all rows.
-
-    Raises
-    ------
-    SpaceError
-        Anchors that the space lacks, NaN, a folder that holds something else.
     """
     spec = spec or ProjectionSpec()
     if spec.similarity == "quantised":
@@ -539,11 +522,6 @@ def adapt_shards(
 ) -> Written:
     """Write all rows through an adapter; `side` is their model: "queries" of the new one, "corpus" of the
     old.
-
-    Raises
-    ------
-    SpaceError
-        Rows of another width than the adapter's, NaN, a folder that holds something else.
     """
     need_one_of("side", side, SIDES)
     need_width(adapter, side, source.width, source.name)
@@ -613,12 +591,6 @@ def invert_shards(
     to a folder.
 
     The map is that of `invert_pair`, which scores a sample above 20,000 rows.
-
-    Raises
-    ------
-    SpaceError
-        Shards that do not pair, NaN, anchors that a space lacks or that the method cannot use, a folder that
-        is taken.
     """
     spec = spec or InversionSpec()
     if spec.route != "forward":

@@ -134,13 +134,7 @@ class Runner:
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
-        """Do what is missing, and merge.
-
-        Raises
-        ------
-        SpaceError
-            A shard failed; the results of the others are kept, and the same call resumes.
-        """
+        """Do what is missing, and merge."""
         started = time.monotonic()
         with in_use():
             total = _Total(work, list(parts), self.store)
@@ -315,20 +309,12 @@ _MOST_CLASSES = 100_000
 class Survey(ShardWork):
     """Sums of the rows that have a direction in every space, and candidates for queries.
 
-    Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), rows that are zero in a space; keys and rows
-    (n_candidates,), those with the smallest `row_keys`, ascending by key; wanted (2, m), place among `wanted`
-    and row. Facts: n, rows kept; classes, label → rows, or None above 100,000.
+    Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
+    with the smallest `row_keys`, ascending; wanted (2, m), place among the ids `wanted` and row. Facts: n,
+    rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
 
-    Attributes
-    ----------
-    n_candidates : int
-        The queries to be drawn plus the anchors, which are no queries.
-    stream, random_state : str, int
-        Of the queries' `row_keys`, as `Split` draws them.
-    wanted : tuple of str
-        Ids whose rows are looked for.
-    classes_of : int
-        The space whose labels are counted, −1 for none.
+    `n_candidates` is the queries to be drawn plus the anchors, `stream` and `random_state` as `Split` draws
+    them.
     """
 
     kind: ClassVar[str] = "survey"
@@ -405,10 +391,8 @@ def column_sums(survey: PassResult, side: int) -> ColumnSums:
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
-    """Raise a SpaceError where two of the candidates for queries have the same id.
-
-    All rows of one id have one key, so they are neighbours among the smallest keys. If a share p of the ids
-    repeats, m candidates reveal it with probability 1 − (1 − p)^m.
+    """Raise a SpaceError where two of the candidates for queries have the same id: rows of one id have one
+    key, so they are neighbours.
     """
     keys, rows = survey.arrays["keys"], survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
@@ -504,12 +488,6 @@ def chosen_anchors(
 ) -> np.ndarray:
     """Row numbers of anchors: of ids, in their order, or of that many random rows, the choice of
     `select_anchors` by "random" of all rows in memory.
-
-    Raises
-    ------
-    SpaceError
-        No anchors or more than rows, an id twice, one that the space lacks or that several of its rows have,
-        one without a direction.
     """
     dropped = survey.arrays["dropped"]
     if isinstance(anchors, int):
@@ -592,13 +570,8 @@ def sample_shards(
 ) -> LatentSpace:
     """`n_rows` rows that have a direction, or all, with ids and labels, in the order of the shards.
 
-    Drawn by a hash of their ids: spaces with the same ids give the same rows, however the shards are cut.
-    Rows with the ids `also`, such as seed pairs, are taken in any case.
-
-    Raises
-    ------
-    SpaceError
-        `n_rows` below 1, NaN, ids that the space lacks.
+    Drawn by a hash of ids: the same for spaces with the same ids, however the shards are cut. Rows with the
+    ids `also`, such as seed pairs, are taken in any case.
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")

@@ -78,13 +78,7 @@ class Shard:
     written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
-        """All rows in their order, in blocks of this many rows; default: 32 MB.
-
-        Raises
-        ------
-        SpaceError
-            The file has changed, is damaged, or cannot be read.
-        """
+        """All rows in their order, in blocks of this many rows; default: 32 MB."""
         n = 0
         for block in self.read(rows or rows_at_once(self.width), labels):
             yield block
@@ -148,13 +142,7 @@ _PARTIAL = ".partial"
 
 
 def filesystem(place: str) -> tuple[Any, str]:
-    """The fsspec file system of an address or a path, and the path in it.
-
-    Raises
-    ------
-    SpaceError
-        An address while the app is shared, a protocol that is not installed, a path that may not be read.
-    """
+    """The fsspec file system of an address or a path, and the path in it."""
     with extra():
         from fsspec.core import url_to_fs
     if not is_address(place):
@@ -456,13 +444,7 @@ class ShardedSpace:
 
     @classmethod
     def open(cls, place: str) -> ShardedSpace:
-        """The space of a folder of .npy, .parquet, .arrow or .feather files, at a path or an fsspec address.
-
-        Raises
-        ------
-        SpaceError
-            No such folder, no shards, two formats, widths that differ, ids in some shards only.
-        """
+        """The space of a folder of .npy, .parquet, .arrow or .feather files, by path or fsspec address."""
         place = place if is_address(str(place)) else filesystem(str(place))[1]
         files = listed(place)
         kinds = {name: kind for name in files for kind in FORMATS if name.lower().endswith(kind)}
@@ -591,11 +573,6 @@ def _natural(name: str) -> list[tuple[int, str, int]]:
 def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
     """The parts of a pass over two spaces: shard i of both has the same rows in the same order. Ids are
     compared while the shards are read.
-
-    Raises
-    ------
-    SpaceError
-        Another number of shards, or shards with other numbers of rows.
     """
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:

@@ -43,13 +43,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def draw(self, result: Any = None) -> Exportable:
-        """The figure; what `result` does not give is loaded and computed.
-
-        Raises
-        ------
-        SpaceError
-            Data that is gone or has changed, settings that do not fit it.
-        """
+        """The figure; what `result` does not give is loaded and computed."""
 
 
 def recipe_of(described: Any) -> Recipe:
