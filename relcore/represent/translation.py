@@ -296,7 +296,7 @@ class InverseRelativeProjection(Estimator):
         return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32; mean rows become mean rows."""
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32."""
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
         mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
