@@ -15,7 +15,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
-from relcore.scores.comparison import long_row, neighbour_facts, rows_scored, score_notes
+from relcore.scores.comparison import circumstances, long_row, score_notes
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match
 
@@ -69,7 +69,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>{columns}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
-    st.caption(_circumstances(scores))
+    chance = "rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)"
+    st.caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
 
@@ -105,21 +106,3 @@ def _cell(score: Score | None) -> str:
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
-
-
-def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    every = [score for by_metric in scores.values() for score in by_metric.values()]
-    lists = [score for score in every if score.k]
-    parts = [rows_scored(scores)]
-    if lists:
-        asked = lists[0]
-        sampled = (
-            f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)"
-            if asked.interval
-            else ""
-        )
-        parts.append(f"{neighbour_facts(scores)}{sampled}")
-    parts.append(
-        "chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)"
-    )
-    return " · ".join(parts)

@@ -109,7 +109,10 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         The path leads to the upload of another session, or elsewhere while the app is shared; the message is
         the same whether or not something is there.
     """
-    place, data, confined = expanded(path), data_folder(), shared()
+    place, confined = expanded(path), shared()
+    if not confined and _find_asker is None:
+        return place
+    data = data_folder()
     place, resolved = data / place if confined and data else place, None
     with suppress(OSError, RuntimeError):  # a loop of links
         resolved = place.resolve()

@@ -15,20 +15,16 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: what people call it, and where its code is, as ``"module:attribute"``; a
-    module that begins with a dot is below `relcore`."""
+    """A choice: what people call it, and where its code is, as ``"module:attribute"``; a module that begins
+    with a dot is below `relcore`."""
 
     title: str
     where: str = ""
     help: str = ""
 
-    def __post_init__(self) -> None:
-        if self.where.startswith("."):
-            object.__setattr__(self, "where", f"relcore{self.where}")
-
     def load(self) -> Any:
         module, _, attribute = self.where.partition(":")
-        return getattr(import_module(module), attribute)
+        return getattr(import_module(module, "relcore"), attribute)
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,6 @@ class MetricName(Named):
 
     of: tuple[str, ...] = ("pair", "spaces")
     needs: tuple[str, ...] = ()
-
-
-def _untitled(places: dict[str, str]) -> dict[str, Named]:
-    """Choices that have no title here, by the places of their code below `relcore`."""
-    return {name: Named("", f".{where}") for name, where in places.items()}
 
 
 SIMILARITIES = {
@@ -311,32 +302,30 @@ ENCODERS = {
 }
 
 # Figures by the names that recipes give them, and the `Recipe` of each.
-FIGURES = _untitled(
-    {
-        "comparison": "compare.scene:Panes",
-        "scores": "compare.scene:Scores",
-        "spectrum": "compare.scene:Spectrum",
-        "anchor-audit": "compare.audit:AnchorAudit",
-        "drift": "drift.reports:DriftChart",
-        "drift-series": "drift.reports:DriftLines",
-        "drift-map": "drift.reports:DriftMap",
-        "training": "compare.scene:Training",
-        "all-pairs": "compare.scene:PairMap",
-        "differences": "compare.differences:GroupDifferences",
-        "study": "studies.study:StudyChart",
-        "stitch-matrix": "stitch.stitching:StitchMatrix",
-        "stitch-confusion": "stitch.stitching:StitchConfusion",
-        "try-it": "stitch.try_it:TryIt",
-        "cross-lingual": "stitch.languages:CrossLingual",
-        "inversion": "invert.inversion:RecoveredRows",
-        "inversion-errors": "invert.inversion:RecoveryErrors",
-        "translation-table": "invert.inversion:TranslationTable",
-        "migration": "migrate.migration:MigrationChart",
-        "migration-threshold": "migrate.migration:ThresholdScores",
-        "bootstrap": "bootstrap.spec:BootstrapRounds",
-        "bootstrap-scores": "bootstrap.spec:BootstrapScores",
-    }
-)
+FIGURES = {
+    "comparison": Named("", ".compare.scene:Panes"),
+    "scores": Named("", ".compare.scene:Scores"),
+    "spectrum": Named("", ".compare.scene:Spectrum"),
+    "anchor-audit": Named("", ".compare.audit:AnchorAudit"),
+    "drift": Named("", ".drift.reports:DriftChart"),
+    "drift-series": Named("", ".drift.reports:DriftLines"),
+    "drift-map": Named("", ".drift.reports:DriftMap"),
+    "training": Named("", ".compare.scene:Training"),
+    "all-pairs": Named("", ".compare.scene:PairMap"),
+    "differences": Named("", ".compare.differences:GroupDifferences"),
+    "study": Named("", ".studies.study:StudyChart"),
+    "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
+    "stitch-confusion": Named("", ".stitch.stitching:StitchConfusion"),
+    "try-it": Named("", ".stitch.try_it:TryIt"),
+    "cross-lingual": Named("", ".stitch.languages:CrossLingual"),
+    "inversion": Named("", ".invert.inversion:RecoveredRows"),
+    "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
+    "translation-table": Named("", ".invert.inversion:TranslationTable"),
+    "migration": Named("", ".migrate.migration:MigrationChart"),
+    "migration-threshold": Named("", ".migrate.migration:ThresholdScores"),
+    "bootstrap": Named("", ".bootstrap.spec:BootstrapRounds"),
+    "bootstrap-scores": Named("", ".bootstrap.spec:BootstrapScores"),
+}
 
 # Figures of version 0.1.0 that a study draws now, by the study's name; "" where nothing draws them.
 FORMER_FIGURES = {

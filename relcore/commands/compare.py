@@ -32,10 +32,8 @@ from relcore.compare.scoring import ExactScores
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     REPRESENTATIONS,
-    cautions,
+    circumstances,
     class_labels,
-    neighbour_facts,
-    rows_scored,
     score_notes,
     score_table,
 )
@@ -112,7 +110,7 @@ def run(options: argparse.Namespace) -> None:
     if pair.n_source_only or pair.n_target_only:
         alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} in one only"
         head += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
-    notes = score_notes(scores) + cautions(pair, anchors)
+    notes = score_notes(scores, pair, anchors)
     facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors, "notes": notes}
     table = score_table(scores)
     show(options, table, _lines(head, table, scores, notes), **facts)
@@ -143,14 +141,8 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
 
 def _lines(head: str, table: pd.DataFrame, scores: Scores, notes: list[str]) -> Lines:
     """The scores as the page shows them; n, k, and what the chance level is; the notes."""
-    circumstances = [rows_scored(scores)]
-    for by_metric in scores.values():
-        for score in by_metric.values():
-            if score.k and len(circumstances) == 1:
-                sampled = f", {score.n_queries:,} of them as queries (± is the 95 % sampling interval)"
-                circumstances.append(neighbour_facts(scores) + (sampled if score.interval else ""))
-    circumstances.append("chance level: rows of one space permuted")
-    lines = [head, "", score_rows(table), "", "; ".join(circumstances)]
+    facts = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
+    lines = [head, "", score_rows(table), "", facts]
     for note in notes:
         lines += ["", f"Note: {note}"]
     return lines

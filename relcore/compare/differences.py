@@ -414,8 +414,7 @@ class GroupDifferences(DifferenceSettings, Recipe):
     spaces: tuple[SpaceSpec, SpaceSpec]
     digests: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     @property
     def task(self) -> Differences:

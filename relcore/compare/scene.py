@@ -379,8 +379,7 @@ class PairMap(Recipe):
     k: int = setting(10, low=1)
     n_queries: int | None = setting(None, low=1)
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     def to_json(self) -> dict[str, Any]:
         """Without the settings that the metric does not need."""

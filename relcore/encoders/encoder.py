@@ -38,8 +38,7 @@ class Encoder(ABC):
     version: ClassVar[int] = 1  # raise it when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     @classmethod
     def offered(cls) -> bool:
@@ -84,7 +83,14 @@ class Encoder(ABC):
     def to_record(self) -> dict[str, Any]:
         """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
         place = f"{type(self).__module__}:{type(self).__qualname__}"
-        name = next((name for name, known in ENCODERS.items() if known.where == place), place)
+        name = next(
+            (
+                name
+                for name, known in ENCODERS.items()
+                if known.where in (place, place.removeprefix("relcore"))
+            ),
+            place,
+        )
         values = {key: getattr(self, key) for key in settings_of(type(self))}
         lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
         return {"encoder": name, **values, **lists}
@@ -137,7 +143,9 @@ def encoder_class(name: str) -> type[Encoder]:
 
     A worker process may not know what was registered at run time.
     """
-    entry = ENCODERS.get(name) or next((known for known in ENCODERS.values() if known.where == name), None)
+    entry = ENCODERS.get(name) or next(
+        (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
+    )
     if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()

@@ -192,8 +192,7 @@ class InversionSpec:
     )
     tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by held-out anchors instead.")
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     def to_record(self) -> dict[str, Any]:
         """The fields; `tuned`, which version 0.1.0 had not, only where it is on."""
@@ -384,8 +383,7 @@ class TranslationSpec:
     settings: MethodSettings = MethodSettings()
     random_state: int = setting(0, low=0)
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
 
 @dataclass(frozen=True, eq=False)

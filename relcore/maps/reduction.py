@@ -62,8 +62,7 @@ class ReductionSpec:
     max_points: int = setting(5_000, low=3)
     random_state: int = setting(0, low=0, high=2**32 - 1)
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
 
 @extra()

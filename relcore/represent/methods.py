@@ -33,8 +33,7 @@ class MethodSettings:
         1.0, label="Inverse ridge λ", above=0, metavar="λ", help="Ridge of the ridge inverse."
     )
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
 
 @dataclass(frozen=True)

@@ -126,11 +126,14 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def mean_row(X: np.ndarray) -> np.ndarray:
+def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted
-    spaces. As float32, unless its rounding is a noticeable part of the spread of the rows.
+    spaces. As float32, unless its rounding is a noticeable part of the spread of the rows; X is a sample of
+    these where their `mean` is given.
     """
-    return rounded_mean(X.mean(axis=0, dtype=np.float64), X)
+    mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
+    kept, (spread, _) = mean.astype(np.float32), spread_and_offset(X, mean)
+    return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
@@ -139,15 +142,6 @@ def mean_of(space: LatentSpace) -> np.ndarray:
         _means[space] = mean_row(space.vectors)
         _means[space].flags.writeable = False
     return _means[space]
-
-
-def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """The mean (d,) as float32, or float64 where its rounding is a noticeable part of the spread of rows
-    X, or of a sample.
-    """
-    kept = mean.astype(np.float32)
-    spread, _ = spread_and_offset(X, mean)
-    return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:

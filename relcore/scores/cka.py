@@ -199,7 +199,7 @@ class CkaSums:
             xy, xx, yy = _unbiased(xy, x, y), _unbiased(xx, x, x), _unbiased(yy, y, y)
         return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
-    def score(self, note: str = "") -> Score:
+    def score(self, note: str = "", debiased: bool = False) -> Score:
         """With its chance level; `note` comes before the one about the distance from zero.
 
         Raises
@@ -218,8 +218,16 @@ class CkaSums:
                     f" The {side} space lies {sums.offset / sums.spread:,.0f} times its spread from zero, so"
                     f" float32 has lost digits of what distinguishes its rows, for every score. {CENTRE}"
                 )
-        facts = {"n": self.n, "null": rv_null(self.x.sums, self.y.sums), "note": f"{note}{far}".strip()}
-        return Score(self.value(), metric="cka", convention="linear", **facts)
+        null = rv_null(self.x.sums, self.y.sums)
+        facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
+        if (
+            debiased
+        ):  # the mean of chance is 0; the spread that of the biased score, but for a constant and O(1/n)
+            unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
+            scale = np.sqrt(self.x.square * self.y.square / unbiased)
+            facts["null"] = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
+        convention = "debiased" if debiased else "linear"
+        return Score(self.value(debiased), metric="cka", convention=convention, **facts)
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
@@ -230,20 +238,16 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
     """
     rows = []
     for lengths in squares:
-        longest = np.argpartition(lengths, -most_decisive(len(lengths)) - 1)
-        longest = longest[-most_decisive(len(lengths)) - 1 :]
-        rows.append(standing_apart(longest, lengths[longest], float(np.sum(lengths**2))))
+        longest = np.argpartition(-lengths, min(_MOST_ROWS, len(lengths) - 1))[: _MOST_ROWS + 1]
+        rows.append(standing_apart(len(lengths), longest, lengths[longest], float(np.sum(lengths**2))))
     return np.unique(np.concatenate(rows))
 
 
-def most_decisive(n: int) -> int:
-    """How many of n rows may decide a score, and be named."""
-    return min(_MOST_ROWS, max(1, n // 50))
-
-
-def standing_apart(longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
-    """Those of the longest rows (m + 1,) of `decisive_rows`, by their squared lengths and the sum over all
-    rows of the squares of these."""
+def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
+    """Those of the longest of n rows of `decisive_rows`, by their squared lengths and the sum over all rows
+    of the squares of these."""
+    order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]
+    longest, squares = longest[order], squares[order]
     apart = squares >= 0.1 * squares.max()
     if (
         apart.all()
@@ -325,9 +329,6 @@ class OwnMoments(SpaceSums):
         spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean))
         return cls(square, sums, spread, offset, mean, exponent, lengths)
 
-    def centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return centred(scaled(X, self.exponent), self.mean, out[: len(X)])
-
 
 def linear_cka(
     X: np.ndarray,
@@ -365,24 +366,13 @@ def linear_cka(
             f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
         )
     sums, note = _cka_sums(X, Y, own), ""
-    score, x, y = sums.score(), sums.x, sums.y
-    value = sums.value(debiased)
-    rows = decisive_rows((x.lengths, y.lengths))
+    rows = decisive_rows((sums.x.lengths, sums.y.lengths))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = cka_value(X[rest], Y[rest], debiased)
         names = rows[:3].tolist() if ids is None else ids[rows[:3]]
-        note = decided_note(value, without, len(rows), lambda: names)
-    facts = {"metric": "cka", "n": len(X), "note": f"{note} {score.note}".strip()}
-    if not debiased:
-        return Score(value, convention="linear", null=score.null, **facts)
-    # The mean of chance is 0; the spread is that of the biased score, but for a constant and O(1/n).
-    scale, null = (
-        np.sqrt(x.square * y.square / (_unbiased(x.square, x, x) * _unbiased(y.square, y, y))),
-        score.null,
-    )
-    null = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
-    return Score(value, convention="debiased", null=null, **facts)
+        note = decided_note(sums.value(debiased), without, len(rows), lambda: names)
+    return sums.score(note, debiased)
 
 
 def cka_value(X: np.ndarray, Y: np.ndarray, debiased: bool = False) -> float:
@@ -395,9 +385,12 @@ def _cka_sums(
 ) -> CkaSums:
     x, y = own or (OwnMoments.of(X, null), OwnMoments.of(Y, null))
     product, rows = np.zeros((X.shape[1], Y.shape[1])), min(len(X), ROWS_PER_BLOCK)
-    left, right = (np.empty((rows, width), dtype=np.float32) for width in product.shape)
+    left, right = np.empty((rows, X.shape[1]), np.float32), np.empty((rows, Y.shape[1]), np.float32)
     for block in row_blocks(len(X)):
-        product += x.centred(X[block], left).T @ y.centred(Y[block], right)
+        rows = block.stop - block.start
+        centred(scaled(X[block], x.exponent), x.mean, left[:rows])
+        centred(scaled(Y[block], y.exponent), y.mean, right[:rows])
+        product += left[:rows].T @ right[:rows]
     return CkaSums(len(X), float(np.vdot(product, product)), x, y)
 
 
@@ -421,33 +414,24 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
     return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
 
 
-def cosine_score(n: int, mean: float, of_means: float, of_products: float) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from mean aᵢ·bᵢ, ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ −
-    ā)ᵀ and B alike. The chance level is exact (Hoeffding 1951, theorem 2)."""
-    null = Null.from_moments(of_means, of_products / ((n - 1) * n**2)) if n > 1 else None
-    return Score(mean, metric="cosine", n=n, null=null)
+def cosine_sums(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
+    """What `cosine_score` needs of pairs of unit rows (n, d): arrays that add up over blocks of rows."""
+    return {
+        "n": np.array([len(a)], np.float64),
+        "paired": np.vecdot(a, b).sum(dtype=np.float64, keepdims=True),
+        "sums": np.stack([a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)]),
+        "products": np.stack([a.T @ a, b.T @ b], dtype=np.float64),
+    }
 
 
-class CosineSums:
-    """What the mean cosine needs of pairs of unit rows (n, d), block by block; its attributes are arrays that
-    add up.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.n, self.paired, self.sums = np.zeros(1), np.zeros(1), np.zeros((2, width))
-        self.products = np.zeros((2, width, width))
-
-    def add(self, a: np.ndarray, b: np.ndarray) -> None:
-        self.n += len(a)
-        self.paired += np.vecdot(a, b).sum(dtype=np.float64)
-        for side, rows in enumerate((a, b)):
-            self.sums[side] += rows.sum(axis=0, dtype=np.float64)
-            self.products[side] += rows.T @ rows
-
-    def score(self) -> Score:
-        n, means = int(self.n[0]), self.sums / self.n
-        a, b = self.products - n * means[:, :, None] * means[:, None, :]
-        return cosine_score(n, float(self.paired[0]) / n, means[0] @ means[1], np.vdot(a, b))
+def cosine_score(n: np.ndarray, paired: np.ndarray, sums: np.ndarray, products: np.ndarray) -> Score:
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, by their `cosine_sums`. The chance level is exact
+    (Hoeffding 1951, theorem 2): its moments are ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B alike."""
+    n, means, null = int(n[0]), sums / n, None
+    a, b = products - n * means[:, :, None] * means[:, None, :]
+    if n > 1:
+        null = Null.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
+    return Score(float(paired[0]) / n, metric="cosine", n=n, null=null)
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
@@ -464,6 +448,6 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     """
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
-    sums = CosineSums(source.shape[1])
-    sums.add(*((source, target) if of_unit_length else (unit_rows(source), unit_rows(target))))
-    return sums.score()
+    if not of_unit_length:
+        source, target = unit_rows(source), unit_rows(target)
+    return cosine_score(**cosine_sums(source, target))

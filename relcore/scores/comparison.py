@@ -21,6 +21,7 @@ from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.similarity import RelativeProjection, mean_of, mean_row
 from relcore.represent.translation import Procrustes
 from relcore.scores.metric import AlignedPair
+from relcore.scores.neighbours import CONVENTIONS, need_k
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import LatentSpace, Match
 from relcore.spaces.split import Split
@@ -61,8 +62,7 @@ class ProjectionSpec:
         help="Of the quantised similarity: Ward distance at which the clustering is cut.",
     )
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
         """An unfitted projection; whitening is always of the cosine."""
@@ -133,7 +133,13 @@ def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_sta
     return replace(match, source=match.source.take(rows), target=match.target.take(rows))
 
 
-def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
+def held_out(
+    match: Match,
+    anchor_ids: Sequence[str] = (),
+    representation: str = "relative",
+    k: int = 0,
+    convention: str = "paper",
+) -> Split:
     """The rows that scores of this representation use: those that are not anchors, or all rows where no
     anchors are used.
 
@@ -143,9 +149,14 @@ def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str =
     Raises
     ------
     SpaceError
-        Anchors that the source lacks, or no row beside them.
+        Anchors that the source lacks; no row beside them, or too few for k neighbours, where k is given.
     """
-    return Split.held_out(match.ids, match.source.rows(() if representation == "absolute" else anchor_ids))
+    need_one_of("convention", convention, CONVENTIONS)
+    anchors = match.source.rows(() if representation == "absolute" else anchor_ids)
+    split = Split.held_out(match.source.ids, anchors)
+    if k:
+        need_k(k, len(split.test), len(split.test) - (convention == "mutual"))
+    return split
 
 
 def metrics_of_a_pair() -> dict[str, str]:
@@ -186,8 +197,9 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
     none.
     """
     scores = {}
-    for name in metrics or metrics_of_a_pair():
-        if (score := METRICS[name].load()().score(pair)) is not None:
+    for name in metrics or METRICS:
+        of_pairs = bool(metrics) or "pair" in METRICS[name].of
+        if of_pairs and (score := METRICS[name].load()().score(pair)) is not None:
             scores[name] = score
     return scores
 
@@ -224,30 +236,29 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
             rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
     table, recall = pd.DataFrame(rows), ["search", "recall", "recall_low", "recall_high", "recall_queries"]
-    return table[[*columns, "k", "n", "queries", *(name for name in recall if name in table)]]
+    return table.filter([*columns, "k", "n", "queries", *recall])
 
 
-def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    """The notes of scores by representation, each once and with the scores that have it; mostly none."""
+def score_notes(
+    scores: Mapping[str, Mapping[str, Score]], match: Match | None = None, anchor_ids: Sequence[str] = ()
+) -> list[str]:
+    """The notes of scores by representation, each once and with the scores that have it; with `match` also
+    what decides relative scores beside the likeness of the spaces: long rows, anchors that coincide.
+    """
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
             for note in filter(None, (score.note, score.recall and score.recall.caution(score.k))):
                 places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
-    return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+    notes = []
+    for note, where in places.items():
+        notes.append(f"{', '.join(where)}: {note}")
+    for space in (match.source, match.target) if match and len(anchor_ids) else ():
+        notes.append(long_row(space) or coinciding_anchors(space, anchor_ids))
+    return list(filter(None, notes))
 
 
 _MOVED = 0.25  # of the other rows' spread
-
-
-def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
-    """Sentences about what decides relative scores beside the likeness of the spaces: long rows that move a
-    mean, and anchors that coincide; mostly none."""
-    if not len(anchor_ids):
-        return []
-    spaces = match.source, match.target
-    sentences = [long_row(space) or coinciding_anchors(space, anchor_ids) for space in spaces]
-    return list(filter(None, sentences))
 
 
 def long_row(space: LatentSpace) -> str:
@@ -268,30 +279,27 @@ def long_row(space: LatentSpace) -> str:
     )
 
 
-def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where
-    none does.
+def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, and where scores read
+    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``.
     """
-    titles: dict[str, Score] = {}
-    for name in METRICS:
-        for by_metric in scores.values():
-            if name in by_metric and by_metric[name].k:
-                titles.setdefault(METRICS[name].title, by_metric[name])
-    if not titles:
-        return ""
-    (*others, last), first = titles, next(iter(titles.values()))
-    return f"{', '.join(others)}{' and ' * bool(others)}{last}: k = {first.k}, {first.convention} convention"
-
-
-def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``."""
-    absolute, others = "", ""
+    absolute, others, titles = "", "", {}
     for form, by_metric in scores.items():
         n = next(iter(by_metric.values())).n
         if form == "absolute":
             absolute = counted(n, "row")
         else:
             others = others or counted(n, "held-out row")
-    if not others:
-        return f"n = {absolute}"
-    return f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
+        for name, score in by_metric.items():
+            if score.k:
+                titles.setdefault(METRICS[name].title, score)
+    rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
+    parts = [rows if others else f"n = {absolute}"]
+    if titles:
+        (*names, last), first = titles, next(iter(titles.values()))
+        sampled = f", {first.n_queries:,} of them as queries (± is the 95 % sampling interval)"
+        parts.append(
+            f"{', '.join(names)}{' and ' * bool(names)}{last}: k = {first.k}, {first.convention} convention"
+            f"{sampled * bool(first.interval)}"
+        )
+    return parts

@@ -83,12 +83,13 @@ class AlignedPair:
         SpaceError
             Matrices of other rows than the split's.
         """
-        if not len(source) == len(target) == split.n:
+        n = len(split.ids)
+        if not len(source) == len(target) == n:
             raise SpaceError(
-                f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and"
+                f"expected {n:,} rows in both spaces, those of the split, got {len(source):,} and"
                 f" {len(target):,}"
             )
-        pair = (source, target) if len(split.test) == split.n else (source[split.test], target[split.test])
+        pair = (source, target) if len(split.test) == n else (source[split.test], target[split.test])
         return cls(*pair, split, **settings, labels=None if labels is None else labels[split.test])
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -33,6 +33,8 @@ SEEDING_ROWS = 64  # enough to tell one space from another
 # products of 16 MB, which leave the cache. They are put back: other searches of the process, those of UMAP,
 # would come to other last digits.
 _FAISS = {"distance_compute_blas_threshold": 20, "distance_compute_blas_query_bs": 1024}
+_USUAL: dict[str, int] = {}
+_FEW_PRODUCTS = 2**22  # found before a GPU has the rows
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
 
@@ -46,7 +48,7 @@ def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto")
             f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours"
         )
     if device == "auto":
-        device = "cuda" if gpu_name() else "cpu"
+        device = "cuda" if len(queries) * len(base) > _FEW_PRODUCTS and gpu_name() else "cpu"
     if device == "cpu":
         return nearest_with_products(queries, base, k)[1]
     import torch
@@ -63,25 +65,19 @@ def nearest_with_products(queries: np.ndarray, base: np.ndarray, k: int) -> tupl
     """`nearest` on the CPU: the inner products (m, k) float32, largest first, and the rows (m, k) int64."""
     import faiss
 
-    usual = _usual()
     try:
         for name, value in _FAISS.items():
+            _USUAL.setdefault(
+                name, getattr(faiss.cvar, name)
+            )  # first: another thread may be searching with ours
             setattr(faiss.cvar, name, value)
         # Not an index: it would copy the base, which for a few queries takes as long as the search.
         return faiss.knn(
             np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT
         )
     finally:
-        for name, value in usual.items():
+        for name, value in _USUAL.items():
             setattr(faiss.cvar, name, value)
-
-
-@cache
-def _usual() -> dict[str, int]:
-    """faiss's own settings; read once, since another thread may be searching with ours."""
-    import faiss
-
-    return {name: getattr(faiss.cvar, name) for name in _FAISS}
 
 
 def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
@@ -288,7 +284,8 @@ class Neighbours:
     source, target : arrays (n, d)
         Rows of length 1, or what gives some of them by their numbers.
     crossing : arrays (m, k), optional
-        The `retrievals`, where they have been searched.
+        Lists in which each query's own row is searched, where they are known: one for "paper", one per
+        direction for "mutual".
     """
 
     source: np.ndarray
@@ -313,14 +310,6 @@ class Neighbours:
         other = lists["other"] if "other" in lists else crossing[0]
         return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
 
-    @property
-    def k(self) -> int:
-        return self.own.shape[1]
-
-    @property
-    def n(self) -> int:
-        return len(self.target)
-
     @cached_property
     def overlap(self) -> np.ndarray:
         """Jaccard index |own ∩ other| / |own ∪ other| of each query, (m,), 0 … 1."""
@@ -344,26 +333,19 @@ class Neighbours:
         return ""
 
     @cached_property
-    def retrievals(self) -> tuple[np.ndarray, ...]:
-        """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for
-        "mutual".
-        """
-        if self.crossing is not None:
-            return self.crossing
-        if self.convention == "paper":
-            return (self.other,)
-        if self.source.shape[1] != self.target.shape[1]:
-            raise _widths_differ(self.source, self.target)
-        return (
-            nearest_directions(self.source[self.queries], self.target, self.k, self.device),
-            nearest_directions(self.target[self.queries], self.source, self.k, self.device),
-        )
-
-    @cached_property
     def reciprocal_rank(self) -> np.ndarray:
-        """1 / rank of each query's own row, 0 beyond k; (m,)."""
-        ranks = []
-        for lists in self.retrievals:
+        """1 / rank of each query's own row, 0 beyond k; for "mutual" the mean of both directions; (m,)."""
+        crossing, ranks = self.crossing, []
+        if crossing is None and self.convention == "paper":
+            crossing = (self.other,)
+        elif crossing is None:
+            if self.source.shape[1] != self.target.shape[1]:
+                raise _widths_differ(self.source, self.target)
+            crossing = (
+                nearest_directions(self.source[self.queries], self.target, self.own.shape[1], self.device),
+                nearest_directions(self.target[self.queries], self.source, self.own.shape[1], self.device),
+            )
+        for lists in crossing:
             hits = lists == self.queries[:, None]
             ranks.append(np.where(hits.any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0))
         return np.mean(ranks, axis=0)
@@ -379,7 +361,7 @@ class Neighbours:
             for draw in range(len(draws)):
                 draws[draw] = self._permuted_overlap(rng)
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
-                draws += (self.overlap.mean() - draws.mean()) / self.n
+                draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             null = Null.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
 
@@ -391,12 +373,13 @@ class Neighbours:
         these ranks. For "mutual", where both directions may hit together, it is as wide as if they always
         did.
         """
-        reciprocal, null, m = np.append(1 / np.arange(1, self.k + 1), 0.0), None, len(self.queries)
+        (m, k), n, null = self.own.shape, len(self.target), None
+        reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
         if n_permutations > 1:
-            chances = np.append(np.full(self.k, 1 / self.n), 1 - self.k / self.n)
+            chances = np.append(np.full(k, 1 / n), 1 - k / n)
             rng = np.random.default_rng(random_state)
             draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
-            null = Null.from_draws(draws, mean=float(reciprocal.sum() / self.n))
+            null = Null.from_draws(draws, mean=float(reciprocal.sum() / n))
         return self._score("mrr", self.reciprocal_rank, null)
 
     def _score(self, metric: str, values: np.ndarray, null: Null | None) -> Score:
@@ -404,10 +387,10 @@ class Neighbours:
             values.mean(dtype=np.float64),
             metric=metric,
             convention=self.convention,
-            k=self.k,
-            n=self.n,
+            k=self.own.shape[1],
+            n=len(self.target),
             n_queries=len(self.queries),
-            interval=sampling_interval(values, self.n),
+            interval=sampling_interval(values, len(self.target)),
             null=null,
             note=self.note,
         )
@@ -424,7 +407,7 @@ class Neighbours:
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~strangers] = self.queries[np.argsort(order)][asked]
         if strangers.any():  # other rows that are no queries: each bears the name of another one
-            n_others, queries = self.n - len(order), np.sort(self.queries)
+            n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 drawn = np.empty(n_others, dtype=np.int64)
                 drawn[rng.permutation(n_others)] = np.arange(n_others)
@@ -599,8 +582,8 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     the true difference with 300 rows, all of them queries, in either convention; with 120 rows 192 ("paper")
     and 177 ("mutual").
     """
-    m, n = len(before.queries), before.n
-    if n - 1 - (before.convention == "mutual") < before.k or queries_decide(n, m):
+    (m, k), n = before.own.shape, len(before.target)
+    if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
         return mean_difference(before.overlap, now.overlap)
     change = now.overlap - before.overlap
     own = change - change.mean()
@@ -621,7 +604,7 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     """
     from scipy import sparse
 
-    k, m = found.k, len(found.queries)
+    m, k = found.own.shape
     lines = np.repeat(np.arange(m), k)
     sides, longer = (found.source, found.target), k + 1  # the nearest first
     if found.convention == "mutual":
@@ -642,7 +625,7 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
         return now / (2 * k - now) - shared / (2 * k - shared)
 
     of_both = change(shared - 1 + gains_own + gains_other + gains_both)
-    moved = sparse.csr_array((m, found.n))
+    moved = sparse.csr_array((m, len(found.target)))
     for lists, in_both, gains, once in (
         (own, own_shared, gains_own, True),
         (other, other_shared, gains_other, False),

@@ -20,7 +20,7 @@ from relcore.represent.similarity import (
     AnchorAxes,
     RelativeProjection,
     clustered_rows,
-    rounded_mean,
+    mean_row,
     row_blocks,
     unit_rows,
 )
@@ -29,9 +29,7 @@ from relcore.scores.cka import (
     CkaSums,
     RowSums,
     SpaceSums,
-    cosine_score,
     decided_note,
-    most_decisive,
     sampled_rows,
     standing_apart,
 )
@@ -42,22 +40,19 @@ from relcore.scores.comparison import (
     held_out,
     represent,
     score_differences,
-    score_pair,
     scores_of,
 )
 from relcore.scores.device import Array, Device, NumpyDevice, device_of, in_threads, on_device
 from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbours import (
-    CONVENTIONS,
     Neighbours,
     TopRows,
     common_direction,
-    need_k,
     order_seed,
     queries_decide,
     without_itself,
 )
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Difference, Null, Score
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
@@ -353,10 +348,10 @@ def frames_of(
     question: Question, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
 ) -> Frames:
     forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
-    centre = mean = rounded_mean(sums.total / sums.n, sample)
+    centre = mean = mean_row(sample, sums.total / sums.n)
     if len(roles.left_out):  # one of these may be so long that the mean is far from all others
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
-        centre = rounded_mean(rest / len(roles), sample)
+        centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Frame(scaled(centre, sums.exponent), exponent=sums.exponent)}
     if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
         axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
@@ -369,7 +364,7 @@ def frames_of(
     rows = BlockRows(NumpyDevice(), frames, sample, side)
     for name in [*frames][1:]:  # by a sample: exact where rows are few, else corrected after the pass
         some = rows.coordinates(name)
-        frames[name] = replace(frames[name], centre=rounded_mean(some.mean(axis=0, dtype=np.float64), some))
+        frames[name] = replace(frames[name], centre=mean_row(some))
     return frames
 
 
@@ -462,7 +457,7 @@ class Plan:
             if name == "absolute":
                 forms[name] = Form("raw"), Form("raw")
             elif name == "procrustes":
-                mean = rounded_mean(sums[1].total / sums[1].n, gathered["centre"][1])
+                mean = mean_row(gathered["centre"][1], sums[1].total / sums[1].n)
                 forms[name] = _procrustes(frames, mean, gathered["anchors"])
             else:
                 forms[name] = tuple(_relative(side, name, question.projection.ridge) for side in frames)
@@ -740,15 +735,15 @@ class Sums:
         if between is None:
             between = np.eye(len(means[0]))
         of_products = np.vdot(products[0] @ between, between @ products[1])
-        return cosine_score(n, paired / n, means[0] @ between @ means[1], of_products)
+        null = Null.from_moments(means[0] @ between @ means[1], of_products / ((n - 1) * n**2))
+        return Score(paired / n, metric="cosine", n=n, null=null)
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """As `scores.cka.decisive_rows`, by their row numbers."""
         rows, n = [], self.n
         for side in (0, 1):
-            top, longest = self.tops[f"{form}/longest/{side}"], slice(0, most_decisive(n) + 1)
-            squares, fourth = top.values[0, longest].astype(np.float64), self.total(f"{form}/power 2/{side}")
-            rows.append(standing_apart(top.rows[0, longest], squares, float(fourth)))
+            top, fourth = self.tops[f"{form}/longest/{side}"], float(self.total(f"{form}/power 2/{side}"))
+            rows.append(standing_apart(n, top.rows[0], top.values[0].astype(np.float64), fourth))
         rows = np.unique(np.concatenate(rows))
         return rows if n - len(rows) >= 4 else rows[:0]
 
@@ -1080,10 +1075,10 @@ def score_forms(
     if len(match) <= FEW_ROWS and keep is None and device in ("auto", "cpu"):
         scores = {}
         for form in forms:
-            split = scored_rows(match, anchor_ids, form, k, convention)
+            split = held_out(match, anchor_ids, form, k, convention)
             rows = represent(match, form, anchor_ids, projection)
-            facts = {"k": k, "convention": convention, "n_queries": n_queries}
-            scores[form] = score_pair(*rows, split, metrics=metrics, labels=labels, **facts)
+            facts = {"k": k, "convention": convention, "n_queries": n_queries, "labels": labels}
+            scores[form] = scores_of(AlignedPair.of(*rows, split, **facts), metrics)
         return scores
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
@@ -1091,7 +1086,7 @@ def score_forms(
     passes = Passes(match.source.vectors, match.target.vectors, device, done, labels)
     splits, parts = {}, []
     for group in groups_of(forms):
-        split = scored_rows(match, anchor_ids, group[0], k, convention)
+        split = held_out(match, anchor_ids, group[0], k, convention)
         splits |= dict.fromkeys(group, split)
         own = anchors if group[0] != "absolute" else NO_ROWS
         roles = RowRoles(len(match), own, split.queries(n_queries), np.sort(split.anchors), passes.labelled)
@@ -1107,14 +1102,6 @@ def score_forms(
         pair.seen.slim()
         keep(form, pair)
     return scores
-
-
-def scored_rows(match: Match, anchor_ids: Sequence[str], form: str, k: int, convention: str) -> Split:
-    """`comparison.held_out`, once it is known that k neighbours can be looked up among these rows."""
-    need_one_of("convention", convention, CONVENTIONS)
-    split = held_out(match, anchor_ids, form)
-    need_k(k, len(split.test), len(split.test) - (convention == "mutual"))
-    return split
 
 
 # How a change of anchors moves the scores of one representation, from a pass over the rows with either set.
@@ -1140,7 +1127,7 @@ def anchor_differences(
     They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
     neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
     """
-    split = scored_rows(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
+    split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)
     if not queries_decide(len(split.test), len(queries)):
         rows = (represent(match, form, anchors, projection) for anchors in (before, now))

@@ -15,11 +15,11 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
-from relcore.represent.similarity import rounded_mean, row_blocks, unit_rows
+from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.scores.cka import CosineSums
+from relcore.scores.cka import cosine_score, cosine_sums
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec, scores_of
 from relcore.scores.metric import LabelledNeighbours
 from relcore.scores.neighbours import CONVENTIONS, need_k
@@ -507,7 +507,7 @@ def _fitted_on(
     sums = [column_sums(survey, side) for side in range(len(spaces))]
     # The mean over all rows that have a direction, or, of a single space, over all rows.
     n_rows = n if len(spaces) > 1 else spaces[0].n
-    means = [rounded_mean(one.total / n_rows, rows) for one, rows in zip(sums, vectors, strict=True)]
+    means = [mean_row(rows, one.total / n_rows) for one, rows in zip(sums, vectors, strict=True)]
     return chosen, vectors, means, n
 
 
@@ -555,7 +555,7 @@ class Inversion:
 
 @dataclass(frozen=True)
 class Recovered(ShardWork):
-    """`CosineSums` of recovered and true rows beside the anchors."""
+    """`cosine_sums` of recovered and true rows beside the anchors."""
 
     kind: ClassVar[str] = "invert"
     version: ClassVar[int] = 2
@@ -563,14 +563,17 @@ class Recovered(ShardWork):
     inversion: str
 
     def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
-        inversion, sums = read(store, self.inversion, Inversion), CosineSums(shards[1].width)
+        inversion, nothing = read(store, self.inversion, Inversion), np.empty((0, shards[1].width))
+        sums = cosine_sums(nothing, nothing)
         mean = inversion.rows.means[1]
         for _, _, rows, (X, true) in live_rows(shards, report, _MAPPED_ROWS):
             scored = ~np.isin(rows, inversion.anchors)
             if scored.any():  # a map refuses a block without rows
                 recovered = inversion.rows.function(X[scored])
-                sums.add(unit_rows(recovered, mean), unit_rows(true[scored], mean))
-        return vars(sums), {}
+                of_block = cosine_sums(unit_rows(recovered, mean), unit_rows(true[scored], mean))
+                for name, array in of_block.items():
+                    sums[name] += array
+        return sums, {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
         return {name: array + second.arrays[name] for name, array in first.arrays.items()}, {}
@@ -604,8 +607,7 @@ def invert_shards(
     rows = InversionMap(tuple(vectors), tuple(means), spec)
     rows.function(vectors[0][:1])  # refuses anchors that the method cannot use
     work = Recovered(keep(runner.store, Inversion(rows, np.sort(chosen))))
-    sums = CosineSums(target.width)
-    vars(sums).update(runner.run(work, parts, "invert").arrays)
+    sums = runner.run(work, parts, "invert").arrays
     if goal:
         write_mapped(source, rows, goal, form, runner, "write")
-    return ShardedInversion(sums.score(), spec, chosen, goal)
+    return ShardedInversion(cosine_score(**sums), spec, chosen, goal)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -507,7 +508,7 @@ class LatentSpace:
         else:
             self._vectors = stored if stored.plain is None else stored.plain
         n, self.dimension = given.shape
-        self._row_numbers = ids if isinstance(ids, RowNumbers) and len(ids) == n else None
+        self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
         if self._row_numbers is None:
             self.ids = checked_strings(ids, n, name, "ids")
         self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
@@ -593,7 +594,7 @@ class LatentSpace:
             Ids that the space lacks, naming the first three.
         """
         ids = pd.Index(list(ids), dtype=object)
-        rows = self._row_numbers.rows(ids) if self._row_numbers else self.index.get_indexer(ids)
+        rows = self.index.get_indexer(ids) if self._row_numbers is None else self._row_numbers.rows(ids)
         if (rows < 0).any():
             unknown = ids[rows < 0]
             raise SpaceError(
@@ -659,7 +660,7 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
     numbers = source._row_numbers, target._row_numbers
-    if numbers[0] == numbers[1] if all(numbers) else np.array_equal(source.ids, target.ids):
+    if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
         in_source = in_target = np.arange(len(source))
     else:
         rows = target.index.get_indexer(source.index)
@@ -687,7 +688,7 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
-    names, distinct = [space.name for space in spaces], []
+    names, distinct = list(map(attrgetter("name"), spaces)), []
     for name in names:
         if names.count(name) > 1:
             numbered = (f"{name} ({number})" for number in count(1))

@@ -159,9 +159,9 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         near = find_neighbours(*rows, spec.k, device="cpu")
         first = float((near.other[:, 0] == near.queries).mean())
         # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
-        null = Null.from_moments(1 / near.n, 1 / near.n**2)
+        null = Null.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
-            "first": Score(first, metric="first", n=near.n, k=1, null=null),
+            "first": Score(first, metric="first", n=len(rest), k=1, null=null),
             "mrr": near.mrr(_PERMUTATIONS, spec.random_state),
             "jaccard": near.jaccard(_PERMUTATIONS, spec.random_state),
         }

@@ -38,8 +38,7 @@ class Task(ABC, Generic[Result]):
     version: ClassVar[int] = 1
     result: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
     @property
     @abstractmethod

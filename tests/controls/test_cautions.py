@@ -12,7 +12,6 @@ from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
-    cautions,
     held_out,
     represent,
     score_notes,
@@ -41,7 +40,7 @@ def told(X, Y, anchors=ANCHORS):
         form: score_pair(*represent(pair, form, anchors, ProjectionSpec()), held_out(pair, anchors, form))
         for form in REPRESENTATIONS
     }
-    return score_notes(scores) + cautions(pair, anchors)
+    return score_notes(scores, pair, anchors)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_words_have_no_note():
     anchors = pair.ids[:200]
     scores = {form: score_pair(*represent(pair, form, anchors, ProjectionSpec()), held_out(pair, anchors, form), n_queries=300)
               for form in REPRESENTATIONS}  # fmt: skip
-    assert score_notes(scores) + cautions(pair, anchors) == []
+    assert score_notes(scores, pair, anchors) == []
 
 
 def test_a_row_that_decides_cka_is_named_with_the_score_without_it():
