@@ -1,4 +1,4 @@
-"""Files of arrays: NumPy's, safetensors, torch's, AnnData's, faiss indexes."""
+"""Formats of arrays: NumPy, safetensors, torch, AnnData, faiss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_HEADER = 10_000  # of NumPy's
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype of the .npy that begins here; the stream is then at its numbers."""
+    """Shape, Fortran order and dtype of the .npy at a stream's position, which is then at the numbers."""
     version = np.lib.format.read_magic(stream)
     length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
@@ -51,19 +51,13 @@ def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.d
 
 
 def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int], np.dtype, int]:
-    """Shape, dtype and first byte of the rows of an open .npy of real numbers, which all are there.
-
-    Raises
-    ------
-    SpaceError
-        Another file, a damaged one, columns that follow each other.
-    """
+    """Shape, dtype and first byte of the rows of an open, complete .npy of real numbers in C order."""
     stream.seek(0)
     try:
         shape, fortran, dtype = npy_header(stream, what)
     except SpaceError:
         raise
-    except Exception as error:  # the header is parsed as Python's literals, which fail in many forms
+    except Exception as error:  # Python literals fail in many forms
         raise SpaceError(
             f"{what}: expected an array written by numpy.save, got one that cannot be read ({error!s:.150});"
             " copy it again"
@@ -81,7 +75,7 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
 
 
 class Npy(Format):
-    """A matrix (n, d); ids are in ``<stem>.ids.txt`` beside it."""
+    """A matrix (n, d)."""
 
     has_regions = True
 
@@ -113,7 +107,7 @@ class Npy(Format):
 
 
 class Npz(Format):
-    """Array `matrix`, else `vectors`, else the only matrix, and `ids`, `labels` and `counts` beside it."""
+    """Array `matrix`, else `vectors`, else the only matrix; `ids`, `labels` and `counts` if present."""
 
     several_matrices = True
 
@@ -157,7 +151,7 @@ class Npz(Format):
                 for some in in_blocks(n, d * dtype.itemsize):
                     content = stream.read((some.stop - some.start) * d * dtype.itemsize)
                     yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
-                if n == rows:  # at the end of the member its checksum is compared
+                if n == rows:  # the end of the member checks its checksum
                     stream.read()
             return texts
 
@@ -169,7 +163,6 @@ class Npz(Format):
 
 
 def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
-    """Refuse ids, labels or counts of another number than the rows."""
     if shape != (n,):
         raise SpaceError(
             f"{path.name}: expected {n} {name}, one per row, got shape {shape!s:.60}; write {name} and"
@@ -180,8 +173,7 @@ def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
 class Safetensors(Format):
     """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix.
 
-    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are
-    integers. The ids of token embeddings come from a vocabulary beside the file.
+    `ids` and `labels` are lines of UTF-8 text, in uint8 tensors or in the metadata; `counts` are integers.
     """
 
     libraries = ("safetensors",)
@@ -198,7 +190,6 @@ class Safetensors(Format):
         return describe_matrices(path, self._open(path)[1])
 
     def _parts(self, path: Path, request: Request) -> tuple[str, Any, Regions]:
-        """The matrix, its tensor, and where its first rows lie, with their columns."""
         file, shapes = self._open(path)
         main = the_matrix(path, shapes, request.matrix)
         rows, d = shapes[main]
@@ -215,7 +206,7 @@ class Safetensors(Format):
             columns["counts"] = file.get_slice("counts")[:n]
         if "ids" not in columns and OF_TOKENS.fullmatch(main):
             columns["tokens"] = [main, rows]
-        with path.open("rb") as stream:  # `safetensors` has checked the header
+        with path.open("rb") as stream:  # safe_open has checked the header
             length = int.from_bytes(stream.read(8), "little")
             begin = 8 + length + msgspec.json.decode(stream.read(length))[main]["data_offsets"][0]
         tensor = file.get_slice(main)
@@ -228,7 +219,7 @@ class Safetensors(Format):
         n = request.rows(path, n, d)
         halves = np.memmap(path, "<u2", "r", begin, (n, d)) if kind == "bfloat16" else None
         for rows in in_blocks(n, 8 * d):
-            if halves is not None:  # which NumPy does not have
+            if halves is not None:  # NumPy has no bfloat16
                 yield (halves[rows].astype(np.uint32) << 16).view(np.float32)
             else:
                 yield float32(tensor[rows], f"{path.name}, tensor {main!r:.60}")
@@ -241,15 +232,15 @@ class Safetensors(Format):
 
 
 class Torch(Format):
-    """A tensor (n, d) of torch.save, or that of a dict: `matrix`, else `vectors`, else the only one; `ids`
-    and `labels` are lists beside it. torch reads it, with nothing but tensors and plain values allowed.
+    """A tensor (n, d) of torch.save, or of a dict: `matrix`, else `vectors`, else the only one; `ids` and
+    `labels` are lists. Only tensors and plain values are allowed.
     """
 
     libraries = ("torch",)
     several_matrices = True
 
     def _open(self, path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Tensors and texts by name; `whole`: once every checksum is known to be right."""
+        # `whole`: check every checksum first.
         import torch
 
         with zipfile.ZipFile(path) as archive:
@@ -262,7 +253,7 @@ class Torch(Format):
         try:
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
-            if "eights" not in str(error):  # torch's advice on weights_only=False is none for this file
+            if "eights" not in str(error):  # torch advises weights_only=False, which is unsafe
                 raise
             raise SpaceError(
                 f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
@@ -298,7 +289,7 @@ class Torch(Format):
 
 
 class Faiss(Format):
-    """Whole vectors of a faiss index: Flat, IDMap (with its ids), HNSW over Flat, IVF over Flat."""
+    """Whole vectors of a faiss index: Flat, IDMap (with its ids), HNSWFlat, IVFFlat."""
 
     libraries = ("faiss",)
 
@@ -318,7 +309,7 @@ class Faiss(Format):
 
 
 def open_faiss(path: Path) -> Any:
-    """The index that fills a file."""
+    """The index of whole vectors in a file."""
     import faiss
 
     with path.open("rb") as stream:
@@ -338,7 +329,7 @@ def open_faiss(path: Path) -> Any:
 
 
 def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
-    """The ids (n,) int64 of an index, those of an IVF index in ascending order; None for row numbers."""
+    """The ids (n,) int64 of an index, ascending for an IVF index; None for row numbers."""
     import faiss
 
     if hasattr(index, "id_map"):
@@ -358,7 +349,7 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
 
 
 def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
-    """The vectors of these rows, whose ids are those of `faiss_ids`."""
+    """The vectors of these rows; `ids` as of `faiss_ids`."""
     import faiss
 
     if isinstance(index, faiss.IndexIVF):
@@ -368,8 +359,8 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
 
 
 class H5ad(Format):
-    """One matrix of an AnnData file, dense or sparse: obsm's X_pca, else the only one of obsm, else X. Ids
-    are the names in obs, labels its column "label" or "cell_type", unless columns of obs are chosen.
+    """One matrix of an AnnData file: obsm's X_pca, else the only one of obsm, else X. Ids are the names in
+    obs, labels its column "label" or "cell_type", unless columns of obs are chosen.
     """
 
     libraries = ("h5py", "scipy.sparse")
@@ -399,7 +390,7 @@ class H5ad(Format):
         return Description(shapes, usual if usual in shapes else None)
 
     def _node(self, file: Any, name: str) -> Any:
-        """A group or dataset of the file itself: a link could lead to a file that the asker may not read."""
+        # Only data of the file itself: a link could lead to a file that the user may not read.
         import h5py
 
         node = file
@@ -416,7 +407,6 @@ class H5ad(Format):
         return node
 
     def _shape(self, node: Any) -> tuple[int, int] | None:
-        """(n, d) of a dense or sparse matrix; None for another node."""
         dense = hasattr(node, "dtype")
         if dense and (node.ndim != 2 or node.dtype.kind not in "fiu"):
             return None
@@ -466,7 +456,6 @@ class H5ad(Format):
         return {role: self._column(obs, name, rows, n) for role, name in names.items() if name is not None}
 
     def _column(self, obs: Any, name: str, rows: int | None, n: int | None) -> list[Any]:
-        """A column of obs as texts or numbers, "" where one is missing."""
         import h5py
 
         if "/" in name and rows is not None and name not in obs:

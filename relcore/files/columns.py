@@ -1,12 +1,8 @@
-"""Columns of a table: which hold the dimensions, ids, labels, counts, texts and pictures, which are left out,
-and why.
+"""Roles of the columns of a table: dimensions, ids, labels, counts, texts, pictures, left out.
 
-Columns named `id` or `ids`, `label` or `labels`, `count` or `counts` are taken as such; `word` or `token` are
-ids if there is no `id`. A first column without a name is an index. Else the only column of text holds the
-ids. Whatever this leaves open is *unclear*: a space is read once it is chosen, mended or left out.
-
-A table of metadata has no dimensions, so no column of it is unclear: what is neither chosen, nor named, nor
-clearly of one kind is left out. Its ids are guessed only where a whole column holds distinct ones.
+Columns named `id`, `label`, `count` or their plurals are taken as such; `word` or `token` are ids if there is
+no `id`. A first column without a name is an index. Else the only column of text holds the ids. A column that
+this leaves open is *unclear*: it has to be chosen, mended or left out. In a table of metadata it is left out.
 """
 
 from __future__ import annotations
@@ -52,15 +48,9 @@ _TEXTS = (
 class ColumnValues:
     """What the first rows of a column hold.
 
-    Attributes
-    ----------
-    holds : str
-        "flags" are true and false, "other" is what can be no number, "mixed" numbers among text or the
-        reverse.
-    note, where : str
-        What was expected and came in a mixed column, and its line or row; the type of another.
-    whole : bool
-        All numbers are whole.
+    "flags" are booleans, "mixed" is numbers among text or the reverse, "other" can be no number. `note` and
+    `where` say what was expected and came in a mixed column, and its line or row. `whole`: all numbers are
+    whole.
     """
 
     name: str
@@ -72,7 +62,7 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user says about the columns; whatever is not chosen is found by name or kind."""
+    """What a user chose; the rest is found by name or kind."""
 
     id_column: str | None = None
     label_column: str | None = None
@@ -87,14 +77,9 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Column:
-    """One column, what it is for, and why.
+    """One column, its role and the reason; of an unclear one, what was expected and came, and where.
 
-    Attributes
-    ----------
-    reason, where : str
-        Of an unclear one what was expected and came, and its line or row, "" where it is the whole column.
-    sure : bool
-        False where only the first rows tell it; the whole column is checked as it is read.
+    A column that is not `sure` was judged by its first rows, and is checked as it is read.
     """
 
     name: str
@@ -105,21 +90,13 @@ class Column:
 
     @property
     def fault(self) -> str:
-        """The error of a column that is unclear, after the name of its file."""
+        """The error of an unclear column."""
         return f"{self.where}{', ' * bool(self.where)}column {self.name!r:.80}: {self.reason}; {_REMEDY}"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, in its order.
-
-    Attributes
-    ----------
-    n : int or None
-        Number of rows, where it is known without reading them all.
-    width : int or None
-        Dimensions in a column of vectors.
-    """
+    """The columns of a table, its number of rows and the width of a column of vectors, if known."""
 
     columns: tuple[Column, ...]
     n: int | None = None
@@ -133,12 +110,12 @@ class Columns:
 
     @property
     def dimension(self) -> int | None:
-        """The number of dimensions; None where a column of vectors has to be read to know it."""
+        """The number of dimensions; None if a column of vectors has to be read to know it."""
         places = self.places("dimension")
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
 
     def check(self, name: str) -> None:
-        """Raise a SpaceError for the first column that is unclear, or if there are no dimensions."""
+        """Raise a SpaceError for an unclear column, or without dimensions."""
         unclear = [self.columns[place] for place in self.places("unclear")]
         for column in unclear:
             if column.reason != TEXT_OR:
@@ -158,10 +135,7 @@ class Columns:
 def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of the file `name`, a table of vectors.
 
-    Raises
-    ------
-    SpaceError
-        Names that repeat, choices that are no columns, two columns for one role.
+    Raises SpaceError for repeated names, choices that are no columns, two columns for one role.
     """
     names = [column.name for column in values]
     _check_names(name, values)
@@ -212,7 +186,6 @@ def _check_names(name: str, values: Sequence[ColumnValues]) -> None:
 
 
 def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
-    """Roles by choice and by name, as place → role and reason."""
     roles: dict[int, tuple[Role, str]] = {}
     chosen = [(role, option, getattr(choices, option)) for role, option in OPTIONS.items()]
     for role, option, column in [*chosen, *(("left out", "ignore", column) for column in choices.ignore)]:
@@ -243,7 +216,6 @@ def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int
 
 
 def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
-    """The role of a column that nobody chose and whose name tells nothing yet."""
     name, held = column.name, column.holds
     if held == "vectors" and len(vectors) == 1:
         return Column(name, "dimension", VECTORS)
@@ -275,7 +247,7 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
     return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
 
 
-# Metadata: guesses by the names and the first rows.
+# Metadata
 
 _LABEL_NAMES = (
     *("class", "category", "target", "topic", "genre", "species"),
@@ -293,13 +265,9 @@ def assign_metadata(
     is_distinct: Callable[[int], bool],
     choices: Choices,
 ) -> Columns:
-    """The role of each column of the file `name`, a table of metadata.
+    """The role of each column of the file `name`, a table of metadata, by names, kinds and `first` cells.
 
-    Parameters
-    ----------
-    kinds : column → "number", "text", "image" or "other"
-    first : place → its first cells
-    is_distinct : place → whether the whole column holds distinct ids
+    `is_distinct(place)` says whether the whole column holds distinct ids.
     """
     names = [item.strip() for item in kinds]
     roles, plain = _chosen_roles(name, names, choices), [item.lower() for item in names]
@@ -311,11 +279,8 @@ def assign_metadata(
         spaced = sum(" " in item.strip() for item in cells)
         return bool(cells) and sum(map(len, cells)) >= _LONG * len(cells) and 2 * spaced > len(cells)
 
-    def is_id(i: int) -> bool:
-        return plain[i] in _WORDS or plain[i].endswith(("_id", "uuid", "uid"))
-
-    def is_label(i: int) -> bool:
-        return plain[i] in _LABEL_NAMES or plain[i].endswith(("_label", "_class", "_category"))
+    def is_named(i: int, names: Sequence[str], *endings: str) -> bool:
+        return plain[i] in names or plain[i].endswith(endings)
 
     def has_classes(cells: list[str]) -> bool:
         return 2 <= len(set(cells)) <= min(_MOST_CLASSES, len(cells) // 2)
@@ -331,7 +296,7 @@ def assign_metadata(
         ),
         ("text", text, "", lambda i: plain[i] in _TEXTS),
         ("text", text, "long texts", lambda i: is_long(texts[i])),
-        ("ids", some, "named as ids", lambda i: is_id(i) and is_distinct(i)),
+        ("ids", some, "named as ids", lambda i: is_named(i, _WORDS, "_id", "uuid", "uid") and is_distinct(i)),
         (
             "ids",
             text,
@@ -339,7 +304,7 @@ def assign_metadata(
             lambda i: len(set(texts[i])) == len(first.get(i, "x")) and is_distinct(i),
         ),
         ("ids", some, "an index", lambda i: i == 0 and names[0] in _INDEX and is_distinct(0)),
-        ("labels", some, "", is_label),
+        ("labels", some, "", lambda i: is_named(i, _LABEL_NAMES, "_label", "_class", "_category")),
         ("labels", text, "few distinct texts", lambda i: has_classes(texts[i])),
         ("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),
     ):
@@ -355,14 +320,14 @@ def assign_metadata(
     return Columns(tuple(columns))
 
 
-# What the columns of a table are read as, in few lines: for the page and the command line.
+# Overviews for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
-_FEW = 4  # more columns of one kind beside each other are one line
+_FEW = 4  # more neighbours of one kind share a line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
-    """Column, what it is read as, and why, one line each; what needs a decision comes first.
+    """Lines of column, role and reason; unclear columns come first.
 
     Examples
     --------
@@ -383,14 +348,13 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 
 def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -> str:
-    """``"12 rows × 4 dimensions"``, as far as it is known."""
+    """``"12 rows × 4 dimensions"``, as far as known."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)
 
 
 def shown_name(name: str) -> str:
-    """The name of a column, also where it has none."""
     return name or "(no name)"
 
 

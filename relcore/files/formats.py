@@ -1,7 +1,6 @@
-"""Formats of vector files: one class each, listed in `relcore.base.names.FORMATS` by the suffix of its files.
+"""`Format`, the base of the classes in `relcore.base.names.FORMATS`, and checks of ids, labels and sizes.
 
-Its methods are called in the confined process, see `relcore.files.confined`, which turns whatever a library
-raises into one error that names the file and the format.
+The methods run in the confined process, which turns any error of a library into one that names the file.
 """
 
 from __future__ import annotations
@@ -36,29 +35,36 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
     Raises
     ------
     SpaceError
-        An empty id, a fraction, true or false, what is no Unicode text; with its row, counted from 1.
+        An empty id, a fraction, a boolean, no Unicode text; with its row, counted from 1.
     """
-    ids = _plain(values)
-    if set(map(type, ids)) != {str}:
-        ids = [_text(value, where, row, "an id") for row, value in enumerate(ids)]
-    if not all(map(str.strip, ids)) and not all(
-        item.strip(" \t\r\n") for item in ids
-    ):  # the former is three times as fast
+    ids = _texts_of(values, where, "an id")
+    # The first test is three times as fast.
+    if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
             f"{where}, row {row + 1}: expected an id, got an empty one; fill it, or take ids from elsewhere"
         )
-    _check_unicode(ids, where)
     return ids
 
 
 def checked_labels(values: Sequence[Any], where: str) -> list[str]:
     """Labels as text; missing ones and NaN are "", which is no class. 3 and 3.0 are one class."""
-    labels = _plain(values)
-    if set(map(type, labels)) != {str}:
-        labels = [_text(value, where, row, "a label") for row, value in enumerate(labels)]
-    _check_unicode(labels, where)
-    return labels
+    return _texts_of(values, where, "a label")
+
+
+def _texts_of(values: Sequence[Any], where: str, what: str) -> list[str]:
+    texts = _plain(values)
+    if set(map(type, texts)) != {str}:
+        texts = [_text(value, where, row, what) for row, value in enumerate(texts)]
+    try:
+        "\n".join(texts).encode()
+    except UnicodeEncodeError:
+        row = next(i for i, text in enumerate(texts) if re.search("[\ud800-\udfff]", text))
+        raise SpaceError(
+            f"{where}, row {row + 1}: expected Unicode text, got {_shown(texts[row])} with half a character;"
+            " save it as UTF-8"
+        ) from None
+    return texts
 
 
 def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
@@ -67,7 +73,7 @@ def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
     Raises
     ------
     SpaceError
-        A negative number, a fraction, NaN, a number beyond 2⁶³ − 1, no number; with its row, counted from 1.
+        No whole number from 0 to 2⁶³ − 1; with its row, counted from 1.
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise SpaceError(
@@ -101,7 +107,6 @@ def _plain(values: Sequence[Any]) -> list[Any]:
 
 
 def _text(value: Any, where: str, row: int, what: str) -> str:
-    """One value as text; "" where it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -138,43 +143,27 @@ def _count(value: Any) -> int | None:
     return int(value) if fits and value == value // 1 else None
 
 
-def _check_unicode(texts: list[str], where: str) -> None:
-    try:
-        "\n".join(texts).encode()
-    except UnicodeEncodeError:
-        row = next(
-            row
-            for row, text in enumerate(texts)
-            if any("\ud800" <= character <= "\udfff" for character in text)
-        )
-        raise SpaceError(
-            f"{where}, row {row + 1}: expected Unicode text, got {_shown(texts[row])} with half a character;"
-            " save it as UTF-8"
-        ) from None
-
-
 def _shown(value: Any) -> str:
     return (
         "an empty cell" if value is None else quote([value]) if isinstance(value, str) else f"{value!r:.40}"
     )
 
 
-# Formats.
+# Formats
 
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
 MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
-# What Arrow's tables need; Arrow itself imports pandas with the first array.
+# Arrow imports pandas with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
-# BERT, Llama and most others, GPT-2, T5, ModernBERT, Mistral's own, models like word2vec of
-# sentence-transformers
+# Token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers' word2vec
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
 _FREE_BYTES = 1 << 28  # what any file may unpack to
-_MOST_TIMES = 500  # vectors hardly pack at all; one byte repeated unpacks to a thousand
-_ROW_BYTES = 128  # of an id, its place in the list and in the index; measured on three million rows
+_MOST_TIMES = 500  # vectors hardly pack; a repeated byte packs a thousand times
+_ROW_BYTES = 128  # of an id, in the list and in the index
 _NO_PICKLES = (
     "opening a pickle can run code, so Relscope never does; where you trust the file, save it once in another"
     ' form: gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True), or'
@@ -184,7 +173,7 @@ _NO_PICKLES = (
 
 @dataclass(frozen=True)
 class Request:
-    """What is read of a file: at most `limit` rows, no more than `max_bytes`, this matrix, these columns."""
+    """What to read of a file."""
 
     limit: int | None = None
     max_bytes: int = 8 << 30
@@ -192,7 +181,7 @@ class Request:
     choices: Choices = NO_CHOICES
 
     def rows(self, path: Path, n: int, d: int) -> int:
-        """How many of the n rows are read, once it is known that there are some, and that they fit."""
+        """How many of the n rows to read; refuses none, and those that take too much memory."""
         if n < 1:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
@@ -204,9 +193,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Description:
-    """The matrices of a file, (n, d) as far as its header tells them, and which is read where none is chosen.
+    """The matrices of a file, (n, d) as far as its header tells, and the default one.
 
-    A file of one matrix calls it "".
+    The only matrix of a file may be called "".
     """
 
     matrices: dict[str, Shape] = field(default_factory=dict)
@@ -224,17 +213,10 @@ class Description:
 
 @dataclass(frozen=True)
 class Regions:
-    """Where the vectors of a large file lie: the parts of one matrix, one after the other, each by its first
-    byte, its type and its shape.
+    """Where the vectors of a large file lie: consecutive parts of one matrix, as (first byte, dtype, shape).
 
-    Attributes
-    ----------
-    region : tuple of str
-        Which matrix of the file it is.
-    columns : dict
-        As `Format.blocks` returns them.
-    decoded : (n, d), optional
-        Of vectors that have to be decoded: then there are no parts.
+    `region` names the matrix, `columns` are those of `Format.blocks`; `decoded` is the shape (n, d) of
+    vectors that have to be decoded, which have no parts.
     """
 
     parts: list[tuple[int, str, tuple[int, int]]]
@@ -244,13 +226,7 @@ class Regions:
 
 
 class Format(ABC):
-    """How files of one format are read. Nothing needs a check that a library makes.
-
-    Attributes
-    ----------
-    libraries : tuple of str
-        What is imported before the first file is there.
-    """
+    """How files of one format are read; `libraries` are imported before the process is confined."""
 
     libraries: ClassVar[tuple[str, ...]] = ()
     several_matrices: ClassVar[bool] = False
@@ -259,40 +235,29 @@ class Format(ABC):
 
     @abstractmethod
     def describe(self, path: Path) -> Description:
-        """From the header alone."""
+        """The matrices, from the header alone."""
 
     @abstractmethod
     def blocks(self, path: Path, request: Request) -> Blocks:
-        """Yield the rows (m, d) as float32, and return the columns that the file has for them: "ids",
-        "labels", "counts", or "tokens", the tensor whose tokens are the ids.
+        """Yield rows (m, d) as float32, and return their columns: "ids", "labels", "counts", or "tokens", the
+        tensor whose tokens are the ids.
         """
 
     def columns(self, path: Path, choices: Choices) -> Columns:
-        """The role of each column of a table."""
         raise NotImplementedError
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        """Where the vectors lie, for a map of a large file; None where they have to be read."""
+        """Where the vectors of a large file lie; None if they have to be read."""
         return None
 
 
 def suffix_of(path: Path) -> str | None:
     """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
-    name, known = path.name.lower(), ""
-    for suffix in FORMATS:
-        if name.endswith(suffix) and len(suffix) > len(known):
-            known = suffix
-    return known or None
+    return max(filter(path.name.lower().endswith, FORMATS), key=len, default=None)
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file.
-
-    Raises
-    ------
-    SpaceError
-        No format of this suffix; for a pickle, how to save it in another form.
-    """
+    """The format of a file, by its suffix. Raises SpaceError where there is none."""
     suffix = suffix_of(path)
     if suffix is not None:
         return FORMATS[suffix].load()()
@@ -305,7 +270,7 @@ def format_of(path: Path) -> Format:
 
 
 def float32(values: np.ndarray, what: str) -> np.ndarray:
-    """Rows as float32; too large ones become infinite, which is an error of the space."""
+    """Rows as float32; values that are too large become infinite."""
     if values.dtype.kind not in "fiu":
         raise SpaceError(
             f"{what}: expected real numbers, got {values.dtype!s:.40}; save the vectors as float32"
@@ -324,7 +289,7 @@ def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
 def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
     """The chosen matrix, else `vectors`, a model's token embeddings, or the only one."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
-    tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]  # a row for each token of a model
+    tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen
     usual = [main] if main in matrices else [] if chosen is not None else tokens or list(matrices)
     if len(usual) == 1:
@@ -338,25 +303,22 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
 
 
 def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
-    """The matrices among arrays of these shapes, and `the_matrix` of them."""
+    """The matrices among arrays of these shapes."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
     with suppress(SpaceError):
         return Description(matrices, the_matrix(path, matrices, None))
     return Description(matrices)
 
 
-# How much memory the vectors of a file may take on this machine; a clear error before that is better than
-# the system's kill.
+# Memory
 
 _FORMATS_MOST = 8 << 30
-_SHARE = 0.6  # of what is free: pages, jobs and the results of both need the rest
+_SHARE = 0.6  # of the free memory; pages, jobs and results need the rest
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def usable_bytes() -> int:
-    """8 GiB, or 60 % of the memory that is free where that is less: of the machine, and of the container
-    that runs this, whose limit counts less what it holds, without the pages of files that it has read.
-    """
+    """8 GiB, or 60 % of the free memory of the machine or the container, if that is less."""
     free = [_FORMATS_MOST / _SHARE]
     with suppress(OSError, ValueError, AttributeError):
         free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -366,14 +328,12 @@ def usable_bytes() -> int:
     with suppress(OSError, ValueError):
         limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is none
         held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        free.append(limit - int(held[1]) if held else limit)
+        free.append(limit - int(held[1]) if held else limit)  # pages of files that were read are not held
     return int(_SHARE * max(0, min(free)))
 
 
 def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
-    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids,
-    before reading: what counts is float32, in whatever form the file holds them, and a string for each row.
-    """
+    """Refuse vectors (n, d) without columns, or larger than `max_bytes` as float32 with an id per row."""
     if d < 1:
         raise SpaceError(
             f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
@@ -398,9 +358,7 @@ def readable(n_bytes: int) -> str:
 
 
 def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """The blocks as a read-only matrix (n, d), which grows without being copied as a whole, and what their
-    generator returns; errors as in `check_size`, before the memory is taken.
-    """
+    """The blocks as a read-only matrix (n, d), and what their generator returns. Raises as `check_size`."""
     values, n, d, columns = np.empty((0, 0), np.float32), 0, 0, {}
 
     def kept() -> Generator[np.ndarray, None, None]:
@@ -410,7 +368,7 @@ def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dic
         d = d or block.shape[1]
         check_size(path, n + len(block), d, max_bytes)
         if n + len(block) > len(values):
-            # The system moves the pages of a large block of memory, so nothing is copied.
+            # The system moves the pages of a large block, so nothing is copied.
             values.resize(((n + len(block)) * 9 // 8, d), refcheck=False)
         values[n : n + len(block)] = block
         n += len(block)
@@ -422,7 +380,7 @@ def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dic
 
 
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
-    """The description of each file, an empty one for what is no space."""
+    """The description of each file, an empty one for a file that is no space."""
     for item in map(Path, paths):
         try:
             yield format_of(item).describe(item)

@@ -1,4 +1,4 @@
-"""load_space: a file of vectors, whatever its format, as a LatentSpace; and what lies beside such a file."""
+"""Vector files and folders of them as a `LatentSpace`, and the files beside them."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers
 
-# Folders: one space in several parts, as `datasets` saves it, or a series, as checkpoints are.
+# Folders
 
 STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays these are metrics, ids and the like
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays: metrics, ids
 _TABLES = (".parquet", ".arrow", ".feather")
 
 
@@ -61,8 +61,7 @@ def natural(path: Path) -> list[tuple[int, str, int]]:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The files that make one space of a folder, in their order: of `datasets.save_to_disk`, or shards of one
-    table; else [].
+    """The files, in order, of a folder that is one space (`datasets.save_to_disk`, shards); else [].
 
     Raises
     ------
@@ -94,31 +93,20 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def is_one_space(folder: Path) -> bool:
-    """Whether a folder has parts that make one space; False where what names them is damaged."""
+    """Whether a folder has parts that make one space; False where its state.json is damaged."""
     with suppress(SpaceError, OSError):
         return bool(parts_of(folder))
     return False
 
 
 def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The spaces in a folder, in natural order: its vector files, and its sub-folders that hold one space
-    each.
+    """The spaces in a folder, in natural order: vector files, and sub-folders that hold one space each.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder such as "checkpoints", with step-100.npy, step-200.npy, … or step-100/embeddings.npy, …
-    is_space : path → bool
-        Whether a file holds vectors.
-
-    Raises
-    ------
-    SpaceError
-        There is none, or more than 500.
+    `is_space` says whether a file holds vectors. Raises SpaceError for none, or more than 500.
     """
     spaces = _vector_files(folder, is_space)
     for child in folder.iterdir():
-        if not child.name.startswith(".") and _may_read(folder, child) and child.is_dir():
+        if not child.name.startswith(".") and access.beside(folder / "x", child) and child.is_dir():
             inner = [child] if parts_of(child) else _vector_files(child, is_space)
             spaces += inner if len(inner) == 1 else []
     if not 0 < len(spaces) <= MOST_SPACES:
@@ -130,7 +118,7 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
 
 
 def vector_places(folder: Path) -> Iterator[Path]:
-    """Vector files, and folders that are one space each, whose files are not listed on their own."""
+    """Vector files, and folders that are one space, without the files in these."""
     spaces: set[Path] = set()
     for pattern in ("*", "*/*", "*/*/*"):
         for path in sorted(folder.glob(pattern), key=natural):
@@ -148,9 +136,7 @@ def read_parts(
     limit: int | None,
     max_bytes: int,
 ) -> tuple[Any, dict[str, Any]]:
-    """The vectors and the columns of all parts of a folder, one after the other, as `read(part, limit)` gives
-    them: on disk where all are.
-    """
+    """The joined vectors and columns of `read(part, limit)` of a folder's parts; mapped if all are."""
     vectors, columns, n = [], {}, 0
     for part in parts_of(folder):
         if n == limit:
@@ -178,20 +164,18 @@ def read_parts(
 
 
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The files that hold vectors; texts and tables only where nothing else does."""
     spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
+    # Texts and tables only where nothing else holds vectors.
     return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 
 
 def _files(folder: Path) -> list[Path]:
     children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
-    return [path for path in children if _may_read(folder, path) and path.is_file()]
+    # A link that leads out of the folder may not be read.
+    return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
 
 
-def _may_read(folder: Path, path: Path) -> bool:
-    """Whether a child of an open folder may be read: always, unless it is a link that leads out."""
-    return access.beside(folder / "x", path)
-
+# Files
 
 FILE_OPTIONS = (*OPTIONS.values(), "ignore", "matrix", "metadata", "ids", "invalid", "duplicates")
 
@@ -218,9 +202,8 @@ def load_space(
 ) -> LatentSpace:
     """Load the space in a file; the suffix says the format.
 
-    A large .npy, .safetensors or .arrow file of floating-point numbers stays on disk, and its rows are read
-    when they are used; a large .parquet file is decoded once, into the store. Loading one again costs no look
-    at its values.
+    A large .npy, .safetensors or .arrow file of floats stays on disk, and its rows are read when they are
+    used. A large .parquet file is decoded once, into the store.
 
     | file | read as |
     |---|---|
@@ -233,47 +216,44 @@ def load_space(
     | .faiss .index | a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat |
     | .h5ad | AnnData: a matrix of obsm, X or a layer; ids and labels from obs |
 
-    Without ids of its own the rows of a file are "0", "1", … Where RELSCOPE_CONFINED is 1, as in the app and
-    in the commands, the file is parsed in a process of its own: see `relcore.files.confined`.
+    Without ids the rows are "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands) the file is
+    parsed in a process of its own, see `relcore.files.confined`.
 
     Parameters
     ----------
     name : str, optional
         Else the file's, without its suffix.
     limit : int, optional
-        Read only the first rows of the file; what follows is not read where the format allows it.
+        Read only the first rows.
     ids : sequence of str or "rows", optional
-        One per row of the file, instead of those in it; "rows": the row numbers, so that two files pair by
-        row order. The ids of the file then are the payload.
+        One per row, instead of the file's; "rows": the row numbers, so that two files pair by row order. The
+        ids of the file then are the payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with one row per vector, which gives ids, labels and counts; see
-        `relcore.files.items.metadata_columns`.
+        A .csv, .tsv or .parquet file with ids, labels and counts, one row per vector.
     id_column, label_column, count_column : str, optional
-        Columns of a table, else found by name or kind; see `relcore.files.columns`. With `metadata`, columns
-        of that.
+        Columns of the table, or of `metadata`; else found by name or kind, see `relcore.files.columns`.
     text_column, picture_column : str, optional
-        Columns of texts and pictures that the app shows; they are not loaded.
+        Columns that the app shows; they are not loaded.
     ignore : sequence of str
-        Columns of a table to leave out; with `metadata`, columns of that.
+        Columns of the table, or of `metadata`, to leave out.
     matrix : str, optional
         The array or tensor to read where a file has several.
     invalid : "error" or "drop"
-        What becomes of rows with NaN or infinite values; dropped rows are counted in a warning.
+        For rows with NaN or infinite values; a warning counts dropped rows.
     duplicates : "error" or "first"
-        What becomes of rows with an id seen before; rows left out are counted in a warning.
+        For rows with an id seen before; a warning counts dropped rows.
     max_bytes : int, optional
-        The most memory that the vectors, as float32, and their ids may take; checked before they are read.
-        Default: 8 GiB, or 60 % of the free memory where that is less. Vectors that stay on disk do not count.
+        Limit on the memory of the vectors, as float32, and their ids; checked before reading. Default: 8 GiB,
+        or 60 % of the free memory where that is less. Vectors that stay on disk do not count.
     map_from : int
-        The size of a file in bytes from which its vectors stay on disk. A smaller file is read into memory.
+        Size of a file in bytes from which its vectors stay on disk.
     store : Store, optional
-        Keeps what is known of a file on disk until it changes: lengths, digests, decoded vectors. Default:
-        the environment's.
+        Keeps lengths, digests and decoded vectors until the file changes. Default: the environment's.
 
     Raises
     ------
     SpaceError
-        Whatever is wrong with the file or the choices, with where it is and how to mend it.
+        A fault of the file or the choices, with its place and remedy.
 
     Examples
     --------
@@ -294,8 +274,7 @@ def load_space(
     of = _checked_format(
         path, choices if metadata is None else NO_CHOICES, matrix, limit, invalid, duplicates
     )
-    suffix = suffix_of(path)
-    own = choices
+    suffix, own = suffix_of(path), choices
     if metadata is not None:
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
@@ -327,7 +306,7 @@ def load_space(
         columns["ids"] = ids
 
     def as_many(what: str, items: Sequence[Any]) -> Sequence[Any]:
-        """The items of the rows read; more items than rows are right only where a limit cut the rows."""
+        # More items than rows are right only where a limit cut the rows.
         if len(items) != n and not limit == n < len(items):
             raise SpaceError(
                 f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors"
@@ -344,10 +323,9 @@ def load_space(
         labels = checked_labels(as_many("labels", columns["labels"]), path.name)
     else:
         labels = lines_beside(path, "labels", n, limit)
-    counts = columns.get("counts")
-    kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": None}
-    if counts is not None:
-        kept["counts"] = checked_counts(as_many("counts", counts), path.name)
+    if (counts := columns.get("counts")) is not None:
+        counts = checked_counts(as_many("counts", counts), path.name)
+    kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
     if by_number:
         kept["ids"] = RowNumbers(n)
         same = own_ids == kept["ids"] or list(own_ids) == list(kept["ids"])
@@ -360,7 +338,6 @@ def load_space(
 def _checked_format(
     path: Path, choices: Choices, matrix: str | None, limit: int | None, invalid: str, duplicates: str
 ) -> Format:
-    """The format of a file, once it is known that these choices can be made for it."""
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
     need_one_of("invalid", invalid, ("error", "drop"))
@@ -382,9 +359,7 @@ def _checked_format(
 def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
-    """The vectors and the columns of one file; with `on_disk` they are mapped where they lie, or decoded once
-    into the store, if that can be done.
-    """
+    # With `on_disk` the rows are mapped, or decoded once into the store, if that can be done.
     vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
     if regions and regions.parts:
@@ -403,20 +378,14 @@ def _read(
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """What each column of a table would be read as, and why, by its header and first rows.
+    """The role of each column of a table of vectors, by its header and first rows.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv, .tsv, .parquet, .arrow or .feather file.
-    choices : Choices
-        What the user chose already; the rest is found by name or kind. A column that this leaves open has the
-        role "unclear".
+    What `choices` does not name is found by name or kind; a column that this leaves open is "unclear".
 
     Raises
     ------
     SpaceError
-        No such table, names that repeat, rows of unequal length, choices that are no columns.
+        No such table, repeated names, rows of unequal length, choices that are no columns.
 
     Examples
     --------
@@ -432,7 +401,6 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
 
 
 def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> dict[str, Any]:
-    """Arguments of LatentSpace, without the rows that the choices leave out."""
     vectors = columns["vectors"]
     keep = np.ones(len(vectors), dtype=bool)
     if invalid == "drop":
@@ -461,11 +429,11 @@ def _warn(name: str, why: str, keep: np.ndarray) -> None:
         warnings.warn(f"{name}: left out {left_out} of {len(keep)} rows with {why}", stacklevel=4)
 
 
-# What a file of vectors promises, (n, d), from its header alone.
+# Headers
 
 
 def shape_of(path: Path) -> Shape | None:
-    """(n, d) as far as the header tells it; None for a file or folder that is no space."""
+    """(n, d) as far as the header tells; None for a file or folder that is no space."""
     if not path.is_dir():
         return description_of(path).shape
     with suppress(SpaceError, OSError):
@@ -477,20 +445,20 @@ def shape_of(path: Path) -> Shape | None:
 
 
 def description_of(path: Path) -> Description:
-    """What the header of a file tells; nothing for one that is no space, or damaged."""
+    """The matrices in a file's header; none for a file that is no space, or damaged."""
     return descriptions_of([path]).get(path, Description())
 
 
 def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
-    """`description_of` several files, most of them in one process: behind a file that ends it, in another."""
+    """`description_of` several files, in one process; after a file that ends it, in another."""
     waiting = [path for path in paths if suffix_of(path) is not None and path.is_file()]
     libraries = {library for path in waiting for library in format_of(path).libraries}
     described: dict[Path, Description] = {}
     while waiting:
         rest = iter(waiting)
         with suppress(SpaceError, OSError):
-            asked = {"others": waiting, "paths": [str(path.absolute()) for path in waiting]}
-            for item in confined.stream(describe_all, waiting[0], sorted(libraries), **asked):
+            names = [str(path.absolute()) for path in waiting]
+            for item in confined.stream(describe_all, waiting[0], sorted(libraries), waiting, paths=names):
                 described[next(rest)] = msgspec.convert(item, Description, from_attributes=True)
         if (ended := next(rest, None)) is not None:
             described[ended] = Description()
@@ -498,13 +466,11 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     return described
 
 
-# What lies beside a file of vectors: lists of ids and labels, and the vocabulary of a model.
+# Files beside the vectors: lists of ids and labels, the vocabulary of a model
 
 
 def lines_beside(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt` for the n rows that were read, where there is such
-    a file; empty lines after the last row belong to no line.
-    """
+    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, if any; empty ones at the end are dropped."""
     beside = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
     if beside == path or not beside.is_file() or not access.beside(path, beside):
         return None
@@ -523,15 +489,10 @@ def lines_beside(path: Path, what: str, n: int, limit: int | None) -> list[str] 
 
 
 def token_ids(path: Path, n: int) -> list[str] | None:
-    """The tokens of the n rows of a model's embeddings, from tokenizer.json, vocab.json or vocab.txt beside
-    the file; None where none is there.
+    """Tokens of n rows of embeddings, from tokenizer.json, vocab.json or vocab.txt beside the file, if any.
 
-    Rows without a token, which models add to round a size, are called "[row 30522]".
-
-    Raises
-    ------
-    SpaceError
-        A vocabulary that cannot be read, or of another model: it has more tokens than the matrix has rows.
+    Rows without a token, which models add to round a size, are called "[row 30522]". Raises SpaceError for a
+    vocabulary that cannot be read, or has more tokens than rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
     beside = next((item for item in places if item.is_file() and access.beside(path, item)), None)
@@ -552,7 +513,6 @@ def token_ids(path: Path, n: int) -> list[str] | None:
 
 
 def _numbered(path: Path) -> dict[Any, Any]:
-    """Tokens by their numbers."""
     if path.name == "vocab.txt":
         return dict(enumerate(read_lines(path, "one token per line")))
     words, added = read_file(path, "a vocabulary"), ()
