@@ -1,6 +1,4 @@
-"""Audit of the anchor pairs: suspects with their two neighbourhoods, buttons to remove them, and the
-scores without them.
-"""
+"""Audit of the anchor pairs: suspects, buttons to remove them, and the scores without them."""
 
 from __future__ import annotations
 
@@ -106,7 +104,6 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The nearest rows of each id in the source and in the target, as texts."""
     rows = _pair.source.rows(_ids)
     order = np.argsort(rows)  # queries come in the order of the rows
     found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)

@@ -23,9 +23,6 @@ from relcore.spaces.space import Match
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:
-    """Search and step buttons above the panes. Lasso and click are in the panes, strategies in the
-    sidebar.
-    """
     with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
         st.text_input(
             "Add anchors by name",
@@ -91,7 +88,7 @@ def _add_typed(pair: Match) -> None:
 
 
 def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
-    """Add the ids that both spaces have, or make them the anchors; what they lack is news, not an error."""
+    """Add the ids that both spaces have, or make them the anchors; what they lack is no error."""
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
     listed = f"{quote(unknown[:5])}{', …' if len(unknown) > 5 else ''}"
@@ -113,7 +110,6 @@ def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
 
 
 def named_sets(workspace: Workspace, pair: Match) -> None:
-    """Save the current anchors under a name, restore a saved set, upload and download lists as text files."""
     keep, files = st.columns(2, gap="large")
     with keep:
         st.text_input(
@@ -172,21 +168,13 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
 
 
 def read_ids(content: bytes) -> list[str]:
-    """Ids of a text file, one per line, without blank lines.
-
-    Raises
-    ------
-    SpaceError
-        Not text, or no ids in it.
-    """
+    """Ids of a text file, one per line; raises a SpaceError without any."""
     lines = lines_of(content, "list", "one id per line")
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
         raise SpaceError("list: expected one id per line, got an empty file; choose another")
     return ids
 
-
-# Two anchor sets side by side on the same held-out rows.
 
 _CURRENT = "current anchors"
 
@@ -267,7 +255,6 @@ def _difference(
 
 
 def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:
-    """Names the scores that clearly prefer the other set, "" where none does."""
     other = [
         METRICS[name].title
         for name, one in changes.items()

@@ -1,6 +1,4 @@
-"""Run the bootstrap: a button with its time, a live curve, the scores of the anchors, and a button to use
-them.
-"""
+"""Run the bootstrap: a button, a live curve, the scores of the anchors, and a button to use them."""
 
 from __future__ import annotations
 
@@ -44,8 +42,6 @@ _SEEDS_HELP = (
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSetup:
-    """The two spaces and the settings."""
-
     source_spec: SpaceSpec
     target_spec: SpaceSpec
     source: LatentSpace
@@ -54,7 +50,7 @@ class BootstrapSetup:
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
-    """The choosers of the page; None if the settings are invalid, and the page shows why."""
+    """The choosers; None if the settings are invalid, and the page shows why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
         return messages.info(
@@ -134,9 +130,7 @@ def tell_in_use() -> None:
 
 
 def _rows(n: int, has_counts: bool, method: str) -> int | None:
-    """All rows, or the most frequent; the published method starts with few, because each of its steps
-    compares all pairs.
-    """
+    """All rows (None), or the most frequent: each step of the published method compares all pairs."""
     options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
     usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
     which = "most frequent" if has_counts else "first"
@@ -167,15 +161,13 @@ _SHOWN = {
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
-    """What the pairing of this workspace's target was bootstrapped with, where this session did it."""
+    """What this workspace's target was bootstrapped with, where this session did it."""
     target, setup = st.session_state.get(_USED, (None, None))
     return setup if target is not None and workspace.target == target else None
 
 
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
-    """The button, the bar, or the result; `used` where the session's spaces and anchors are already those
-    found.
-    """
+    """`used` where the session's spaces and anchors are already those found."""
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.computed(setup.spec, specs, label="Find the anchors", below=_live)
     if outcome is None:
@@ -254,13 +246,8 @@ def _live(jobs: list[Job]) -> None:
 
 
 def use(setup: BootstrapSetup, outcome: Outcome) -> None:
-    """As one step: rename the target's rows after their partners, make the result the target, and take the
-    anchors found.
-
-    Raises
-    ------
-    SpaceError
-        The renamed space cannot be read or compared.
+    """In one step: rename the target's rows after their partners, make it the target, and take the
+    anchors.
     """
     result, workspace = outcome.result, session.workspace()
     key = put_pairing(engine().store, result.pairs)

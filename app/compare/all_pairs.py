@@ -20,7 +20,6 @@ from relcore.scores.pair_scores import PairScores
 
 
 def all_pairs(workspace: Workspace) -> None:
-    """The section at the end of a page; with only two spaces, a line on how to add more."""
     st.subheader("All pairs", anchor=False)
     if len(workspace.spaces) < 3:
         st.caption("Add a third space on the Spaces page to compare every pair here.")
@@ -86,9 +85,7 @@ def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairS
 def pair_of(
     points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
 ) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell, its row first; None for a space with itself or without a
-    selection.
-    """
+    """The two spaces of the clicked cell; None for a space with itself or without a selection."""
     if not points:
         return None
     _, i, j = points[0]["customdata"]

@@ -1,6 +1,4 @@
-"""What the panes show: pivots or all rows, which representations, and the reduction to two or three
-dimensions.
-"""
+"""What the panes show: pivots or all rows, which representations, and the reduction."""
 
 from __future__ import annotations
 
@@ -42,7 +40,6 @@ def color_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def second_color_chooser(workspace: Workspace, pair: Match) -> None:
-    """What the right or the lower panes are coloured by, where that is not the same."""
     look, edit = workspace.look, partial(session.edit_spec, field="look")
     bound(
         st.selectbox,
@@ -69,7 +66,6 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def color_name(color_by: str) -> str:
-    """What a chooser calls it: the column's own name, or "Source norm"."""
     return color_by.removeprefix(COLUMN) if color_by.startswith(COLUMN) else color_by.capitalize()
 
 
@@ -78,7 +74,6 @@ _LOWER = {"relative": "relative", "whitened": "whitened"}
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
-    """One row above the panes: common choices, and a button for the rest."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
         has_columns = bool(table_columns(workspace)) or (
             pair.source.labels is not None and pair.source.counts is None

@@ -1,6 +1,4 @@
-"""Where do two spaces differ? Classes and clusters that moved more than chance, with examples and their
-nearest anchors.
-"""
+"""Where do two spaces differ? Classes and clusters that moved more than chance, with examples."""
 
 from __future__ import annotations
 
@@ -32,7 +30,6 @@ _JOB_SECONDS = 60.0  # jobs up to this cost start without a click
 
 
 def differences(workspace: Workspace, pair: Match) -> None:
-    """The content of the tab: choosers, the chart, the table of groups, and one group in detail."""
     recipe, spaces = _recipe(workspace, pair), (pair.source, pair.target)
     task, look = recipe.task, {"label": "Compare the groups", "unasked_seconds": _JOB_SECONDS}
     try:
@@ -134,7 +131,6 @@ def _circumstances(result: FoundDifferences, task: Differences) -> str:
 
 
 def _detail(workspace: Workspace, pair: Match, result: FoundDifferences, place: int) -> None:
-    """One group: its examples, the anchors nearest to it, and buttons that select them."""
     group = result.groups[place]
     st.html(f'<p class="relscope-word">{plain_html(group.name)}</p>')
     st.caption(

@@ -48,14 +48,11 @@ def _sentence(workspace: Workspace, pair: Match) -> str:
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
-    """Scores of one representation, as the sidebar's settings say."""
     return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
 def _numbers(found: _Found, metric: str, forms: tuple[str, ...] = _FORMS) -> str:
-    """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of the representations that have
-    this score.
-    """
+    """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of representations with this score."""
     scored, parts = {form: found[form][metric] for form in forms if metric in found[form]}, []
     for form, score in scored.items():
         reach = f" ± {short((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""

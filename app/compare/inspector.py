@@ -27,8 +27,6 @@ _NOTE = 120  # characters of a text in the list
 
 
 class SearchableRows:
-    """The rows of a pair, ready to be searched: ids, labels and texts without case."""
-
     def __init__(self, ids: Sequence[str], labels: Sequence[str], texts: Sequence[str]) -> None:
         self.ids, self.labels, self.texts = list(ids), list(labels), list(texts)
         self._folded = [
@@ -63,7 +61,6 @@ def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
 
 @st.fragment
 def search_box(pair: Match, key: str) -> None:
-    """The box above the inspector; a picked row is selected on every page."""
     items = items_of(session.workspace())
     rows = _rows(pair, items)
 
@@ -94,8 +91,6 @@ def _rows(pair: Match, items: Items | None) -> SearchableRows:
     return SearchableRows(pair.ids, labels, texts)
 
 
-# The inspector.
-
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
 MOST_SHOWN = 60  # items of a brush
@@ -105,7 +100,6 @@ IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers
 
 
 def inspector(pair: Match) -> None:
-    """The right-hand column: shows the clicked or selected rows of any page."""
     st.html(STYLE)
     search_box(pair, "inspector.search")
     row_links(
@@ -175,7 +169,6 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 
 
 def _neighbours(pair: Match, identifier: str) -> None:
-    """The row's neighbours in the representation that is chosen; a click on one inspects it."""
     workspace, form = session.workspace(), "absolute"
     if workspace.anchors:
         look = {"key": "inspector.form", "format_func": "{} spaces".format, "label_visibility": "collapsed"}
@@ -199,15 +192,12 @@ def neighbours_of(
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
-    """`relcore.compare.columns.neighbours_of` in one representation."""
     rows = compute.represent(pair, form, anchors, projection) if form != "absolute" else None
     return columns.neighbours_of(pair, identifier, k, rows)
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in
-    the title.
-    """
+    """Two lists side by side; ids in both are shaded."""
     items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = _named(pair, ids, items) if items is not None else {}
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
@@ -232,7 +222,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
 
 def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
-    """For each id: its small picture as HTML, its name in a list, and everything that is known about it."""
+    """For each id: its small picture as HTML, its name in a list, and its title."""
     rows = pair.source.rows(ids)
     labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
     pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
@@ -257,9 +247,7 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
 
 
 def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
-    """Several rows: their ids, and their numbers (m,). They may be half a million, so nothing goes through
-    all ids.
-    """
+    """Rows (m,) may be half a million, so nothing goes through all ids."""
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
     there = anchors_among(pair, rows, anchors)
@@ -296,9 +284,8 @@ def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items |
         look = {"key": f"inspector.{key}", "help": help_text, "disabled": disabled, "width": "stretch"}
         st.button(label, on_click=call, args=given, **look)
     if items is not None and not items.problem:
-        step = -(
-            -len(chosen) // MOST_SHOWN
-        )  # the first ones of all would be of one class where rows stand by class
+        # Not the first ones: where rows stand by class, these would be of one class.
+        step = -(-len(chosen) // MOST_SHOWN)
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:
             st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")

@@ -1,4 +1,4 @@
-"""How many of the selected rows can become anchors: all, or a sample where the app takes no more."""
+"""How many of the selected rows can become anchors, and the printing of selections."""
 
 from __future__ import annotations
 
@@ -30,15 +30,12 @@ FULL_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. Remove one first."
 
 
 def n_offered(n_new: int, n_present: int = 0) -> int:
-    """The number of ids that `offered` gives of this number of ids that are no anchors yet."""
     return min(n_new, max(0, MOST_ANCHORS - n_present))
 
 
 def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
-    """Those of the chosen ids that are no anchors yet, or, where they would be too many, a random sample that
-    fits.
-
-    The order is that of the selection.
+    """The chosen ids that are no anchors yet, in their order; where they are too many, a random sample
+    that fits.
     """
     present = set(present)
     new = [identifier for identifier in chosen if identifier not in present]
@@ -49,23 +46,14 @@ def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, 
     return tuple(new[row] for row in np.sort(drawn))
 
 
-# What `relscope app --print-selection` prints: each new selection as one line of JSON, for a script that
-# reads them.
-#
-# Only where the app serves one person: whoever shares the app does not read what visitors select.
+# `relscope app --print-selection` prints each new selection as a line of JSON, if the app is not shared.
 
 _LAST = "relscope.selection-lines"
 _FILES_KEPT = 4  # each takes some 30 MB for a million rows
 
 
 class SelectionLines:
-    """The lines, written by a thread of their own: neither a slow reader nor a million ids hold up a page.
-
-    Parameters
-    ----------
-    stream : int
-        The descriptor to write to.
-    """
+    """Lines written by a thread of their own: neither a slow reader nor a million ids hold up a page."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
@@ -74,7 +62,6 @@ class SelectionLines:
         Thread(target=self._write, daemon=True, name="selection-lines").start()
 
     def put(self, selection: Selection, spaces: tuple[LatentSpace, ...]) -> None:
-        """Print this selection, with the row numbers that its ids have in these spaces."""
         self._waiting.put((selection, spaces))
 
     def _write(self) -> None:
@@ -96,7 +83,6 @@ class SelectionLines:
                 )
 
     def _beside(self, line: str) -> Path:
-        """The file that now holds this line; the newest files are kept."""
         with tempfile.NamedTemporaryFile(
             "w", dir=_folder(), suffix=".json", delete=False, encoding="ascii"
         ) as file:
@@ -109,7 +95,7 @@ class SelectionLines:
 
 @cache
 def _folder() -> str:
-    """Of this process; it stays when the app ends, since the script may not have read it yet."""
+    """It stays when the app ends, since the script may not have read it yet."""
     return tempfile.mkdtemp(prefix="relscope-selections-")
 
 
@@ -129,10 +115,7 @@ def _lines() -> SelectionLines | None:
 
 
 def print_selection() -> None:
-    """Print this session's selection, if the command asked for it and it is another one than last time.
-
-    A session begins with none, or with the one that was restored; that one is not new.
-    """
+    """Print this session's selection, if the command asked for it and it is new; a restored one is not."""
     lines, ids = _lines(), session.selection()
     if lines is None or shared():
         return

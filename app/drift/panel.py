@@ -1,4 +1,4 @@
-"""Drift between two versions: the verdict, the four shares of the change, changed neighbours by class, all
+"""Drift between two versions: the verdict, the shares of the change, changed neighbours by class, all
 checks.
 """
 
@@ -60,7 +60,6 @@ def draw(workspace: Workspace) -> None:
 
 
 def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    """Choosers of the versions and of what each is compared with, then both figures."""
     labels = space_labels(workspace.spaces)
     with choosers:
         usual = list(labels)[:MOST_VERSIONS]
@@ -90,7 +89,6 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 
 def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    """Choosers of the old and the new version, and what changed between them."""
     labels, pair = space_labels(workspace.spaces), (workspace.source, workspace.target)
     place, specs, look = (
         results.place_of(workspace.spaces, *pair),
@@ -154,7 +152,6 @@ def _checks(verdict: DriftVerdict) -> None:
 
 
 def shares_in_words(drift: Drift) -> str:
-    """The four shares of the squared change; a sentence where nothing has changed, or the widths differ."""
     shares = shares_told(drift)
     if not shares:
         old, new = drift.widths
@@ -174,7 +171,6 @@ def shares_in_words(drift: Drift) -> str:
 
 
 def thresholds_of() -> Thresholds:
-    """The thresholds in a popover, at first the defaults, and their file for the command."""
     tables = {}
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
         st.caption(

@@ -1,7 +1,4 @@
-"""The rows: original and recovered in linked panes, the scores, the worst and best rows, and all errors.
-
-The panes show the anchors, too; numbers, lists and histogram are of held-out rows only.
-"""
+"""Original and recovered rows in linked panes, the scores, the worst and best rows, and all errors."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ _BY_HELP = (
     " anchors, and the best on the held-out ones is fitted on all anchors. The rows that are scored are not"
     " used for this. By hand: your own numbers."
 )
-_CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last, to begin with by hand
-_HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
+_CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last
+_HIDDEN = "invert.hidden"  # classes
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
 
@@ -75,7 +72,6 @@ def choosers(workspace: Workspace) -> None:
 
 
 def numbers(fields: tuple[str, ...]) -> None:
-    """These settings only, for a tab that runs every method."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
         _numbers(fields)
 
@@ -102,7 +98,6 @@ def _scene(
 
 
 def draw(workspace: Workspace) -> None:
-    """The whole tab; errors are shown with a remedy, and the choosers stay."""
     if not workspace.anchors:
         messages.no_anchors()
         return

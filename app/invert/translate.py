@@ -97,7 +97,6 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
 
 
 def circumstances(result: TranslationResult, metric: str) -> str:
-    """The caption: rows, settings, queries and chance level."""
     settings, spec = result.spec.settings, result.spec
     ridges = f"λ = {general(settings.inverse_ridge)} (ridge), {general(settings.ridge)} (whitened)"
     text = (

@@ -32,7 +32,7 @@ MOST_QRELS = 50_000_000  # bytes
 
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
-    """Specs and spaces of old, new and, where there are judged queries, both models' queries; the task."""
+    """Spaces of old, new and, where there are judged queries, both models' queries."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
@@ -93,7 +93,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 
 
 def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
-    """The queries and the judgements of an uploaded file; nothing until all three are there."""
+    """The queries and their judgements; nothing until all three are there."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
     missing = [one is None for one in (*queries, uploaded)]
     if any(missing):
@@ -182,9 +182,7 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """What to do, and the sentence about it; with the share of re-embedding's score that the options without
-    it reach, where re-embedding is better than keeping.
-    """
+    """What to do, and the sentence about it."""
     head = MOVES[result.verdict.option].partition(":")[0]
     # A stored sentence may be of version 0.1.0, whose heads were others.
     rest = result.verdict.sentence.partition(": ")[2]

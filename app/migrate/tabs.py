@@ -43,7 +43,6 @@ scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
-    """What the change of model does to a similarity threshold, and the map that restores it."""
     titles = {"bridge": "After bridging", "re-embed": "After re-embedding"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         system = segments("Scores", {name: titles[name] for name in SYSTEMS}, "threshold.system", "bridge")
@@ -88,7 +87,6 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
-    """The queries by their loss, what each option finds for one of them, and classes that lose."""
     measured = [name for name in TITLES if name in result.scores]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         usual = "bridge" if result.verdict.option == "keep" else result.verdict.option
@@ -121,13 +119,11 @@ def _option(label: str, names: list[str], usual: str, key: str) -> str:
 
 
 def _texts(setup: MigrateSetup, ids) -> list[str]:
-    """The texts of rows of the old space, "" where there are none."""
     items = items_of(replace(Workspace(), source=setup.specs[0], target=setup.specs[0]))
     return items.texts(list(ids)) if items is not None and items.has_texts else [""] * len(ids)
 
 
 def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None:
-    """The rows that each option finds for one query; relevant ones are marked."""
     place, old = result.queries.index(query), setup.old
     relevant = set(result.relevant_row[result.relevant_query == place].tolist())
     columns = {}
@@ -147,7 +143,6 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
 
 
 def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
-    """Classes of the queries, or clusters of their old vectors where rows have no labels."""
     rows, labels = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object)), setup.old.labels
     if (rows < 0).any():
         return

@@ -47,7 +47,6 @@ _SIGNS = {YES: "✓", NO: "✗"}
 
 
 def small_print(text: str, what: str = "") -> str:
-    """A line in small type, with its topic in bold."""
     return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
 
 
@@ -71,7 +70,6 @@ def _table(
 
 
 def published(row: PaperRow) -> str:
-    """The printed table, with its setting; or why there is none."""
     mark, table = '<p class="relscope-mark">published <span>(their data)</span></p>', row.published
     if table is None:
         return mark + small_print(row.note)
@@ -92,9 +90,6 @@ def published(row: PaperRow) -> str:
 
 
 def here(ours: Ours, groups: tuple[str, ...]) -> str:
-    """The measured numbers, a table for each group of labels with the same metrics; the data, the date and
-    the settings.
-    """
     numbers = ours.of_groups(groups)
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
@@ -130,9 +125,6 @@ def _number(number: Number) -> str:
 
 
 def verdict_html(verdict: ClaimVerdict) -> str:
-    """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the
-    rule.
-    """
     kind = {HOLDS: "holds", DOES_NOT: "not"}.get(verdict.word, "partly")
     lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims)
     return (
@@ -293,7 +285,6 @@ def _explore(row: PaperRow) -> None:
 
 
 def _opened(row: PaperRow) -> PaperRun | None:
-    """The row's first run whose settings its page can take."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if run.words or (run.study and run.study == row.tab)), None)
 

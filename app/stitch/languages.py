@@ -1,6 +1,4 @@
-"""Languages: encoders of two languages, trained independently, become comparable through pairs of
-sentences.
-"""
+"""Languages: encoders of two languages become comparable through pairs of sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ Columns = dict[str, DatasetSpec]  # the dataset of the sentences by the name of 
 
 
 def parallel_tables(folder: str | None) -> dict[str, Columns]:
-    """Tables of the data folder with two columns of text or more, such as Multi30k's; by name."""
+    """Tables of the data folder with two columns of text or more, by name."""
     tables = {}
     for entry in forms.available(folder):
         if entry.kind != "texts" or entry.spec.source not in ("file", "folder"):
@@ -66,9 +64,7 @@ def parallel_tables(folder: str | None) -> dict[str, Columns]:
 
 
 def encoders_for(n: int) -> list[Encoder]:
-    """Text encoders that need no network access: one fitted on the column itself, and three layers of
-    MiniLM.
-    """
+    """Text encoders that need no network access."""
     return [TfidfSvd(max(2, min(300, n // 20 * 10)), min_texts=1), MiniLM((6,)), MiniLM((4,)), MiniLM((2,))]
 
 
@@ -78,7 +74,7 @@ def encoder_name(encoder: Encoder) -> str:
 
 def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
     """The space of each side, from the store, or encoded in place if that is quick; else None, and a
-    button with the cost.
+    button.
     """
     engine, missing, specs = jobs_.engine(), {}, []
     for name, dataset, encoder in sides:
@@ -250,7 +246,6 @@ def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> Retr
 
 
 def lead(result: RetrievalResult) -> str:
-    """The result in one sentence, as HTML."""
     best = max(result.scores, key=lambda name: result.scores[name]["first"])
     score, before = result.scores[best]["first"], ""
     if "absolute" not in result.scores:
@@ -268,7 +263,6 @@ def _percent(share: float) -> str:
 
 
 def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: RetrievalResult) -> None:
-    """The nearest candidate of each query, errors first."""
     st.markdown("#### Nearest sentences")
     titles = {name: METHODS[name] for name in result.scores}
     usual = "whitened" if "whitened" in titles else None
@@ -297,7 +291,7 @@ def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: Retrieval
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
-    """Sentences by id; none where the dataset holds none, is gone, or is not open to this session."""
+    """Sentences by id; none where the dataset is gone or not open to this session."""
     try:
         dataset_place(dataset)  # before the cache, which all sessions share
         return _read_texts(dataset)

@@ -1,6 +1,4 @@
-"""Every encoder with every head: the choosers, the result in one sentence, a heat map per method, the
-summary, and one pair in detail.
-"""
+"""Every encoder with every head: choosers, result, a heat map per method, the summary, one pair in detail."""
 
 from __future__ import annotations
 
@@ -56,14 +54,11 @@ _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 @dataclass(frozen=True)
 class StitchSetup:
-    """Which encoders are stitched, in this order, and how."""
-
     specs: tuple[SpaceSpec, ...]
     spec: StitchSpec
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What the figures of these spaces have in common."""
         return {"spaces": self.specs, "digests": compute.digests(self.specs), "stitching": self.spec}
 
 
@@ -77,7 +72,6 @@ def _shared(order: tuple[str, ...], *spaces: LatentSpace) -> SharedRows:
 
 
 def fitted(setup: StitchSetup) -> Stitching:
-    """Heads and maps of the first random state, fitted once for all items."""
     return _fitted(setup, *_spaces(setup.specs))
 
 
@@ -86,13 +80,8 @@ def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
     return Stitching(_shared(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 
 
-# The choosers: encoders, heads, methods and anchors.
-
-
 def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers, of an example where the session has nothing to stitch; None where the choice is
-    incomplete.
-    """
+    """All choosers, of an example where the session has nothing to stitch; None where incomplete."""
     specs = _candidates(workspace)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers")
     if len(specs) < 2:
@@ -118,7 +107,6 @@ def _candidates(workspace: Workspace) -> list[SpaceSpec]:
 
 
 def _example(row: DeltaGenerator) -> list[SpaceSpec]:
-    """The chooser of an example that comes with Relscope, and its spaces."""
     with row:
         name = segments(
             "Example",
@@ -160,7 +148,7 @@ def _encode(example: Example) -> None:
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces that share rows and labels; of equal groups the one with the most rows."""
+    """The largest group of spaces that share rows and labels, then the one with the most rows."""
     spaces = dict(zip(specs, _spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
@@ -292,9 +280,6 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
     )
 
 
-# The result: a sentence, heat maps, one pair in detail, the summary.
-
-
 def draw(setup: StitchSetup | None) -> None:
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
@@ -321,7 +306,6 @@ def draw(setup: StitchSetup | None) -> None:
 
 
 def lead(result: StitchResult, metric: str = "accuracy") -> str:
-    """The result in one sentence, as HTML."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:
@@ -363,7 +347,6 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
 
 
 def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> Cell | None:
-    """Method, encoder and head of the cell that was clicked; None where nothing is picked."""
     if not points:
         return None
     panel, row, column = points[0]["customdata"]
@@ -375,9 +358,7 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The cell picked, else the pair that loses most, by relative rows where these have pairs; None where
-    there is none.
-    """
+    """The cell picked, else the pair that loses most, by relative rows where these have pairs."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:

@@ -75,7 +75,6 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
 
 
 def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None) -> None:
-    """A test sentence; at random without a number."""
     if number is None:
         number = int(np.random.default_rng().integers(len(stitching.split.test)))
     item = _test_item(dataset, stitching, number)
@@ -126,13 +125,12 @@ def _look(digest: str, _dataset: Dataset):
     return look_of(_dataset)
 
 
-# A table of the page is drawn in a tenth of the time that Plotly takes, which matters while typing.
+# An HTML table takes a tenth of the time of Plotly, which matters while typing.
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
 
 def answers_html(data: Matrices, theme: Theme) -> str:
-    """The only panel of `Matrices` as a table; a cell explains itself on hover and on focus."""
     (panel,) = data.panels
     heads = "".join(f'<th scope="col">{plain_html(name_of(name))}</th>' for name in panel.columns)
     lines = []
@@ -163,7 +161,6 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    """Encoders that are ready, and why the others are not."""
     ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
@@ -181,9 +178,7 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 # A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """One encoder for all outputs of one model on one dataset; `trained` distinguishes encoders with their
-    own weights.
-    """
+    """One encoder for all outputs of a model on a dataset; `trained` distinguishes those with own weights."""
     return item_encoder(_spec, engine().store, joined)
 
 
@@ -213,7 +208,7 @@ def draw(setup: StitchSetup | None) -> None:
 
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
-    """Chooser and answers; a keystroke redraws only this part."""
+    """A fragment: a keystroke redraws only this part."""
     try:
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
@@ -260,7 +255,6 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, seconds: float) -> N
 
 
 def lead(answers: Answers, truth: str = "") -> str:
-    """The result in one sentence, as HTML."""
     leaders, count, n = answers.verdict()
     own = [answer for i, j in enumerate(answers.own) if (answer := answers.answer(i, j))]
     known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""

@@ -27,7 +27,6 @@ _GIVEN = "relscope.given-"
 
 
 def choose_study() -> Study:
-    """The study that is open; a study file opens its own."""
     finished = engine().store.finished
     opening = next((kind for kind in STUDIES if finished and kind in finished.groups), None)  # has a picture
     kind = kept(
@@ -43,7 +42,6 @@ def choose_study() -> Study:
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
-    """One chooser an option; what the session holds (its anchors, its spaces) is taken by a toggle."""
     chosen = {option.name: _choose(study, option, workspace) for option in study.options}
     return StudySpec.of(study, chosen)
 
@@ -72,19 +70,17 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
 
 
 def _described(spec: SpaceSpec) -> str:
-    """A space with the digest of what it holds, so that a file which changes makes other runs."""
+    """A space with its digest, so that a file which changes makes other runs."""
     return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
 
 
 def introduce(study: Study) -> None:
-    """The question, and what is done to answer it; the paper stands under the study's name already."""
     name = STUDIES[study.kind]
     st.subheader(name.help, anchor=False)
     st.caption(" ".join((study.__doc__ or name.paper).split()))
 
 
 def control(runs: StudyRuns) -> None:
-    """The button with its cost, or the bar with its stop; what failed, by name."""
     store, n_workers = engine().store, engine().n_workers
     standing = runs.standing(engine())
     if standing.under_way:
@@ -170,7 +166,6 @@ def _duration(seconds: float) -> str:
 
 
 def draw(runs: StudyRuns) -> None:
-    """Everything below the button; while runs are under way it follows them."""
     if runs.standing(engine()).under_way:
         _live(runs)
     else:
@@ -205,7 +200,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
 
 
 def _table(runs: StudyRuns) -> pd.DataFrame:
-    """`run_table`; a finished run never changes, so that each is read once."""
+    """A finished run never changes, so that each is read once."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -224,7 +219,6 @@ def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
 
 
 def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
-    """The chart that is chosen, by name; None where there is nothing to draw yet."""
     charts = runs.study.charts(runs.spec.settings, table)
     if not charts:
         st.caption("No run has finished training yet.")

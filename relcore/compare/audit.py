@@ -1,4 +1,4 @@
-"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them; its figure."""
+"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ class AuditOutcome:
 
     Attributes
     ----------
-    anchors, partners : tuples of k ids
-        Of the source and of the target; mostly equal.
     agreement : array (k,)
         −1 … 1, see `represent.anchors.Audit`.
     suspects : array (s,)
@@ -53,11 +51,10 @@ class AuditOutcome:
     decided : bool
         False where the pairs have too little in common to tell: then there are no suspects.
     alike : float
-        Share of other rows that both spaces have and that agree no better than the suspects, by the rotation
-        of the trusted pairs; NaN without suspects or such rows, and for other methods than Procrustes.
+        Share of other shared rows that agree no better than the suspects, by the rotation of the trusted
+        pairs; NaN without suspects or such rows, and for other methods than Procrustes.
     scores : set of anchors → metric → Score
-        On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the
-        second only where there are suspects.
+        Of all anchors and of those that are left, on the same held-out rows; empty without these.
     differences : metric → Difference
         What removing the suspects changes, with 95 % intervals.
     """
@@ -75,7 +72,6 @@ class AuditOutcome:
 
     @property
     def headline(self) -> str:
-        """What was found, in a sentence."""
         k, n = len(self.anchors), len(self.suspects)
         if self.decided:
             return f"{f'{n:,}' if n else 'None'} of {k:,} pairs {'is' if n < 2 else 'are'} suspect."
@@ -86,7 +82,7 @@ class AuditOutcome:
 
     @property
     def caution(self) -> str:
-        """Says that right pairs look like suspects here; "" where few do."""
+        """Warns where right pairs look like suspects; "" where few do."""
         expected = self.alike * len(self.anchors)
         if not expected > max(1.0, 0.1 * len(self.suspects)):
             return ""
@@ -98,8 +94,9 @@ class AuditOutcome:
         )
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of
-        mismatched pairs that agree less), suspect."""
+        """One row per pair, the least agreement first; mismatched is the share of mismatched pairs that agree
+        less.
+        """
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
         table = pd.DataFrame({"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement})
@@ -109,8 +106,8 @@ class AuditOutcome:
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome]):
-    """`audit_pairs` of anchors, and the scores with and without the suspects. `partners` are the target's ids
-    of the anchors, by default the same; `projection`, `k` and `convention` are those of Compare.
+    """`audit_pairs` of anchors, and the scores with and without the suspects; `partners` are the target's
+    ids of the anchors, by default the same.
     """
 
     kind: ClassVar[str] = "audit"
@@ -197,7 +194,6 @@ class PairAudit(Task[AuditOutcome]):
         others: tuple[np.ndarray, np.ndarray],
         suspects: np.ndarray,
     ) -> tuple[dict[str, dict[str, Score]], dict[str, Difference]]:
-        """Of the other rows; nothing where hardly a row is left."""
         kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
         if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}
@@ -230,9 +226,7 @@ def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndar
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorAudit(Recipe):
-    """Agreement of all anchor pairs, the least first, with the suspects marked; LaTeX prints the lowest
-    40.
-    """
+    """Agreement of all anchor pairs, the least first, with the suspects marked."""
 
     figure: ClassVar[str] = "anchor-audit"
 
@@ -248,7 +242,7 @@ class AnchorAudit(Recipe):
 
 
 def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
-    """Agreement by rank, suspects apart, beside the value that 95 % of mismatched pairs lie below."""
+    """Agreement by rank, beside the value that 95 % of mismatched pairs lie below."""
     table = outcome.table()
     rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
     pairs = zip(table.anchor, table.partner, strict=True)

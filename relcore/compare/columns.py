@@ -23,10 +23,8 @@ from relcore.spaces.split import row_keys
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:
-    """The k nearest of these rows (m,) in the source and in the target, by cosine after centring, the row
-    itself left out.
-
-    Two arrays (m, k) of row numbers, nearest first; k is at most n − 1.
+    """The k nearest of these rows in the source and in the target, by cosine after centring: two arrays (m,
+    k).
     """
     k = min(k, len(match) - 1)
     return [own_neighbours(space.vectors, mean_of(space), rows, k) for space in (match.source, match.target)]
@@ -35,8 +33,7 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarra
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
     """The share of neighbours that each of these rows keeps from one space to the other, smallest first.
 
-    Mutual kNN in the absolute spaces: no anchors are involved. Columns: row, id, overlap (Jaccard, 0 … 1),
-    count (if known); of equal overlaps the more frequent row comes first.
+    Mutual kNN in the absolute spaces. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known).
     """
     table = pd.DataFrame(
         {"row": rows, "id": match.ids[rows], "overlap": jaccard_rows(*centred_neighbours(match, rows, k))}
@@ -53,8 +50,7 @@ def neighbours_of(
     """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and
     whether shared.
 
-    By cosine in the absolute spaces after centring, or in another representation `made` of both, such as that
-    of `represent`.
+    By cosine in the absolute spaces after centring, or in another representation `made` of both.
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:
@@ -71,9 +67,7 @@ def neighbours_of(
     return pd.DataFrame(columns)
 
 
-# Columns that colour the rows of a pair: numbers on a scale with a colour bar, and classes with a legend.
-
-AGREEMENT_ROWS = (500, 4000)  # rows at least and at most whose neighbourhoods are compared at once
+AGREEMENT_ROWS = (500, 4000)  # fewest, most
 _COMPARED = 250_000_000  # with how many pairs of rows: a second's work
 MOST_CLASSES = 20  # the number of distinguishable colours
 WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
@@ -86,9 +80,7 @@ def columns_of(match: Match) -> list[str]:
 
 
 def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], LatentSpace]) -> Cells:
-    """What reads a column of the tables that came with two spaces, the source's where both have one of
-    this name.
-    """
+    """What reads a column of the tables that came with two spaces, the source's where both have it."""
 
     def cells(name: str) -> pd.Series:
         spec = source if name in more_columns(source) else target
@@ -98,8 +90,7 @@ def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], L
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
-    """One number per row (m,), NaN where it was not computed: agreement is that of a sample, see
-    `agreement_rows`.
+    """One number per row (m,), NaN where it was not computed.
 
     Raises
     ------
@@ -120,7 +111,7 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
     Raises
     ------
     SpaceError
-        A column that is not there: `cells` reads those of the tables that came with the spaces.
+        A column that is not there.
     """
     if spec.color_by in NUMBERS:
         return _on_scale(view, values_of(match, spec.color_by, view.rows), spec.color_by)
@@ -151,11 +142,8 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The class of each row (m,), -1 for "" and for rare ones; the names; and, where some are left out, how
-    many.
-
-    The most frequent `MOST_CLASSES` − 1 where there are more than `MOST_CLASSES`. Names come in their order,
-    numbers by size.
+    """The class of each row (m,), -1 for "" and for rare ones; the names, numbers by size; and how many are
+    left out of more than `MOST_CLASSES`.
     """
     counts = Counter(name for name in names if name)
     kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
@@ -191,13 +179,12 @@ def _empty(cell: Any) -> bool:
 
 
 def agreement_rows(n: int) -> int:
-    """The number of rows, of n, whose neighbourhoods are compared: fewer where each takes longer."""
+    """How many of n rows have their neighbourhoods compared: fewer where each takes longer."""
     least, most = AGREEMENT_ROWS
     return int(np.clip(_COMPARED // n, least, most))
 
 
 def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
-    """Of a random sample where there are more rows than `agreement_rows`."""
     compared, most = rows, agreement_rows(len(match))
     if len(rows) > most:
         compared = rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
@@ -207,10 +194,8 @@ def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     return values[rows]
 
 
-# Groups of rows to compare: the classes of a space, or clusters of it.
-
 LEAST_ROWS = 5  # scored rows of a group that a mean is computed of
-_CENTRAL = 20  # rows nearest to the centre of a cluster, of which the most frequent name it
+_CENTRAL = 20
 _MOSTLY = 0.5
 
 
@@ -237,8 +222,7 @@ def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> t
     """k-means clusters of the directions of a centred space: the number of each row's cluster (n,), and
     names.
 
-    A cluster is named by its most common label where half of its rows have it, else by three central rows,
-    the most frequent ones where counts are known.
+    A cluster is named by the label that half of its rows have, else by three central rows.
 
     Raises
     ------
@@ -274,15 +258,8 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
 def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
     """Places of the rows to compare, ascending: all n rows, or `n_queries` of them at random.
 
-    Half of the queries are shared among the groups, so that a small class among many rows without a label is
-    compared in full; the rest are drawn from all rows. The keys of `row_keys` draw them: one more row
-    replaces few of the others.
-
-    Parameters
-    ----------
-    groups : array (n,) of int
-        0 … g − 1, −1 for rows of no group.
-    ids : array (n,)
+    Half of the queries are shared among the groups, so that a small class is compared in full. The keys of
+    `row_keys` draw them: one more row replaces few of the others. Groups (n,) are 0 … g − 1, −1 for none.
 
     Examples
     --------
@@ -305,11 +282,8 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
-# Names of the groups on a map: labels where most rows have one, else k-means of the points, and the term or
-# the row that tells each group apart. The terms are those whose share of a cluster's words exceeds their
-# share of all words most, weighted by that share (a term's part of the Kullback–Leibler divergence;
-# Grootendorst's class-based TF-IDF, 2022, without a list of stop words: a word that is everywhere tells
-# nothing). Rows without texts that are words give the most central word.
+# The terms that name a cluster add most to the Kullback–Leibler divergence of its words from all words
+# (Grootendorst's class-based TF-IDF, 2022, without stop words).
 
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
@@ -319,8 +293,8 @@ _STEPS = 20
 _READ = 4000  # texts that are read
 _TERMS = 2  # in a name
 _FEWEST_TEXTS = 3  # of a cluster that have its term
-_FREQUENT = 0.25  # share of a cluster's words, the most frequent, of which one is its name
-_FREE = 0.05  # share of rows without the name of a class from which on clusters are named
+_FREQUENT = 0.25  # share of a cluster's words among which its name is
+_FREE = 0.05  # share of rows without a class from which on clusters are named
 _TERM = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -336,17 +310,8 @@ def named_clusters(
     coordinates: np.ndarray,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Clusters | None:
-    """Groups of the drawn rows with names; None where nothing tells what to call them.
-
-    Parameters
-    ----------
-    space : LatentSpace
-    rows : array (m,) of int
-        The drawn rows of the space.
-    coordinates : array (m, 2 or 3)
-        The map whose clusters are named.
-    texts : callable, optional
-        Ids → texts.
+    """Groups of the drawn rows (m,) with names; None where nothing tells what to call them. `coordinates`
+    (m, 2 or 3) are the map whose clusters are named, `texts` ids → texts.
     """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
@@ -371,8 +336,7 @@ def _clusters(coordinates: np.ndarray) -> np.ndarray:
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
     fitted = points if len(points) <= _FITTED else points[rng.choice(len(points), _FITTED, replace=False)]
     n_clusters = int(np.clip(round(np.sqrt(len(points)) / 10), *_CLUSTERS))
-    # Points to begin with, each drawn by its squared distance to those before (k-means++, Arthur and
-    # Vassilvitskii, 2007).
+    # k-means++ (Arthur and Vassilvitskii, 2007).
     start, distances = [fitted[rng.integers(len(fitted))]], np.full(len(fitted), np.inf)
     for _ in range(n_clusters - 1):
         distances = np.minimum(distances, np.square(fitted - start[-1]).sum(axis=1))
@@ -385,7 +349,6 @@ def _clusters(coordinates: np.ndarray) -> np.ndarray:
 
 
 def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]], list[str]]) -> list[str]:
-    """The terms of each cluster, "" for one without."""
     read = np.arange(len(ids))
     if len(read) > _READ:
         read = np.sort(np.random.default_rng(0).choice(read, _READ, replace=False))
@@ -411,9 +374,6 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
 
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:
-    """Of each cluster the word with the highest cosine to its mean, among its frequent ones where
-    frequencies are known.
-    """
     vectors, names = unit_rows(space.vectors[rows], mean_of(space)), []
     for number in range(numbers.max() + 1):
         members, name = np.flatnonzero(numbers == number), ""

@@ -1,6 +1,4 @@
-"""Differences: which rows, classes and clusters have other neighbours in the second space, and is it more
-than chance?
-"""
+"""Differences: which rows, classes and clusters have other neighbours in the second space than by chance."""
 
 from __future__ import annotations
 
@@ -31,13 +29,12 @@ from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-# Rows in a dense part of a space lose their neighbours to a little noise, rows far from all others keep them.
-# So agreement differs from class to class even if no class has moved. Adding noise to either space, as much
-# as lowers the mean agreement to what was measured, tells how much each row would keep then.
+# Dense rows lose their neighbours to a little noise, so agreement differs by class even if none has moved.
+# Noise that lowers the mean agreement to what was measured tells how much each row would keep.
 
 _CALIBRATED_ROWS = 400
-_STEPS = 9  # halvings of the range of noise levels, 10⁻² … 10² of the spread of the rows
-_LEVELS = (-2.0, 2.0)
+_STEPS = 9  # halvings of the range of noise levels
+_LEVELS = (-2.0, 2.0)  # log10 of shares of the spread
 
 
 def agreement_under_noise(
@@ -52,19 +49,16 @@ def agreement_under_noise(
     """Jaccard overlap of each query's neighbours in a space with those in the same space with noise,
     (n_draws, m), 0 … 1.
 
-    Even draws add the noise to the first space, odd ones to the second; its standard deviation is the same
-    for all rows and dimensions. Noise comes before the projection, so that relative spaces get that of their
-    anchors, too.
+    Even draws add the noise to the first space, odd ones to the second. Noise comes before the projection,
+    so that relative spaces get that of their anchors, too.
 
     Parameters
     ----------
     vectors : two arrays (n, d)
     represent : (n, d) → (t, c)
-        The rows among which neighbours are searched, in the representation that is compared.
+        The rows among which neighbours are searched.
     own : two arrays (m, k)
         The neighbours of the queries in each represented space, without noise.
-    queries : array (m,)
-        Row numbers of the represented space.
     agreement : float
         The mean overlap that the noise is to leave.
     """
@@ -96,17 +90,14 @@ def agreement_under_noise(
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """Groups compared with what noise leaves; one number per group, (g,).
+    """Groups compared with what noise leaves, by the noise that explains each better; arrays (g,).
 
     Attributes
     ----------
-    z, p : arrays
-        Those of the noise that explains the group better: of the source or of the target.
     expected, reach : arrays
-        Mean agreement of the group under this noise, and half the width of its 95 % band.
+        Mean agreement under this noise, and half the width of its 95 % band.
     between : float
         Variance of group means beyond that of random groups, the larger one of the two spaces.
-    n_permutations : int
     """
 
     z: np.ndarray
@@ -121,19 +112,13 @@ def moved_beyond_noise(
     agreement: np.ndarray, under_noise: np.ndarray, groups: np.ndarray, random_state: int = 0
 ) -> NoiseTest:
     """Test the agreement (m,) of rows against `agreement_under_noise`, (n_draws, m), in which the two spaces
-    take turns.
+    take turns; groups (m,) are 0 … g − 1, −1 for none.
 
     Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to noise in the
-    space that is sharper. The mean of the two expectations is that of neither: with 8 draws, noise in one
-    space alone gave a finding in 4, 8 and 11 % of 200 draws in absolute, relative and whitened spaces at p <
-    .05. So each space's noise has a test of its own, with its own variance between groups, and a group has
-    moved only if neither explains it: 1 to 3 % of 200 draws (noise in the first, the second or both spaces,
-    three representations). A third of a class that was shuffled is still found in 20 of 20 draws.
-
-    Parameters
-    ----------
-    groups : array (m,) of int
-        0 … g − 1, −1 for none; see `lowest_groups`.
+    space that is sharper. So each space's noise has a test of its own, with its own variance between groups,
+    and a
+    group has moved only if neither explains it. The mean of both expectations gave up to 11 % false findings
+    at p < .05; this test gives 1 to 3 %.
     """
     shared = groups[groups >= 0]
     sizes = np.bincount(shared)
@@ -156,8 +141,7 @@ def moved_beyond_noise(
 
 
 def _between(draws: np.ndarray, groups: np.ndarray) -> float:
-    """Variance of group means under the noise of one space beyond that of random groups of the same size, 0
-    or more.
+    """Variance of group means under the noise of one space beyond that of random groups, 0 or more.
 
     Each draw is compared with the mean of the others, m of them, which raises all variances by (1 + 1/m); the
     measured agreement is compared with the mean of all draws.
@@ -186,20 +170,18 @@ class MovedGroup:
 
     Attributes
     ----------
-    name : str
     n, n_queries : int
         Its held-out rows, and those of them that were compared.
     agreement, expected : float
-        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1: noise in the
-        source or in the target, whichever explains the group better.
+        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1.
     low, high : float
         95 % band of a random group of `n_queries` rows with this expectation.
     z, p : float
-        Of the test; p is corrected for the number of groups.
+        p is corrected for the number of groups.
     examples : ids
         Its rows that lost most neighbours, compared with what was expected.
     source_anchors, target_anchors : ids
-        The anchors nearest to its mean direction in either absolute space, nearest first; see `with_anchors`.
+        The anchors nearest to its mean direction, nearest first; see `with_anchors`.
     """
 
     name: str
@@ -235,9 +217,7 @@ class FoundDifferences:
     belongs : array (n_pair,)
         The place of each matched row's group in `groups`, anchors included, −1 for none.
     between : float
-        Variance of group means beyond that of random groups: rows of a group share neighbours and anchors, so
-        their agreement rises and falls together; estimated from the draws of noise, the larger one of the two
-        spaces.
+        As `NoiseTest.between`.
     left_out : int
         Groups with fewer than `LEAST_ROWS` compared rows.
     """
@@ -255,14 +235,11 @@ class FoundDifferences:
 
     @property
     def moved(self) -> tuple[MovedGroup, ...]:
-        """The groups that moved more than chance."""
         return tuple(group for group in self.groups if group.significant)
 
 
 @dataclass(frozen=True)
 class DifferenceSettings:
-    """What a comparison of groups and its figure are set to."""
-
     representation: str = setting("absolute", choices=FORMS)
     anchors: tuple[str, ...] = ()
     projection: ProjectionSpec = ProjectionSpec()
@@ -277,11 +254,9 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
     """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested
     against chance.
 
-    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own
-    (mutual kNN): "absolute" after centring, other representations as they are, their anchors left out.
+    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space (mutual kNN).
     `moved_beyond_noise` tests it against `agreement_under_noise`: without this correction a dense class would
-    count as moved although every row got the same noise. Where there are more rows than `n_queries`, half of
-    these are shared among the groups.
+    count as moved although every row got the same noise.
     """
 
     kind: ClassVar[str] = "differences"
@@ -371,7 +346,6 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
         )
 
     def _representation(self, pair: Match, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """From the vectors (n, d) of either space to those rows of it in which neighbours are searched."""
         if self.representation == "absolute":
             return lambda vectors: centred(vectors[rows], mean_row(vectors[rows]))
         projection = self.projection.projection(whiten=self.representation == "whitened")
@@ -380,9 +354,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
-    """The same differences, each group with the anchors nearest to it: those of highest cosine to its mean
-    direction.
-    """
+    """The same differences, each group with the anchors of highest cosine to its mean direction."""
     if not len(anchors):
         return found
     nearest = {}
@@ -405,9 +377,7 @@ _LONGEST = 28  # characters of a group's name on the axis
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDifferences(DifferenceSettings, Recipe):
-    """Classes or clusters by how much of their neighbourhoods the other space keeps; the result is that of
-    `Differences`, `with_anchors`.
-    """
+    """Classes or clusters by how much of their neighbourhoods the other space keeps."""
 
     figure: ClassVar[str] = "differences"
 
@@ -418,7 +388,6 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
     @property
     def task(self) -> Differences:
-        """What computes it; the absolute spaces need no anchors."""
         settings = {one.name: getattr(self, one.name) for one in fields(DifferenceSettings)}
         if self.representation == "absolute":
             del settings["anchors"], settings["projection"]
@@ -435,9 +404,7 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """Groups side by side, the one that moved most first; bars are the 95 % bands of random groups of the
-    same size.
-    """
+    """Groups side by side, the one that moved most first, with 95 % bands of random groups."""
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
     lines = [Line("random group of that size, 95 %", range(len(shown)), *ends)]
@@ -476,11 +443,8 @@ def p_told(group: MovedGroup, found: FoundDifferences) -> str:
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
-    """A row per group.
-
-    Columns: group, rows, compared (of these rows), agreement, expected, low, high (95 % band of a random
-    group), z, p (corrected for the number of groups), k, n, examples, source_anchors, target_anchors (ids,
-    separated by "; ").
+    """A row per group; low and high are the 95 % band of a random group, p is corrected for the number of
+    groups.
     """
     names = {"name": "group", "n": "rows", "n_queries": "compared"}
     table = pd.DataFrame([vars(group) for group in found.groups]).rename(columns=names)
@@ -492,7 +456,6 @@ def differences_table(found: FoundDifferences) -> pd.DataFrame:
 
 
 def printed_table(found: FoundDifferences) -> pd.DataFrame:
-    """What a paper prints: group, rows, agreement, the band by chance, p."""
     groups = found.groups
     return pd.DataFrame(
         {

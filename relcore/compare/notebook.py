@@ -46,25 +46,21 @@ def show(
     """The linked panes of two spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on the first
     space.
 
-    The widget's `selection` (ids), `selected_rows` (numbers of the rows that both spaces share, in the
-    source's order) and `anchors` (ids) can be read, set, and observed with ``widget.observe``. It needs the
-    extra ``notebook``, and no network.
+    The widget's `selection` (ids), `selected_rows` (of the shared rows) and `anchors` (ids) can be read,
+    set, and observed with ``widget.observe``.
 
     Parameters
     ----------
     source, target : LatentSpace, array (n, d), or path
         Spaces pair by id, arrays by row. A path may be the name of a bundled space.
     anchors : ids, or how many, optional
-        A number of rows at random; by default 300, or a third of the rows where these are fewer. An empty
-        list draws the absolute panes alone.
+        By default 300 rows at random, or a third of the rows where these are fewer. An empty list draws the
+        absolute panes alone.
     panes : representations
-        One or two of "absolute", "relative", "whitened" and "procrustes", each a row of two panes.
+        One or two of "absolute", "relative", "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
-        As `relcore.maps.views.ViewSpec`: "pivots", "labels", "counts", "source norm", "target norm" or
-        "agreement"; or numbers or names of your own. By default the labels where they are classes, else some
-        rows with their neighbourhoods.
-    link_zoom : bool
-        Zoom all panes together.
+        As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels where they
+        are classes, else some rows with their neighbourhoods.
     height : int
         Pixels for all panes together.
 
@@ -99,7 +95,7 @@ def show(
 
 
 def _listed(name: str, given: Any, what: str) -> tuple:
-    """What was given as a tuple; a single text is no list of its letters."""
+    """As a tuple; a single text is no list of its letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)

@@ -69,15 +69,12 @@ class MapLook:
     named : bool
         Write the names of classes or clusters on the maps.
     turn : tuple of 9 floats
-        How maps of three dimensions are turned, the rows of a rotation matrix: right, up, to the viewer;
-        empty is not turned.
-    hidden : tuple of str
-        Classes whose rows are hidden, as `Coloring.hidden`.
+        Rotation matrix of maps of three dimensions, by rows: right, up, to the viewer; empty is not turned.
+    hidden, second_hidden : tuple of str
+        Classes of either colouring whose rows are hidden.
     second : str
         What colours the other panes, as `ViewSpec.color_by`; "" is the same for all.
     second_panes : "right" or "lower"
-    second_hidden : tuple of str
-        Classes of the second colouring whose rows are hidden, in all panes.
     """
 
     named: bool = True
@@ -101,7 +98,6 @@ class MapLook:
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
     def panes(self, n_panes: int) -> tuple[int, ...]:
-        """Which of the panes have the second colouring."""
         if not self.second:
             return ()
         chosen = (2, 3) if self.second_panes == LOWER else (1, 3)
@@ -122,9 +118,7 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """Put coordinates by representation and the view's colours together, two panes a row; the notes go
-    into the caption.
-    """
+    """Coordinates by representation in the view's colours, two panes a row; the notes go into the caption."""
     names = distinct_names(spaces)
     panes = tuple(
         Pane(f"{name} · {representation}", coordinates)
@@ -147,9 +141,7 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the colours of the second colouring; None where there is none. Errors as in
-    `colored`.
-    """
+    """The same rows in the second colouring; None where there is none. Errors as in `colored`."""
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)
@@ -159,9 +151,7 @@ def second_view(
 
 
 def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
-    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the
-    caption says so.
-    """
+    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring."""
     panes, title, colors = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN), None
     if second and panes:
         scale = second.scale
@@ -182,9 +172,7 @@ def comparison_scene(
     oriented: bool = False,
     look: MapLook | None = None,
 ) -> Scene:
-    """From a recipe to the picture, without a screen; `oriented` turns maps as `orient_pairs` does, `look`
-    is the screen's.
-    """
+    """A recipe as a picture; `oriented` turns maps as `orient_pairs` does."""
     matched = matched or load_pair(recipe)
     cells = cells_of(recipe.source, recipe.target, load_again)
     view = colored(
@@ -215,12 +203,10 @@ def comparison_scene(
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
-    """Positions among the view's rows (m,), all of them: the most frequent first, or the most central where
-    none has a count.
+    """Positions of all of the view's rows (m,): the most frequent first, or without counts the most central.
 
-    Central is a high cosine with the mean of the row's own category, of all rows without one, in the centred
-    space. There are two passes over blocks of rows: a copy of a million rows would be the largest thing in
-    memory.
+    Central is a high cosine with the mean of the row's own category in the centred space. There are two
+    passes over blocks of rows: a copy of a million rows would be the largest thing in memory.
     """
     if space.counts is not None:
         return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")
@@ -238,12 +224,8 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
     return np.argsort(-central, kind="stable")
 
 
-# Figures of the pages Compare, Anchors and Spaces.
-
-
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
-    """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]``
-    says which.
+    """The figure that a recipe describes, with its data loaded and everything computed.
 
     Raises
     ------
@@ -255,9 +237,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe):
-    """The linked panes of a comparison; `oriented` turns the maps so that they agree, `stars` and `look`
-    are the screen's.
-    """
+    """The linked panes of a comparison."""
 
     figure: ClassVar[str] = "comparison"
     newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
@@ -278,8 +258,8 @@ def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
     """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by
     id.
 
-    For scripts and notebooks that hold the spaces already: a notebook shows the figure, ``save("panes.pdf")``
-    writes it. It carries no recipe, since only the caller knows where the spaces come from.
+    For scripts and notebooks: ``save("panes.pdf")`` writes it. It carries no recipe, since only the caller
+    knows where the spaces come from.
 
     Examples
     --------
@@ -297,11 +277,7 @@ def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
 
 @dataclass(frozen=True)
 class Scores(Recipe, ComparisonRecipe):
-    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or
-    `n_queries`.
-
-    The neighbours of all may be searched approximately: see `ExactScores`.
-    """
+    """Scores of all representations on held-out rows beside their chance levels."""
 
     figure: ClassVar[str] = "scores"
     newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
@@ -322,8 +298,8 @@ class Scores(Recipe, ComparisonRecipe):
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Without the settings of an approximate search where the search is exact, as earlier versions
-        wrote it.
+        """Without the settings of an approximate search where the search is exact, as earlier versions wrote
+        it.
         """
         exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
         return {name: value for name, value in super().to_json().items() if name not in exact}
@@ -348,7 +324,7 @@ class Scores(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class Spectrum(Recipe, ComparisonRecipe):
-    """Singular values of the anchors in both spaces; the result is by `distinct_names` of the two."""
+    """Singular values of the anchors in both spaces."""
 
     figure: ClassVar[str] = "spectrum"
 
@@ -364,9 +340,7 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class PairMap(Recipe):
-    """Every space with every other, one number a pair; the result comes in the order of the spaces, not
-    yet grouped.
-    """
+    """Every space with every other, one number a pair."""
 
     figure: ClassVar[str] = "all-pairs"
 
@@ -382,7 +356,6 @@ class PairMap(Recipe):
     __post_init__ = check
 
     def to_json(self) -> dict[str, Any]:
-        """Without the settings that the metric does not need."""
         return used_settings(super().to_json())
 
     def draw(self, result: PairScores | None = None) -> Exportable:
@@ -395,9 +368,7 @@ class PairMap(Recipe):
 
 @dataclass(frozen=True)
 class Training(Recipe):
-    """Loss and held-out accuracy by epoch of the encoders behind these encodings; the result is by the
-    spaces' names.
-    """
+    """Loss and held-out accuracy by epoch of the encoders behind these encodings."""
 
     figure: ClassVar[str] = "training"
 
@@ -409,7 +380,7 @@ class Training(Recipe):
 
 
 def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[float]]:
-    """The curve of an encoding's encoder by its metadata, empty where nothing was trained by epochs.
+    """The curve of an encoding's encoder, empty where nothing was trained by epochs.
 
     Raises
     ------

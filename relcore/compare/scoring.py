@@ -55,10 +55,8 @@ class FoundScores:
 class ExactScores(Task[FoundScores]):
     """`score_pair` of two spaces with the same rows; `metrics` are those registered when it is made.
 
-    The neighbours are searched in blocks of queries, each of which is saved: a run that is stopped or killed
-    resumes after the last one. Neither space is held in its representation, unless
-    `scores.lists.KEPT_BYTES` allow it, or a metric reads rows. `search` is one of `names.SEARCHES`; the
-    settings of an approximate one are chosen for `target_recall`.
+    Each block of queries is saved: a run that is stopped or killed resumes after the last one. Neither space
+    is held in its representation, unless `scores.lists.KEPT_BYTES` allow it, or a metric reads rows.
     """
 
     kind = "scores"
@@ -87,7 +85,6 @@ class ExactScores(Task[FoundScores]):
 
     @classmethod
     def of(cls, *settings: object, **search: object) -> ExactScores:
-        """By all metrics."""
         return cls(*settings, tuple(metrics_of_a_pair()), **search)
 
     @classmethod
@@ -120,10 +117,9 @@ class ExactScores(Task[FoundScores]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> FoundScores:
+        # Every start of the app imports this module, and needs none of these.
         from relcore.scores.lists import Parts
-        from relcore.scores.passes import (
-            score_forms,
-        )  # every start of the app imports this module, and needs none of it
+        from relcore.scores.passes import score_forms
 
         pair = match(*spaces)
         labels = class_labels(pair)
@@ -182,8 +178,6 @@ class ExactScores(Task[FoundScores]):
         }
 
 
-# All pairs: one number per pair, beside what chance would give.
-
 MOST_KEPT_BYTES = 512 * 2**20  # parts of one space beyond this are computed again for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
 Pair = tuple[int, int]
@@ -195,7 +189,6 @@ def metrics_among_spaces() -> dict[str, str]:
 
 
 def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that the metric among them does not need."""
     need_one_of("metric", settings["metric"], metrics_among_spaces())
     needs = METRICS[settings["metric"]].needs
     return {name: value for name, value in settings.items() if name not in SETTINGS or name in needs}
@@ -205,16 +198,8 @@ def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 class AllPairs(Task[PairScores]):
     """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
 
-    Each number equals that of the metric for the pair alone. A pair that cannot be compared (no shared ids,
-    an anchor that one lacks, too few rows) has no score but a reason.
-
-    Attributes
-    ----------
-    metric : str
-        One of `metrics_among_spaces`.
-    anchors, projection, k, n_queries
-        Settings of the metrics that need them (`names.Metric.needs`); leave the others as they are. Queries
-        are all rows, or `n_queries` of them at random.
+    A pair that cannot be compared (no shared ids, an anchor that one lacks, too few rows) has no score but a
+    reason. Settings that the metric does not need (`names.Metric.needs`) are to be left as they are.
     """
 
     kind = "all-pairs"
@@ -246,7 +231,6 @@ class AllPairs(Task[PairScores]):
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """From the products that it forms; within a factor of three."""
         sampled = min(max(map(len, spaces)), BEST_ROWS)
         width = len(self.anchors) or sampled
         by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
@@ -330,9 +314,7 @@ _MOST_LISTED = 30  # pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
-    """One panel in the order of the spaces; a space with itself is dotted, the pair named in `framed` has
-    a frame.
-    """
+    """One panel in the order of the spaces; the pair named in `framed` has a frame."""
     names, every = scores.names, range(len(scores.names))
     frames = ()
     if len(framed) == 2 and set(framed) <= set(names):

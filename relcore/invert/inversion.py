@@ -56,16 +56,7 @@ FEWEST = 8  # anchors, to hold out two
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and how.
-
-    Attributes
-    ----------
-    delta, omega, ridge : float, int, float
-    cosine : float
-        Mean cosine of the held-out anchors with these numbers; optimistic, as the best of `n_tried`.
-    n_tried, n_held_out : int
-        Settings that were compared; anchors that were held out at a time.
-    """
+    """What was chosen; `cosine` is the mean of the held-out anchors, optimistic as the best of `n_tried`."""
 
     delta: float
     omega: int
@@ -82,11 +73,10 @@ class Choice:
 def choose_numbers(
     source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
 ) -> Choice | None:
-    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others; those of the spec for
-    what is not chosen.
+    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others.
 
-    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. The best on
-    the held-out anchors is to be fitted on all of them. None with fewer than `FEWEST` anchors.
+    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. None with
+    fewer than `FEWEST` anchors.
     """
     k = len(source)
     if k < FEWEST:
@@ -119,8 +109,7 @@ def _tried(
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # With A = U S Vᵀ, A's K = A Aᵀ has the eigenvectors U: each λ costs one product of small matrices, not an
-    # inverse.
+    # A Aᵀ has the left singular vectors of A: each λ costs one product of small matrices, not an inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -203,11 +192,9 @@ class InversionSpec:
 
     @property
     def title(self) -> str:
-        """What this method is called beside others: ``"inverse, pruned"``."""
         return f"inverse, {INVERSES[self.method].title}"
 
     def settings(self) -> str:
-        """What the method depends on: ``"ω = 8, δ = .7"`` or ``"λ = 1"``."""
         return (
             f"ω = {self.omega}, δ = {general(self.delta)}"
             if self.method == "pruned"
@@ -223,7 +210,6 @@ def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
 
 
 def side_names(pair: Match, route: str) -> tuple[str, str]:
-    """Their names, distinct unless they are one space."""
     source, target = distinct_names((pair.source, pair.target))
     return {"forward": (source, target), "backward": (target, source)}.get(route, (source, source))
 
@@ -235,8 +221,7 @@ class Inversion:
     Attributes
     ----------
     spec : InversionSpec
-        With the numbers that were used; `choice` tells how they were chosen where held-out anchors chose
-        them.
+        With the numbers that were used; `choice` tells how held-out anchors chose them.
     n : int
         Rows of the pair.
     rows : array (m,)
@@ -246,12 +231,11 @@ class Inversion:
     true, found : arrays (m, d)
         In the target's absolute space.
     errors : {method: array (m,)}
-        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps
-        fitted on both spaces.
+        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first.
     distance : array (m,)
         ‖found − true‖ over the true row's length from the mean, of the inverse.
     scores : {method: Score}
-        Mean cosine of the held-out rows, with the chance level: the same after permuting these rows.
+        Mean cosine of the held-out rows, with the chance level of permuted rows.
     n_anchors, kept : int, float
         Anchors given, and the mean number that a pruning keeps.
     condition : float
@@ -280,7 +264,6 @@ class Inversion:
 
     @property
     def held_out_errors(self) -> dict[str, np.ndarray]:
-        """`errors` of the rows that are scored."""
         return {method: errors[self.scored] for method, errors in self.errors.items()}
 
     @property
@@ -301,8 +284,6 @@ def invert_pair(
 ) -> Inversion:
     """Translate the pair's rows through the relative space of these anchors, and score those that are not
     anchors.
-
-    Means are those of all rows of each space: they need no pairs.
 
     Raises
     ------
@@ -351,8 +332,6 @@ def invert_pair(
     )
 
 
-# Translation: every ordered pair of spaces over the same ids (Maiorca et al. 2024, tables 1 and 2).
-
 METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}
 METRICS = {
     "cosine": "cosine",
@@ -368,10 +347,8 @@ _USUAL = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How rows are translated and scored: the number of neighbours and of queries among the rows that are not
-    anchors (None takes all), and the head that is trained on the target's rows where there are labels.
-
-    `test_ids` are its test rows instead of what is drawn; anchors among them are left out.
+    """How rows are translated and scored: `k` and `n_queries` count among the rows that are not anchors (None
+    takes all); `test_ids` are the heads' test rows instead of what is drawn.
     """
 
     methods: tuple[str, ...] = setting(_USUAL, choices=METHODS, distinct=True)
@@ -392,7 +369,6 @@ class TranslationResult:
 
     Attributes
     ----------
-    names : s distinct names
     n, n_anchors, n_test : int
         Rows that are not anchors, anchors, and test rows of the heads (0 without labels).
     scores : method → metric → array (s, s, 2)
@@ -414,7 +390,6 @@ class TranslationResult:
         return tuple(metric for metric in METRICS if metric != "accuracy" or self.n_test)
 
     def title(self, metric: str) -> str:
-        """The metric's title: ``"MRR, k = 10"``."""
         return METRICS[metric] + (f", k = {self.spec.k}" if metric in ("jaccard", "mrr") else "")
 
     def matrix(self, method: str, metric: str) -> np.ndarray:
@@ -422,13 +397,11 @@ class TranslationResult:
         return self.scores[method][metric][..., 0]
 
     def chance(self, method: str, metric: str) -> float:
-        """The mean chance level over the pairs of two spaces: of permuted rows; for accuracy, of the most
-        frequent class.
-        """
+        """The mean chance level over the pairs of two spaces."""
         return self._mean(method, metric, 1)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, method and metric: source, target, method, metric, score, chance, n, anchors."""
+        """One row per pair, method and metric."""
         rows = []
         for (i, source), (j, target) in product(enumerate(self.names), repeat=2):
             for method, metric in product(self.spec.methods, self.metrics):
@@ -439,9 +412,7 @@ class TranslationResult:
         return pd.DataFrame(rows, columns=columns).dropna(subset="score", ignore_index=True)
 
     def wide(self, metric: str) -> pd.DataFrame:
-        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the
-        methods.
-        """
+        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level."""
         scores = {METHODS[method]: self.scores[method][metric].reshape(-1, 2) for method in self.spec.methods}
         pairs = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
         chance = pd.DataFrame({method: values[:, 1] for method, values in scores.items()}).mean(axis=1)
@@ -451,9 +422,6 @@ class TranslationResult:
     def summary(self) -> pd.DataFrame:
         """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it
         can translate.
-
-        Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own
-        spaces) and chance.
         """
         others, rows = ~np.eye(len(self.names), dtype=bool), []
         for method in self.spec.methods:
@@ -486,7 +454,6 @@ class Translation(Task[TranslationResult]):
     spec: TranslationSpec = TranslationSpec()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Within a factor of three."""
         n, rows, width = len(spaces), max(map(len, spaces)), max(space.dimension for space in spaces)
         queries = self.spec.n_queries or rows
         each = 4e-11 * rows * width * (width + queries) + 3e-9 * len(self.anchors) * width**2 + 0.02
@@ -509,8 +476,7 @@ def translate_all(
     anchors.
 
     Rows are compared after centring at the target's mean: their cosine, and their neighbours among the
-    target's rows (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean
-    is that of all shared rows.
+    target's rows (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1.
 
     Raises
     ------
@@ -609,7 +575,6 @@ class _Translator:
 
 
 def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """The rows that are in all spaces and zero in none, in the first one's order."""
     if len(spaces) < 2:
         raise SpaceError(f"expected two spaces or more to translate between, got {len(spaces)}")
     ids = shared_ids(spaces)
@@ -624,9 +589,7 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationTable(Recipe):
-    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row
-    per pair.
-    """
+    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024)."""
 
     figure: ClassVar[str] = "translation-table"
 
@@ -682,8 +645,6 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
     return Matrices(tuple(panels), (0.0, 1.0), title, alt, "from", "to")
 
 
-# Figures.
-
 COLORS = ("error", "pivots", "labels")
 EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that pictures compare
 ERROR_NAMES = ("below .05", ".05 – .1", ".1 – .2", ".2 – .3", ".3 – .4", ".4 – .5", ".5 – .7", ".7 and more")
@@ -694,9 +655,8 @@ ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74"
 def inversion_scene(
     pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
-    """Original and recovered rows in the target's space, both by the PCA that was fitted on the original.
-
-    `color_by` "pivots" and "labels" colour as `view` says, "error" by 1 − cosine in fixed steps.
+    """Original and recovered rows in the target's space, both by the PCA of the original; `color_by` "pivots"
+    and "labels" colour as `view` says, "error" by 1 − cosine in fixed steps.
 
     Raises
     ------
@@ -756,9 +716,7 @@ def _with_errors(table: pd.DataFrame, found: Inversion) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class RecoveryErrors(Recipe, ComparisonRecipe):
-    """Histogram of 1 − cosine of the held-out rows by each method; as LaTeX the mean cosines with their
-    chance levels.
-    """
+    """Histogram of 1 − cosine of the held-out rows by each method."""
 
     figure: ClassVar[str] = "inversion-errors"
 

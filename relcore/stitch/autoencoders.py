@@ -32,22 +32,21 @@ class AutoencoderSpec:
     """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their
     code).
 
-    The encoder has up to four convolutions (32, 64, 128, 256 channels; 3 × 3, stride 2, BatchNorm, GELU),
-    until a side is 2 pixels long. The decoder has the transposed convolutions, and a last convolution with a
-    sigmoid. The relative decoder reads the cosines of the flattened features to those of the anchors through
-    LayerNorm, Linear and GELU, without a bottleneck. The anchors are encoded again in every pass, without a
-    gradient.
+    The encoder has up to four convolutions (3 × 3, stride 2, BatchNorm, GELU), until a side is 2 pixels
+    long. The
+    decoder has the transposed convolutions, and a last one with a sigmoid. The relative decoder reads the
+    cosines
+    of the flattened features to those of the anchors, without a bottleneck. The anchors are encoded again in
+    every pass, without a gradient.
 
     Attributes
     ----------
     representation : {"absolute", "relative", "whitened"}
         "whitened" is ours: the cosines, centred, times (K + λI)^(−1/2).
-    variational : bool
     width : int
         Of the absolute code, and of a variational one.
     ridge : float
         λ of "whitened".
-    epochs, batch_size : int
     learning_rate : float
         The highest: it rises over the first fifth of the steps and falls to 0.
     """
@@ -113,9 +112,10 @@ def fit_autoencoder(
     """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute
     models ignore.
 
-    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1); the optimiser is
-    AdamW. Training uses a GPU if there is one, else one thread, so equal settings give equal bits. `report`
-    gets the mean loss of each epoch.
+    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1). Training uses a
+    GPU if
+    there is one, else one thread, so equal settings give equal bits. `report` gets the mean loss of each
+    epoch.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def fit_autoencoder(
         for epoch in range(1, spec.epochs + 1):
             parts.train()
             total = 0.0
-            # Equal parts rather than whole batches and a rest: batch normalisation cannot take a rest of one.
+            # Equal parts: batch normalisation cannot take a rest of one.
             for batch in torch.randperm(len(rows)).tensor_split(n_batches):
                 loss = _loss(parts, spec, rows[batch.to(device)], anchors)
                 optimiser.zero_grad()
@@ -162,9 +162,7 @@ def fit_autoencoder(
 
 
 def _warmth(step: int, n_steps: int) -> float:
-    """Share of the highest learning rate: a linear rise over a fifth of the steps, then half a cosine down
-    to 0.
-    """
+    """Share of the highest learning rate: a linear rise, then half a cosine down to 0."""
     rising = max(1, n_steps // 5)
     return min(
         (step + 1) / rising,
@@ -182,7 +180,6 @@ def _pixels(images: np.ndarray) -> np.ndarray:
 
 
 def _parts(spec: AutoencoderSpec, size: tuple[int, int], n_anchors: int) -> nn.ModuleDict:
-    """ "features", "mean" and "spread" (variational or absolute only), "read" and "draw"."""
     from torch import nn
 
     sizes = [size]

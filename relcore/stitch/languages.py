@@ -1,4 +1,4 @@
-"""Cross-lingual retrieval: find the translation of each row of one space in another, through parallel anchors
+"""Cross-lingual retrieval: find the translation of each row in another space, through parallel anchors
 alone.
 """
 
@@ -31,19 +31,8 @@ _PERMUTATIONS = 50
 
 @dataclass(frozen=True)
 class RetrievalSpec:
-    """Methods and sizes of a retrieval.
-
-    Attributes
-    ----------
-    methods : tuple of str
-        Some of `names.METHODS`.
-    n_anchors : int
-        Number of known pairs, drawn at random. All other rows are queries.
-    k : int
-        Number of neighbours.
-    settings : MethodSettings
-    random_state : int
-        Draws the anchors and the prunings.
+    """Methods and sizes of a retrieval: `n_anchors` known pairs are drawn at random, all other rows are
+    queries.
     """
 
     methods: tuple[str, ...] = STITCHED
@@ -63,7 +52,6 @@ class RetrievalResult:
 
     Attributes
     ----------
-    names : (first, second)
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
@@ -79,9 +67,7 @@ class RetrievalResult:
     found: dict[str, np.ndarray]
 
     def table(self) -> pd.DataFrame:
-        """One row per method and metric: method, metric, score, chance, null_low, null_high, k, pairs,
-        anchors.
-        """
+        """One row per method and metric."""
         rows = [
             (METHODS[method].title, METRICS[metric], float(score), null.mean, null.low, null.high)
             for method, by_metric in self.scores.items()
@@ -92,7 +78,6 @@ class RetrievalResult:
         return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
 
     def wide(self) -> pd.DataFrame:
-        """The table to print: one row per method and one for chance, one column per metric."""
         columns: dict[str, list] = {"method": [*(METHODS[method].title for method in self.scores), "chance"]}
         for metric, title in METRICS.items():
             scores = [by_metric[metric] for by_metric in self.scores.values()]
@@ -133,9 +118,8 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
     """Find the partner of every row that is no anchor, among the same rows of the other space, by each
     method.
 
-    Centring and whitening use all rows of their own space; only the anchors are known as pairs. Translated
-    rows are compared by cosine around the mean of the second space, absolute rows without centring.
-    Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
+    Translated rows are compared by cosine around the mean of the second space, absolute rows without
+    centring. Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
 
     Raises
     ------
@@ -187,9 +171,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CrossLingual(Recipe):
-    """Scores of retrieval by method, from the first space to the second; `pairs` of ids where the ids of
-    the two differ.
-    """
+    """Scores of retrieval by method; `pairs` of ids where the ids of the two spaces differ."""
 
     figure: ClassVar[str] = "cross-lingual"
 

@@ -28,8 +28,7 @@ from relcore.spaces.split import TEST_FRACTION, Split
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-# Seconds a row, column and class of a logistic head; a row, epoch and weight of a network: measured on two
-# cores of 2026.
+# Seconds: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
 
@@ -39,7 +38,7 @@ class StitchSpec(Task["StitchResult"]):
     """Methods, heads, anchors, split, and how often all is drawn again.
 
     Each random state draws the test rows, the anchors, the prunings and a network's first weights. `anchors`
-    and `test_ids` are ids instead of what is drawn; all rows that are not tested are trained on.
+    and `test_ids` are ids instead of what is drawn.
     """
 
     kind: ClassVar[str] = "stitching"
@@ -68,7 +67,6 @@ class StitchSpec(Task["StitchResult"]):
     title: ClassVar[str] = "Stitching every pair"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Heads are nearly all of it."""
         shared = share_rows(spaces, self.order)
         n, n_classes = len(shared.targets) * (1 - self.test_fraction), len(shared.classes)
         n_anchors = len(self.anchors) or self.n_anchors
@@ -118,8 +116,7 @@ class StitchRun:
 
 @dataclass(frozen=True)
 class StitchResult:
-    """Rows of every matrix are encoders, columns are heads, by the encoder on which they were trained; the
-    diagonal is not stitched."""
+    """Rows of every matrix are encoders, columns are heads; the diagonal is not stitched."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
@@ -132,7 +129,7 @@ class StitchResult:
 
     @property
     def n_test(self) -> int:
-        """Test rows, the mean over the random states: each draws its own."""
+        """Test rows, the mean over the random states."""
         return round(float(np.mean([len(run.truth) for run in self.runs])))
 
     @property
@@ -143,9 +140,7 @@ class StitchResult:
 
     @property
     def untested(self) -> str:
-        """Says which classes have no test row in any state, as a class of one row is trained on; "" where
-        all have.
-        """
+        """Says which classes have no test row in any state; "" where all have."""
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -170,18 +165,15 @@ class StitchResult:
         return _mean_and_deviation(self.by_state(method, metric))
 
     def chance(self, metric: str = "accuracy") -> float:
-        """The score of always answering the class that is most frequent, on the test rows; mean over the
-        states.
-        """
+        """The score of always answering the most frequent class; mean over the states."""
         constant = ((run.truth, np.full(len(run.truth), run.majority)) for run in self.runs)
         return float(np.mean([self._score(*answered, metric) for answered in constant]))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
-        """The score of the same answers if the labels of the test rows were permuted: the mean over all
-        permutations, exactly, over the stitched pairs and over the states; NaN where no pair can be stitched.
+        """The score of the same answers if the labels of the test rows were permuted: the exact mean over all
+        permutations, the stitched pairs and the states; NaN where no pair can be stitched.
 
-        What heads reach that learned nothing about the rows: the weighted F1 of answers of all classes is
-        above that of one class alone.
+        The weighted F1 of answers of all classes is above that of one class alone.
         """
         scores = [
             _score_of(_permuted(self._confusion(run.truth, answers)), metric)
@@ -200,9 +192,8 @@ class StitchResult:
         """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and
         chance level.
 
-        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance (always the most
-        frequent class), permuted (see `permuted`), pairs (how many can be stitched), of (how many there are).
-        Deviations are over the random states.
+        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, permuted, pairs
+        (how many can be stitched), of (how many there are). Deviations are over the random states.
         """
         off, rows = ~np.eye(len(self.encoders), dtype=bool), []
         for method, metric in product(self.spec.methods, self.metrics):
@@ -219,11 +210,11 @@ class StitchResult:
         return pd.DataFrame(rows, columns=columns.split())
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
-        """How often truth (rows) was answered by a class (columns), all random states together, (C, C)."""
+        """How often truth (rows) was answered by a class (columns), of all states, (C, C)."""
         return sum(self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
-        """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
+        """One row per class: class, precision, recall, f1, rows (test rows that have it)."""
         precision, recall, f1, support = class_scores(self.confusion(method, encoder, head))
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
@@ -238,7 +229,6 @@ class StitchResult:
 
 
 def _score_of(confusion: np.ndarray, metric: str) -> float:
-    """Accuracy, weighted F1 or mean absolute error of counts (C, C), truth by answer."""
     if metric == "f1":
         *_, f1, support = class_scores(confusion)
         return float(np.average(f1, weights=support))
@@ -248,16 +238,12 @@ def _score_of(confusion: np.ndarray, metric: str) -> float:
 
 
 def _permuted(confusion: np.ndarray) -> np.ndarray:
-    """The mean over all permutations of the truth; each score is linear in it, as the counts of truth and of
-    answers stay.
-    """
+    """The mean over all permutations of the truth; each score is linear in it."""
     return np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never
-    there.
-    """
+    """Precision, recall, F1 and number of rows of each class; 0 where a class is never answered or absent."""
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
@@ -270,16 +256,7 @@ def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """The rows that all encoders have, in the first one's order, and the class of each.
-
-    Attributes
-    ----------
-    spaces : tuple of LatentSpace
-        Over the same ids.
-    classes : tuple of str
-    targets : array (n,)
-        Numbers of the classes.
-    """
+    """The rows that all encoders have, in the first one's order; `targets` (n,) number the class of each."""
 
     spaces: tuple[LatentSpace, ...]
     classes: tuple[str, ...]
@@ -291,12 +268,7 @@ class SharedRows:
 
 
 def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
-    """Take the rows that every space has and that have a label.
-
-    Parameters
-    ----------
-    order : strings, optional
-        All classes from low to high; default by name.
+    """Take the rows that every space has and that have a label; `order` are all classes from low to high.
 
     Raises
     ------
@@ -332,10 +304,8 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
 
 def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:
     """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train
-    on.
-
-    Anchors that the spec names are taken out of the test rows. Where it names none, as many as it says are
-    chosen among the training rows that have a direction in every space.
+    on. Without anchors in the spec they are chosen among the training rows that have a direction in every
+    space.
 
     Raises
     ------
@@ -375,12 +345,7 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
 
 class Stitching:
     """Everything fitted for one random state: heads, shared representations, and maps between the encoders.
-
-    Attributes
-    ----------
-    split : Split
-        Of the rows in `shared`. Heads are trained on its anchors and training rows, and tested on its test
-        rows.
+    Heads are trained on anchors and training rows of the `split`.
     """
 
     def __init__(
@@ -418,10 +383,7 @@ class Stitching:
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
         """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C)
-        float32.
-
-        The encoder is the first axis, the head the second; NaN where the two cannot be put together. On the
-        diagonal the encoder's own head reads its own rows as they are.
+        float32, encoders first; NaN where the two cannot be put together.
         """
         n, kind = len(self.shared.spaces), METHODS[method].heads
         widths = [side.train.shape[1] for side in self._sides]
@@ -454,8 +416,6 @@ def stitch_matrix(
     report: Report = silent,
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
-
-    `report` is called as ``report(done, total, message)`` before each step.
 
     Raises
     ------
@@ -491,17 +451,13 @@ def stitch_matrix(
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
 
 
-# Figures.
-
 SHOWN = {"score": "score", "gap": "gap to not stitched"}
 _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these rows"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(Recipe):
-    """One heat map per method: encoders down, heads across, the diagonal not stitched; the LaTeX form is
-    the summary.
-    """
+    """One heat map per method: encoders down, heads across, the diagonal not stitched."""
 
     figure: ClassVar[str] = "stitch-matrix"
 
@@ -520,9 +476,7 @@ class StitchMatrix(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class StitchConfusion(Recipe):
-    """Confusion matrix of a head on another encoder, beside the one on its own; `encoder` and `head` count
-    from 0.
-    """
+    """Confusion matrix of a head on another encoder, beside the one on its own; both count from 0."""
 
     figure: ClassVar[str] = "stitch-confusion"
 
@@ -571,17 +525,13 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """What is lost against the same head on its own encoder, (E, E): points of accuracy or F1, or steps of
-    MAE more.
-    """
+    """What is lost against the same head on its own encoder, (E, E): points, or steps of MAE more."""
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the words that all of them end in, and these words: of encodings of one dataset mostly
-    its name.
-    """
+    """Names without the words that all of them end in, such as the dataset, and these words."""
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(one[-n - 1 :]) for one in words}) == 1:
@@ -632,8 +582,7 @@ def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """Shares of each true class by answer: of the pair, and of the head on its own encoder where that is
-    another.
+    """Shares of each true class by answer: of the pair, and of the head on its own encoder.
 
     Raises
     ------
@@ -684,8 +633,7 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:
-    """One row per method, encoder, head and metric; columns also score, deviation, not_stitched (the same
-    head on its own encoder), chance, test_rows, random_states. NaN where there is no answer."""
+    """One row per method, encoder, head and metric; `not_stitched` is the same head on its own encoder."""
     rows, names = [], result.encoders
     for method, metric in product(result.spec.methods, result.metrics):
         mean, deviation = result.matrix(method, metric)
@@ -705,9 +653,7 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
-    """The summary as a paper prints it: one row per method, scores with their deviations; chance as the
-    last row.
-    """
+    """The summary as a paper prints it: one row per method; chance as the last row."""
     several, chance, printed = len(result.runs) > 1, {"method": "chance"}, []
 
     def score(mean: float, deviation: float) -> str:

@@ -1,6 +1,4 @@
-"""One item, every encoder × head: the answer of each pair to a sentence or picture that none was trained
-on.
-"""
+"""One item, every encoder × head: the answer of each pair to a new sentence or picture."""
 
 from __future__ import annotations
 
@@ -45,12 +43,10 @@ class Answers:
 
     Attributes
     ----------
-    method : str
     encoders, heads : names
         An encoder that cannot take the item is absent among the encoders; its head is there.
     own : numbers (E,)
         Which of the heads is each encoder's own.
-    classes : C names
     probabilities : array (E, H, C) float32
         NaN where two cannot be put together.
     silent : names
@@ -66,9 +62,7 @@ class Answers:
     silent: tuple[str, ...] = ()
 
     def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
-        """The n likeliest classes with their probabilities, likeliest first; none where the two cannot be
-        put together.
-        """
+        """The n likeliest classes with their probabilities; none where the two cannot be put together."""
         shares = self.probabilities[i, j]
         if np.isnan(shares[0]):
             return []
@@ -79,14 +73,12 @@ class Answers:
         return next((name for name, _ in self.top(i, j, 1)), "")
 
     def agrees(self, i: int, j: int) -> bool | None:
-        """Whether a pair answers as the head on its own encoder does: what stitching is to leave as it
-        was. None: no answer.
-        """
+        """Whether a pair answers as the head on its own encoder does. None: no answer."""
         own = self.answer(self.own.index(j), j) if j in self.own else ""
         return self.answer(i, j) == own if own and self.answer(i, j) else None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
-        """The answers that the most stitched pairs give, several in a tie, how many pairs give each, and of
+        """The most frequent answers of stitched pairs, several in a tie, how many pairs give each, and of
         how many; ((), 0, 0) where no pair answers.
         """
         pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
@@ -95,9 +87,7 @@ class Answers:
         return tuple(name for name, n in counts.items() if n == most), most, counts.total()
 
     def table(self) -> pd.DataFrame:
-        """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within
-        a pair.
-        """
+        """One row per pair and class: encoder, head, stitched, class, probability."""
         rows = [
             (encoder, head, self.own[i] != j, name, probability)
             for i, encoder in enumerate(self.encoders)
@@ -107,9 +97,7 @@ class Answers:
         return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
 
     def wide(self) -> pd.DataFrame:
-        """As one prints it: a row an encoder, one column per head, in each cell the answer with its
-        probability.
-        """
+        """A row an encoder, one column per head, in each cell the answer with its probability."""
         columns: dict[str, Any] = {"encoder": self.encoders}
         for j, head in enumerate(self.heads):
             tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
@@ -118,8 +106,7 @@ class Answers:
 
 
 def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
-    """What all pairs say of one item, given its row (1, d) in each encoder, None where an encoder cannot take
-    it.
+    """What all pairs say of one item, given its row (1, d) in each encoder, None where it cannot take it.
 
     Raises
     ------
@@ -156,15 +143,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class ItemEncoder:
-    """An encoder that is loaded and ready.
-
-    Attributes
-    ----------
-    spec : SpaceSpec
-        Of the space whose rows it gives.
-    dataset : Dataset
-        What the space was made of.
-    """
+    """An encoder that is loaded and ready, of the space of `spec`, which was made of the dataset."""
 
     spec: SpaceSpec
     dataset: Dataset
@@ -175,9 +154,7 @@ class ItemEncoder:
         return self.dataset.kind
 
     def rows(self, items: Sequence[Any]) -> np.ndarray:
-        """Texts or pictures (m) → (m, d) float32, of an item of the dataset the space's own row, to rounding.
-
-        A text of which a TF-IDF knows no word becomes a zero row.
+        """Texts or pictures (m) → (m, d) float32; a text of which a TF-IDF knows no word becomes a zero row.
 
         Raises
         ------
@@ -188,9 +165,7 @@ class ItemEncoder:
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through
-    it together.
-    """
+    """`ItemEncoder.rows` of each, None for None; encoders that share a pass go through it together."""
     if not len(items):
         raise SpaceError("expected one item or more to encode, got none")
     outputs: dict[int, dict[str, np.ndarray]] = {}
@@ -218,9 +193,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space; joined with those of the others of its dataset where one pass gives the rows
-    of both.
-    """
+    """The encoder of a space, joined with those of the others where one pass gives the rows of both."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -238,8 +211,7 @@ def why_not(spec: SpaceSpec) -> str:
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
-    """Load the encoder behind an encoding, which takes seconds for a large model; `joined` gives the outputs
-    of others too.
+    """Load the encoder behind an encoding, which takes seconds for a large model.
 
     Raises
     ------
@@ -270,7 +242,7 @@ _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 @dataclass(frozen=True, kw_only=True)
 class TryIt(Recipe):
     """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and
-    random state.
+    state.
     """
 
     figure: ClassVar[str] = "try-it"
@@ -290,7 +262,6 @@ class TryIt(Recipe):
         return cls(picture=base64.b64encode(content.getvalue()).decode(), **settings)
 
     def to_json(self) -> dict[str, Any]:
-        """With the item as it came."""
         return {name: value for name, value in super().to_json().items() if value is not None}
 
     @property
@@ -328,9 +299,7 @@ class TryIt(Recipe):
 
 
 def matrices_of(answers: Answers) -> Matrices:
-    """One heat map: in each cell the answer, the deeper the surer; the pairs that are not stitched have a
-    dotted frame.
-    """
+    """One heat map: in each cell the answer, the deeper the surer."""
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     texts = [[_cell(answers, i, j) for i, j in line] for line in every]
@@ -354,7 +323,6 @@ def matrices_of(answers: Answers) -> Matrices:
 
 
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
-    """The text of a cell and what it says on hover."""
     top, agrees = answers.top(i, j), answers.agrees(i, j)
     if not top:
         return "", "cannot be put together by this method: the widths differ"

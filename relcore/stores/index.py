@@ -1,5 +1,5 @@
-"""VectorIndex: what every store of vectors can do here, streamed block by block; and the place of a store, as
-``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line.
+"""VectorIndex: what every store of vectors can do here, streamed block by block; `Place`: where a store
+is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WITH_TABLE = ("qdrant", "lancedb")
 
 @dataclass(frozen=True)
 class Place:
-    """A store of vectors.
+    """A store of vectors, written as ``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line.
 
     Attributes
     ----------
@@ -68,22 +68,19 @@ class Place:
 
     @property
     def text(self) -> str:
-        """As it is written on a command line."""
         return f"{self.kind}:{self.where}{f'#{self.table}' * bool(self.table)}"
 
     @property
     def address(self) -> str:
-        """The address of a server, "" for a path."""
         return self.where if self.where.startswith(_ADDRESSES) else ""
 
     @property
     def is_file(self) -> bool:
-        """Whether it is one file, which is written whole and takes no more rows."""
         return self.kind not in _WITH_TABLE
 
     @property
     def path(self) -> Path:
-        """The path, once it is known that whoever asks may use it; errors as in `access.allowed`."""
+        """The path, if this session may use it; errors as in `access.allowed`."""
         return access.allowed(self.where)
 
     def need_access(self) -> None:
@@ -97,8 +94,7 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """The place that a user names, by its kind before a colon or by the suffix of its file; None for anything
-    else.
+    """The place that a user names, by its kind or by the suffix of its file; None for anything else.
 
     Examples
     --------
@@ -120,15 +116,7 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Consecutive rows of an index.
-
-    Attributes
-    ----------
-    ids : list of str
-    vectors : array (m, d) float32
-    payload : tuple of dict
-        What else the store keeps with each row; () where it keeps nothing.
-    """
+    """Consecutive rows of an index; vectors are (m, d) float32, the payload () where the store keeps none."""
 
     ids: list[str]
     vectors: np.ndarray
@@ -137,9 +125,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """What is written: the number of rows and their width, and whether rows may be added to what is there.
-
-    `resumed` is true where an earlier, killed run has begun to write the same rows to the same place.
+    """What is written, and whether rows may be added to what is there; `resumed` where an earlier, killed run
+    has begun to write the same rows to the same place.
     """
 
     n: int
@@ -149,14 +136,7 @@ class Target:
 
 
 class VectorIndex(ABC):
-    """Vectors with ids in a file or a database, opened for reading; to be used in a ``with``.
-
-    Attributes
-    ----------
-    name : str
-    n, width : int
-        Rows, and numbers per row.
-    """
+    """Vectors with ids in a file or a database, opened for reading; to be used in a ``with``."""
 
     name: str
     n: int
@@ -211,7 +191,6 @@ class VectorIndex(ABC):
 
 
 def need_width(name: str, got: int, target: Target) -> None:
-    """Raise a SpaceError where rows are added to others of another width."""
     if got != target.width:
         raise SpaceError(
             f"{name}: expected rows of width {got}, as those that are there, got {target.width}; use a new"
@@ -220,7 +199,6 @@ def need_width(name: str, got: int, target: Target) -> None:
 
 
 def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> None:
-    """Raise a SpaceError where the place is taken and nothing may be added."""
     if exists and not (can_add and (target.add or target.resumed)):
         remedy = "choose another name" + ", or allow adding rows with --add" * can_add
         raise SpaceError(f"{name}: expected a new place, got one that is there already; {remedy}")
@@ -245,7 +223,7 @@ def write_index(place: Place, blocks: Iterable[StoredRows], target: Target, repo
 
 
 def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = None) -> LatentSpace:
-    """The first rows of an index as a space, with their ids; what else it keeps with them is the payload.
+    """The first rows of an index as a space, with their ids and payload.
 
     Raises
     ------
@@ -265,19 +243,11 @@ def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = No
         return LatentSpace(vectors, ids, name=index.name, payload=payload or None)
 
 
-# Rows of Arrow batches as blocks, and blocks as Arrow tables: what Parquet and LanceDB have in common.
-
 ID, VECTOR = "id", "vector"
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
-    """The column of vectors: the chosen one, else the only one.
-
-    Raises
-    ------
-    SpaceError
-        There is none, or there are several.
-    """
+    """The column of vectors: the chosen one, else the only one; raises a SpaceError without either."""
     names = [item.name for item in schema if is_vectors(item.type)]
     if chosen in names:
         return chosen
@@ -289,7 +259,7 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
 
 
 def id_column(schema: Any) -> str:
-    """The column of ids: ``id`` or a similar name, of text or whole numbers; "" where there is none."""
+    """The column of ids, of text or whole numbers; "" where there is none."""
     import pyarrow as pa
 
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
@@ -298,7 +268,6 @@ def id_column(schema: Any) -> str:
 
 
 def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: int) -> StoredRows:
-    """A record batch as a block; rows without a column of ids are numbered from `first` on."""
     rows = vectors_of([batch.column(vectors)], name, first, width)
     numbers = map(str, range(first, first + len(rows)))
     names = checked_ids(batch.column(ids).to_pylist(), name) if ids else list(numbers)
@@ -351,28 +320,19 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         yield table
 
 
-# Rows on their way to a target, on disk: appended block by block, and there again after a kill.
-
 _VECTORS, _ROWS, _STATE = "vectors.f32", "rows.jsonl", "state.json"
 
 
 class StagedRows:
-    """A folder of vectors, ids and payload. What counts is what the state tells: a block that was cut short
-    is written again.
+    """A folder of vectors, ids and payload that are on their way to a target, and there again after a kill.
 
-    Parameters
-    ----------
-    folder : Path
-        Made with the first block.
-    key : str
-        Of the work. A folder of other work begins again.
+    The state tells what counts: a block that was cut short is written again. A folder with the `key` of
+    other work begins again.
 
     Attributes
     ----------
-    done : int
-        Rows that are staged.
-    width : int
-        Of these rows; 0 before the first.
+    done, width : int
+        Rows that are staged, and their width; 0 before the first.
     writing : bool
         Whether the target has been begun.
     """
@@ -405,7 +365,6 @@ class StagedRows:
         self._keep()
 
     def blocks(self) -> Iterator[StoredRows]:
-        """The blocks as they were appended."""
         with (self.folder / _VECTORS).open("rb") as vectors, (self.folder / _ROWS).open("rb") as lines:
             for line in lines:
                 rows = json.loads(line)
@@ -437,16 +396,12 @@ class StagedRows:
             return  # none yet, or damaged: the work begins again
 
 
-# Files as indexes.
-
 _MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
 _FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
 
 
 class NpyIndex(VectorIndex):
-    """Rows in C order. Reads with a buffer of one block; never maps the file, whose pages would count as
-    memory.
-    """
+    """Rows in C order, read with a buffer; never maps the file, whose pages would count as memory."""
 
     def __init__(self, place: Place) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
@@ -484,9 +439,7 @@ def _ids_path(path: Path) -> Path:
 
 
 def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
-    """The ids beside a file of n vectors, block by block, streamed: one line per row, or row numbers where
-    there is no such file.
-    """
+    """Blocks of the lines beside a file of n vectors, or row numbers where there is no such file."""
     beside, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
     if not beside.is_file() or not access.beside(path, beside):
         yield from (list(map(str, rows)) for rows in blocks)
@@ -573,9 +526,7 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
 
 
 class ParquetIndex(VectorIndex):
-    """A column with a vector per row, a column of ids, and all others as payload. Its rows come from the
-    confined reader, block by block.
-    """
+    """A column with a vector per row, a column of ids, all others as payload; read in a confined process."""
 
     def __init__(self, place: Place) -> None:
         self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
@@ -596,7 +547,7 @@ class ParquetIndex(VectorIndex):
         cls.need_target(place, target)
         tables = tables_of(place.path.name, blocks)
         first = next(tables)
-        # Vectors hardly shrink: dictionaries and compression would cost more time than they save space.
+        # Vectors hardly shrink.
         settings = {"use_dictionary": False, "compression": "none"}
         with (
             _replacing(place.path) as stream,
@@ -617,14 +568,13 @@ class FaissRows:
         return {"n": self._index.ntotal, "width": self._index.d, "own_ids": self._ids is not None}
 
     def read(self, start: int, stop: int) -> list[Any]:
-        """Numbers (m,) and vectors (m, width) of these rows."""
         numbers = None if self._ids is None else self._ids[start:stop]
         return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
 
 
 class FaissFile(VectorIndex):
     """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the
-    file, if it exists.
+    file.
     """
 
     def __init__(self, place: Place) -> None:
@@ -649,9 +599,7 @@ class FaissFile(VectorIndex):
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
-        """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it. Its
-        bytes are written here, so memory stays at one block.
-        """
+        """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it."""
         cls.need_target(place, target)
         n, d = target.n, target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)

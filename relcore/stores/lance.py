@@ -109,7 +109,6 @@ def _table(base: Any, place: Place, target: Target) -> Any:
 
 
 def _after(blocks: Iterable[StoredRows], done: int) -> Iterator[StoredRows]:
-    """The rows behind the first `done`."""
     for block in blocks:
         skip = min(done, len(block.ids))
         done -= skip

@@ -67,8 +67,8 @@ class QdrantIndex(VectorIndex):
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
-        """To a server, where points with equal ids are overwritten; or to a new folder, which appears under
-        its name once it is whole. A killed run begins again.
+        """To a server, where points with equal ids are overwritten; or to a new folder. A killed run begins
+        again.
         """
         cls.need_target(place, target)
         if place.address:
@@ -89,9 +89,8 @@ class QdrantIndex(VectorIndex):
 
 
 class QdrantFolder(QdrantIndex):
-    """A collection of a folder, in memory as a whole, as in the embedded mode itself.
-
-    A collection for cosines gives its vectors back at length 1, as a server does.
+    """A collection of a folder, in memory as a whole; one for cosines gives vectors of length 1, as a server
+    does.
     """
 
     def __init__(self, place: Place) -> None:
@@ -132,9 +131,7 @@ class QdrantFolder(QdrantIndex):
 
 
 class QdrantServer(QdrantIndex):
-    """A collection of a server. A collection for cosines holds its vectors at length 1, and gives them back
-    so.
-    """
+    """A collection of a server; one for cosines holds its vectors at length 1."""
 
     def __init__(self, place: Place, client: Any) -> None:
         self.place, self._client = place, client
@@ -207,9 +204,7 @@ class QdrantServer(QdrantIndex):
 
 
 def _named_vector(client: Any, place: Place, target: Target) -> str | None:
-    """The name of the vector that rows are added to, "" for the unnamed one; None where there is no such
-    collection yet.
-    """
+    """The vector that rows are added to, "" for the unnamed one; None where there is no collection yet."""
     if "/" in place.table:
         raise SpaceError(
             f"{place.text}: expected the name of a collection, got one with a vector; leave that out"
@@ -298,9 +293,7 @@ def _told(place: Place) -> Iterator[None]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the client's advice on large collections, and on addresses without TLS
+            warnings.simplefilter("ignore")  # advice on large collections, and on addresses without TLS
             yield
     except SpaceError:
         raise
@@ -318,9 +311,6 @@ def _told(place: Place) -> Iterator[None]:
         raise SpaceError(
             f"{place.text}: expected a collection that can be used, got: {visible(error, 200)}; check it"
         ) from error
-
-
-# Folders of the embedded mode.
 
 
 class Record:
@@ -346,12 +336,8 @@ class PointUnpickler(pickle.Unpickler):
 
 
 def collections_of(folder: Path) -> dict[str, Any]:
-    """The collections of a folder by name, with their settings.
-
-    Raises
-    ------
-    SpaceError
-        No such folder, a damaged one.
+    """The collections of a folder by name, with their settings; raises a SpaceError where it is none, or
+    damaged.
     """
     meta = folder / _META
     if not meta.is_file():
