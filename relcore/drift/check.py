@@ -523,7 +523,7 @@ class SeriesDrift:
     def table(self) -> pd.DataFrame:
         rows = []
         for i, j in permutations(range(len(self.names)), 2):
-            matrices = {f"{one} {quantity}": self.matrix(one, quantity) for one, quantity, _ in LINES}
+            matrices = {f"{name} {quantity}": self.matrix(name, quantity) for name, quantity, _ in LINES}
             values = {name: float(matrix[i, j]) for name, matrix in matrices.items()}
             rows.append({"old": self.names[i], "new": self.names[j], **values})
         return pd.DataFrame(rows)

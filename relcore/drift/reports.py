@@ -61,7 +61,11 @@ def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dic
 def ordered(verdict: DriftVerdict) -> list[Check]:
     return sorted(
         verdict.checks,
-        key=lambda one: (bool(one.measure.group), not one.alarm, -one.sure / max(one.threshold, _LEAST)),
+        key=lambda check: (
+            bool(check.measure.group),
+            not check.alarm,
+            -check.sure / max(check.threshold, _LEAST),
+        ),
     )
 
 
@@ -70,8 +74,8 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     old, new = (_code(name) for name in drift.names)
     lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
     lines += [
-        f"- {_safe(told(drift, verdict, one))}{'' if one in situations else ' (does not decide)'}"
-        for one in SITUATIONS
+        f"- {_safe(told(drift, verdict, name))}{'' if name in situations else ' (does not decide)'}"
+        for name in SITUATIONS
     ]
     lines += [f"- {_safe(caution)}" for caution in cautions(drift, verdict)]
     shares = shares_told(drift)
@@ -85,9 +89,9 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     ]
     checks = ordered(verdict)
     for check in checks[:_MOST_ROWS]:
-        one = check.measure
-        numbers = map(short, (one.value, one.noise, check.threshold))
-        named = (SITUATIONS[one.situation].title, one.quantity, _code(one.group) if one.group else "all rows")
+        measure, group = check.measure, check.measure.group
+        numbers = map(short, (measure.value, measure.noise, check.threshold))
+        named = SITUATIONS[measure.situation].title, measure.quantity, _code(group) if group else "all rows"
         lines.append(f"| {' | '.join((*named, *numbers, '**alarm**' if check.alarm else 'ok'))} |")
     left = len(checks) - _MOST_ROWS
     lines += ["", f"{left:,} more rows are in the JSON report."] if left > 0 else []
@@ -165,7 +169,11 @@ class DriftLines(DriftMap):
 
 def churn_chart(drift: Drift) -> Lines:
     new, across = (
-        {one.group: one for one in drift.measures if (one.situation, one.quantity) == (situation, "churn")}
+        {
+            measure.group: measure
+            for measure in drift.measures
+            if (measure.situation, measure.quantity) == (situation, "churn")
+        }
         for situation in SITUATIONS
     )
     classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]

@@ -296,7 +296,9 @@ class InverseRelativeProjection(Estimator):
         return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32."""
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32. A row at the source's mean
+        becomes the target's mean.
+        """
         of_source, of_target = self._exponents
         X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
         mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
@@ -382,14 +384,14 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     return (inverse @ A if wide else A @ inverse), condition
 
 
-def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
+def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
     """How close each recovered row (n, d) is to the true one: `cosine` of the directions from the mean (d,),
     0 where either has none, and `error`, the distance over the true row's length.
     """
-    if found.shape != true.shape:
-        raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
+    if rows.shape != true.shape:
+        raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     exponent = brought(true)[1]
-    A, B = (centred(scaled(rows, exponent), scaled(mean, exponent)) for rows in (found, true))
+    A, B = (centred(scaled(side, exponent), scaled(mean, exponent)) for side in (rows, true))
     factors = inverse_norms(B)
     cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * factors
     return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * factors})

@@ -103,8 +103,8 @@ class LocalCluster:
         for part in (self._cluster.scheduler, *self._cluster.workers.values(), *self._cluster._created):
             with suppress(psutil.NoSuchProcess, AttributeError):  # AttributeError: it has no process any more
                 process = psutil.Process(part.process.pid)
-                for one in (*process.children(recursive=True), process):
-                    one.kill()
+                for member in (*process.children(recursive=True), process):
+                    member.kill()
 
 
 def dask_setup(server: Any) -> None:

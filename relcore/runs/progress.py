@@ -189,7 +189,9 @@ def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
 def _paces(store: Store) -> dict[str, Sequence[float]]:
     with suppress(OSError, ValueError, TypeError, AttributeError):  # none yet, or damaged
         known = json.loads((store.root / PACES).read_text(encoding="utf-8"))
-        return {kind: [one for one in map(float, ratios) if 0 < one < inf] for kind, ratios in known.items()}
+        return {
+            kind: [ratio for ratio in map(float, ratios) if 0 < ratio < inf] for kind, ratios in known.items()
+        }
     return {}
 
 

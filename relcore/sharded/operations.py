@@ -184,7 +184,7 @@ class ShardedPasses(Passes):
     ) -> None:
         self.spaces, self.parts, self.survey, self.runner = spaces, parts, survey, runner
         self.n, self.dropped, self._classes_of = survey.facts["n"], survey.arrays["dropped"], classes_of
-        self._rows, self._vectors = NO_ROWS, [np.empty((0, one.width), np.float32) for one in spaces]
+        self._rows, self._vectors = NO_ROWS, [np.empty((0, space.width), np.float32) for space in spaces]
         labelled = sum((survey.facts["classes"] or {}).values())
         self.classes = Counter(survey.facts["classes"]) if 2 * labelled > self.n else None
         self.labelled = "" if self.classes is None else "all" if labelled == self.n else "some"
@@ -355,9 +355,8 @@ class WriteRows(ShardWork):
         return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        one, other = first.metadata["facts"], second.metadata["facts"]
-        rows = one["rows"] + other["rows"]
-        return {}, {"files": one["files"] | other["files"], "rows": rows, "width": one["width"]}
+        facts, more = first.metadata["facts"], second.metadata["facts"]
+        return {}, facts | {"files": facts["files"] | more["files"], "rows": facts["rows"] + more["rows"]}
 
     def holds(self, facts: dict) -> bool:
         places = (filesystem(url) for urls in facts["files"].values() for url in urls)
@@ -507,7 +506,7 @@ def _fitted_on(
     sums = [column_sums(survey, side) for side in range(len(spaces))]
     # The mean over all rows that have a direction, or, of a single space, over all rows.
     n_rows = n if len(spaces) > 1 else spaces[0].n
-    means = [mean_row(rows, one.total / n_rows) for one, rows in zip(sums, vectors, strict=True)]
+    means = [mean_row(rows, side.total / n_rows) for side, rows in zip(sums, vectors, strict=True)]
     return chosen, vectors, means, n
 
 

@@ -219,7 +219,7 @@ class _Total:
         self.n, self.entry, self._added = 0, None, []
         ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
         kept = ((n, work.key(parts[:n])) for n in ends)
-        if known := next((found for found in kept if self._is_good(found[1])), None):
+        if known := next((place for place in kept if self._is_good(place[1])), None):
             self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
 
     def missing(self) -> list[Shards]:
@@ -366,13 +366,13 @@ class Survey(ShardWork):
         keys, rows = self._smallest(*zip(pairs.pop("keys"), pairs.pop("rows"), strict=True))
         arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
         arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
-        for name, (one, other) in pairs.items():
-            arrays[name] = ColumnSums.unpacked(one).merge(ColumnSums.unpacked(other)).packed()
-        one, other = first.metadata["facts"], second.metadata["facts"]
+        for name, (sums, more) in pairs.items():
+            arrays[name] = ColumnSums.unpacked(sums).merge(ColumnSums.unpacked(more)).packed()
+        facts, more = first.metadata["facts"], second.metadata["facts"]
         classes = None
-        if None not in (one["classes"], other["classes"]):
-            classes = _few_classes(Counter(one["classes"]) + Counter(other["classes"]))
-        return arrays, {"n": one["n"] + other["n"], "classes": classes}
+        if None not in (facts["classes"], more["classes"]):
+            classes = _few_classes(Counter(facts["classes"]) + Counter(more["classes"]))
+        return arrays, {"n": facts["n"] + more["n"], "classes": classes}
 
     def _smallest(
         self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
@@ -402,7 +402,7 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
     same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
     if len(same):
         rows = int(first[same[0]]), int(second[same[0]])
-        names = [next(one.name for one in space.shards if row < one.start + one.n) for row in rows]
+        names = [next(shard.name for shard in space.shards if row < shard.start + shard.n) for row in rows]
         raise SpaceError(
             f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
             f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
@@ -452,7 +452,7 @@ class Gather(ShardWork):
         here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
         arrays, ids, labels = {"rows": here}, [], []
         if self.vectors:
-            arrays |= {f"vectors_{side}": one.take(here - shard.start) for side, one in enumerate(shards)}
+            arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
         if not self.texts:
             return arrays, {}
         for block, _, places in shard.holding(here - shard.start, labels=True):
@@ -461,10 +461,11 @@ class Gather(ShardWork):
         return arrays, {"ids": ids, "labels": labels if shard.labels else None}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        arrays = {name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()}
-        one, other = first.metadata["facts"], second.metadata["facts"]
-        texts = {name: None if None in (one[name], other[name]) else one[name] + other[name] for name in one}
-        return arrays, texts
+        arrays = {name: np.concatenate([rows, second.arrays[name]]) for name, rows in first.arrays.items()}
+        pairs = {
+            name: (texts, second.metadata["facts"][name]) for name, texts in first.metadata["facts"].items()
+        }
+        return arrays, {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
 
 
 def gather(

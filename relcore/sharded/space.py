@@ -577,14 +577,14 @@ def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:
             pairs = (first, source), (second, target)
-            one, other = (
+            here, there = (
                 f"{shard.n:,} rows in {shard.name!r} of {space.name!r}"
                 if shard
                 else f"none of {space.name!r}"
                 for shard, space in pairs
             )
             raise SpaceError(
-                f"expected shards with the same rows in the same order, got {one} and {other}; write both"
+                f"expected shards with the same rows in the same order, got {here} and {there}; write both"
                 " with the same rows per shard, sorted by id"
             )
     return list(zip(source.shards, target.shards, strict=True))

@@ -38,8 +38,8 @@ class Recipe(ABC):
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
         settings = records.to_json(self).items()
-        told = {name: value for name, value in settings if value or name not in self.newer}
-        return {"relscope": __version__, "figure": self.figure, **told}
+        kept = {name: value for name, value in settings if value or name not in self.newer}
+        return {"relscope": __version__, "figure": self.figure, **kept}
 
     @abstractmethod
     def draw(self, result: Any = None) -> Exportable:
