@@ -1,8 +1,6 @@
-"""The confined reader: files that others made are parsed in a process of their own, see
-`relcore.files.confined_process`. A crash of a library, or a file that takes too much, is one clear error.
+"""Parse untrusted files in a process of their own, see `relcore.files.confined_process`.
 
-The app and the commands set RELSCOPE_CONFINED=1. Whoever calls the library on files of his own reads them in
-place, through the same functions.
+The app and the commands set RELSCOPE_CONFINED=1; without it the same functions read files in place.
 """
 
 from __future__ import annotations
@@ -36,22 +34,20 @@ from relcore.files.confined_process import (
 
 SWITCH = "RELSCOPE_CONFINED"
 _LONGEST = 1 << 34
-_SECONDS = 900  # without a word, for what waits instead of working
+_SECONDS = 900  # without an answer
 _lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def wanted(*paths: Path) -> bool:
-    """Whether files are parsed in a process of their own. NumPy maps the plain .npy of the person who started
-    this safely, so that needs none.
-    """
+    """Whether files are parsed in a process of their own; a user's own .npy, which NumPy maps, needs none."""
     if os.environ.get(SWITCH) != "1" or not hasattr(os, "fork"):
         return False
     return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
 
 
 def start() -> socket.socket | None:
-    """Have a process ready for the next file: the connection to it."""
+    """The connection to the process that forks for each file, started if needed."""
     global _ready
     if not wanted():
         return None
@@ -64,9 +60,9 @@ def start() -> socket.socket | None:
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
-                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # of glibc: the memory of a block serves the next
+                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block
                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-                    "HDF5_PLUGIN_PRELOAD": "::",  # no filters of HDF5 from shared libraries
+                    "HDF5_PLUGIN_PRELOAD": "::",  # no HDF5 filters from shared libraries
                 }
                 process = subprocess.Popen(
                     [sys.executable, "-P", script, str(theirs.fileno())],
@@ -82,7 +78,6 @@ def start() -> socket.socket | None:
 
 @atexit.register
 def _forget() -> None:
-    """End the process that is ready."""
     global _ready
     if _ready is not None and _ready[0] == os.getpid():
         _ready[1].close()
@@ -91,7 +86,7 @@ def _forget() -> None:
 
 
 def offers() -> str:
-    """How files are confined on this machine, for people."""
+    """A sentence on how files are confined on this machine."""
     if not hasattr(os, "fork"):
         return "files are parsed without confinement: this system has no fork"
     offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}
@@ -108,21 +103,11 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """What a function of a file returns, called in the confined process if that is wanted.
+    """What `function(path, **arguments)` returns, called in the confined process if that is wanted.
 
-    Parameters
-    ----------
-    function : callable
-        Of a module, or a method of an object whose class takes no arguments.
-    returns : type
-        What comes back is checked against it.
-    libraries : sequence of str
-        Imported before the file is there.
-
-    Raises
-    ------
-    SpaceError
-        The function's own; or that its process ended, of a crash or at a limit.
+    The function belongs to a module, or is a method of an object whose class takes no arguments. The result
+    is checked against the type `returns`; `libraries` are imported before the process is confined. Raises the
+    function's SpaceError, or one that its process crashed or reached a limit.
     """
     return _returned(stream(function, path, libraries, **arguments), returns)
 
@@ -142,7 +127,7 @@ def stream(
     others: Sequence[Path] = (),
     **arguments: Any,
 ) -> Generator[Any, None, Any]:
-    """What a generator function yields and returns, likewise; it may read the other files, too."""
+    """What a generator function yields and returns, as `run`; it may read the `others`, too."""
     if wanted(path, *others):
         with Process(path, libraries, others) as process:
             return (yield from process.stream(name_of(function), **arguments))
@@ -156,12 +141,9 @@ def stream(
 
 
 class Opened:
-    """An object that a function makes of a file, for several calls of its methods; thread-safe.
+    """An object made of a file, for several calls of its methods; `facts` are its `confined_facts()`.
 
-    Attributes
-    ----------
-    facts : dict
-        What its method `confined_facts` tells.
+    Thread-safe.
     """
 
     def __init__(self, make: Callable[[Path], Any], path: Path, libraries: Sequence[str] = ()) -> None:
@@ -174,20 +156,18 @@ class Opened:
             self.facts = self.call("confined_facts")
 
     def call(self, method: str, returns: Any = Any, **arguments: Any) -> Any:
-        """What a method of the object returns."""
         with self._lock:
             if self._process is not None:
                 return _returned(self._process.stream(method, **arguments), returns)
             return run(lambda _: getattr(self._object, method)(**arguments), self._path, returns)
 
     def close(self) -> None:
-        """End the process, where there is one."""
         if self._process is not None:
             self._process.close()
 
 
 class Process:
-    """A process that parses one file, until it is closed."""
+    """A process that parses one file."""
 
     def __init__(self, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = ()) -> None:
         self._path = path.absolute()
@@ -199,7 +179,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # it was ended from outside: try again with another
+            except OSError:  # ended from outside: try another
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 
@@ -213,12 +193,10 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        """End the process."""
         self._answers.close()
         self._connection.close()
 
     def stream(self, name: str, **arguments: Any) -> Generator[Any, None, Any]:
-        """What the function of this name yields and returns."""
         try:
             send(self._connection, [name, str(self._path), arguments])
             while True:
@@ -228,8 +206,8 @@ class Process:
                 if kind == "refused":
                     raise SpaceError(visible(value, 1000))
                 yield value
-        except (OSError, EOFError, ValueError, TypeError) as error:
-            if isinstance(error, SpaceError):
-                raise
+        except SpaceError:
+            raise
+        except (OSError, EOFError, ValueError, TypeError):
             got = "one on which its reader ends: it crashes, or needs too much memory or time"
             raise unreadable(self._path, got) from None

@@ -1,8 +1,7 @@
-"""The process that parses files which others made. `relcore.files.confined` starts it, and talks to it.
+"""The process, started by `relcore.files.confined`, that forks a confined child for each untrusted file.
 
-It waits, with the libraries imported, and forks for each file. The child gives up what it does not need: it
-may read that file and Python's libraries, write nothing, start nothing, connect to nothing, and take a
-bounded amount of memory and of the processor. Then it parses the file, and answers in messages.
+The child may read that file and Python's libraries, with limits on memory and processor time. It may not
+write, start programs or connect. It answers in messages.
 """
 
 from __future__ import annotations
@@ -37,20 +36,21 @@ from relcore.base.libraries import EXTRAS, missing_library
 from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
-_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory: beside what the libraries take, and for each byte of the file
+_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory: beside the libraries', and per byte of the file
 _SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # of the processor
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # the code of an array in a message
 
-# Landlock: three system calls, and rights as bits. Later versions of the kernel know more of both.
+# Landlock: three system calls, and rights as bits, by version.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _TCP_FROM, _SCOPES_FROM = 4, 6
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _END_WITH_PARENT = 38, 22, 2, 1
-# seccomp: the kind of processor, and the numbers of the calls socket, connect, bind, execve, execveat,
-# ptrace, process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open, pidfd_getfd.
+# seccomp: the processor, and the numbers of socket, connect, bind, execve, execveat, ptrace,
+# process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open, pidfd_getfd; on x86-64
+# also of fork and vfork.
 _REFUSED = {
     "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
     "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
@@ -59,19 +59,19 @@ _libc = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
 
 
 def landlock_version() -> int:
-    """The version of Landlock in this kernel, 0 where it has none."""
+    """The kernel's version of Landlock, 0 for none."""
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
 
 
 def refuses_calls() -> bool:
-    """Whether system calls can be refused here."""
+    """Whether seccomp can refuse system calls here."""
     return sys.platform.startswith("linux") and platform.machine() in _REFUSED
 
 
 def confine(paths: list[Path]) -> None:
-    """Give up, for good, what parsing these files does not need."""
+    """Give up, for good, all that parsing these files does not need."""
     size = max(path.stat().st_size if path.is_file() else 0 for path in paths)
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = {
@@ -93,7 +93,6 @@ def confine(paths: list[Path]) -> None:
 
 
 def _held() -> int:
-    """Bytes that count towards the limit of memory already."""
     with suppress(OSError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
     return 1 << 30
@@ -122,7 +121,6 @@ def _restrict_files(paths: list[Path]) -> None:
 
 
 def _refuse_calls() -> None:
-    """Answer calls that open connections or start programs with "not permitted"."""
     if not refuses_calls():
         return
     machine, calls = _REFUSED[platform.machine()]
@@ -137,7 +135,7 @@ def _refuse_calls() -> None:
 
 
 def send(connection: socket.socket, value: Any) -> None:
-    """A message: its length, its plain values, and the bytes of its arrays after them."""
+    """Send a message: its length, its plain values, and the bytes of its arrays."""
     arrays: list[np.ndarray] = []
 
     def described(item: Any) -> Any:
@@ -153,7 +151,7 @@ def send(connection: socket.socket, value: Any) -> None:
 
 
 def receive(stream: BinaryIO, most: int) -> Any:
-    """The next message, of at most this many bytes; EOFError where none comes any more."""
+    """The next message, of at most this many bytes. Raises EOFError at the end."""
     arrays: list[np.ndarray] = []
 
     def array(code: int, data: memoryview) -> np.ndarray:
@@ -177,7 +175,7 @@ def receive(stream: BinaryIO, most: int) -> Any:
 
 
 def clear_error(path: Path, error: Exception) -> SpaceError:
-    """Whatever a library raises on a file, as an error that names the file and its format."""
+    """A library's error on a file, as an error that names the file and its format."""
     if isinstance(error, SpaceError):
         return error
     library = (getattr(error, "name", None) or "").partition(".")[0]
@@ -190,7 +188,6 @@ def clear_error(path: Path, error: Exception) -> SpaceError:
 
 
 def unreadable(path: Path, got: str) -> SpaceError:
-    """The error of a file that no library reads."""
     return SpaceError(
         f"{path.name}: expected a {path.suffix.lower() or 'vector'} file that can be read, got {got}; copy it"
         " again, write it again with the program that made it, or save the vectors as .npy"
@@ -198,7 +195,7 @@ def unreadable(path: Path, got: str) -> SpaceError:
 
 
 def name_of(function: Any) -> str:
-    """How `resolve` finds a function of a module, or a method of an object whose class takes no arguments."""
+    """The name by which `resolve` finds a function or a method."""
     owner = getattr(function, "__self__", None)
     return f"{(function if owner is None else type(owner)).__module__}:{function.__qualname__}"
 
@@ -212,13 +209,11 @@ def resolve(name: str) -> Any:
 
 
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the types that the function asks for; messages bring dicts and lists."""
     hints = get_type_hints(function)
     return {name: msgspec.convert(item, hints.get(name, Any)) for name, item in arguments.items()}
 
 
 def _answer(connection: socket.socket) -> None:
-    """Call what is asked for, until nobody asks any more."""
     held, questions = None, connection.makefile("rb")
     while True:
         try:
@@ -230,7 +225,7 @@ def _answer(connection: socket.socket) -> None:
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
-            if hasattr(value, "confined_facts"):  # an open table, whose methods are called next
+            if hasattr(value, "confined_facts"):  # an open table, whose methods come next
                 held, value = value, value.confined_facts()
             send(connection, ["value", value])
         except Exception as error:
@@ -238,7 +233,6 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
-    """Send what a generator yields; what it returns is the answer."""
     while True:
         try:
             send(connection, ["block", next(values)])
@@ -247,10 +241,10 @@ def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
 
 
 def main(control: socket.socket, idle: Sequence[str]) -> None:
-    """Fork for each request, until whoever started this process ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent, which closes us
+    """Fork for each request, until the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for library in idle:  # as long as nobody asks, what the next file may need
+    for library in idle:  # imported until the first request
         if not select.select([control], [], [], 0.05)[0]:
             with suppress(ImportError):
                 importlib.import_module(library)

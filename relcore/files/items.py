@@ -1,11 +1,9 @@
-"""Tables of texts, pictures, numbers and metadata on disk, .parquet, .csv and .tsv: any rows of one column,
-without the rest of the file in memory. They are parsed where `relcore.files.confined` says.
-"""
+"""Tables of texts, pictures, numbers and metadata (.parquet, .csv, .tsv), read by rows of a column."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,10 @@ _AT_ONCE = 1024
 
 
 class ItemTable:
-    """Columns by name, and their rows, of one file or of the files that one parquet table was cut into;
-    thread-safe.
+    """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
 
-    Attributes
-    ----------
-    name : str
-        For errors.
-    columns, class_names
-        As of `relcore.files.tables.Table`.
-    folder : Path
-        What the paths of images are relative to.
+    `columns` are the kinds, `class_names` as of `relcore.files.tables.Table`; paths of images are relative to
+    `folder`.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -52,7 +43,6 @@ class ItemTable:
         return self._starts[-1]
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
-        """The cells of these rows."""
         values: list[Any] = []
         while start < stop:
             number = bisect_right(self._starts, start) - 1
@@ -62,13 +52,12 @@ class ItemTable:
         return values
 
     def roles(self, choices: Choices = NO_CHOICES) -> Columns:
-        """The role of each column, as of a table of metadata; see `metadata_columns`."""
+        """As `metadata_columns`."""
         return self._parts[0].call("metadata", Columns, choices=choices)
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
-        """The first n cells of a column, refused where their texts take more than `max_bytes`."""
-        values: list[Any] = []
-        size = 0
+        """The first n cells of a column; a SpaceError if their texts take more than `max_bytes`."""
+        values, size = [], 0
         for start in range(0, n, _AT_ONCE):
             some = self.read(column, start, min(start + _AT_ONCE, n))
             size += sum(len(item) for item in some if isinstance(item, str | bytes))
@@ -82,7 +71,7 @@ class ItemTable:
 
 
 def open_table(paths: Sequence[Path]) -> ItemTable:
-    """The table in a file, or in the files that one parquet table was cut into."""
+    """The table in a file, or in the parts of a parquet table."""
     first, suffix = paths[0], paths[0].suffix.lower()
     if not first.is_file():
         raise SpaceError(
@@ -100,37 +89,32 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
     return ItemTable(paths)
 
 
-def first_kinds(path: Path) -> dict[str, ColumnKind]:
-    """The columns of a table by its first rows, without reading on; {} for a file that is no table."""
+def _tried(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
     with suppress(SpaceError, OSError):
-        return confined.run(tables.peek, path, libraries=ARROW)[0]
-    return {}
+        return confined.run(function, path, libraries=ARROW, **arguments)
+    return otherwise
+
+
+def first_kinds(path: Path) -> dict[str, ColumnKind]:
+    """The columns of a table by its first rows; {} for a file that is no table."""
+    return _tried(tables.peek, path, ({}, True))[0]
 
 
 def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
-    """The first n cells of each of the first columns, as short texts for a preview; {} for a table that
-    cannot be read.
-    """
-    with suppress(SpaceError, OSError):
-        return confined.run(tables.first_cells, path, libraries=ARROW, n=n)
-    return {}
+    """The first n cells of the first columns, as short texts; {} for a table that cannot be read."""
+    return _tried(tables.first_cells, path, {}, n=n)
 
 
 def is_metadata(path: Path) -> bool:
     """Whether a file is a table without vectors; False for one that cannot be read."""
-    with suppress(SpaceError, OSError):
-        if path.suffix.lower() in SUFFIXES and path.is_file():
-            return not confined.run(tables.peek, path, libraries=ARROW)[1]
-    return False
+    known = path.suffix.lower() in SUFFIXES and path.is_file()
+    return known and not _tried(tables.peek, path, ({}, True))[1]
 
 
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of a table of metadata, and why.
 
-    Raises
-    ------
-    SpaceError
-        No such table, choices that are no columns, two columns for one role.
+    Raises SpaceError for no such table, choices that are no columns, two columns for one role.
 
     Examples
     --------
@@ -146,13 +130,9 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
 def read_metadata(
     path: Path, n: int, *, of: str, limit: int | None, max_bytes: int, choices: Choices
 ) -> dict[str, Any]:
-    """The ids, labels and counts of a table, those that it has, for the n vectors that were read from the
-    file named `of`.
+    """Those of ids, labels and counts that a table has, for n vectors from the file named `of`.
 
-    Raises
-    ------
-    SpaceError
-        Another number of rows, ids that are empty, counts that are no counts; more than `max_bytes` of text.
+    Raises SpaceError for another number of rows, bad ids or counts, more than `max_bytes` of text.
     """
     table = open_table([path])
     if len(table) != n and not (limit == n < len(table)):

@@ -1,6 +1,4 @@
-"""Large vector files that are read where they lie: their maps, and what is known of them as long as they
-do not change.
-"""
+"""Large vector files that stay on disk: their maps, and what the store keeps until they change."""
 
 from __future__ import annotations
 
@@ -20,16 +18,14 @@ from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import FileStamp, MappedRows, Origin
 
-MAP_FROM = 64 << 20  # bytes of a file; a smaller one is read into memory, where nobody can change it
-_SETTLED_NS = 2 * 10**9  # a file that was written within these may be written again without another time
+MAP_FROM = 64 << 20  # bytes of a file
+_SETTLED_NS = 2 * 10**9  # a newer file may change without another time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A file that is to be mapped, as it was when it was opened, and the store that keeps what is known of
-    it, if any.
-    """
+    """A file to map, its stamp when it was opened, and the store that keeps facts on it, if any."""
 
     path: Path
     stamp: FileStamp
@@ -37,19 +33,13 @@ class OnDisk:
 
     @classmethod
     def of(cls, path: Path, store: Store | None = None) -> OnDisk:
-        """A file, and this store, else the environment's where that can be used."""
+        """A file with this store, else the environment's if that works."""
         with suppress(StoreError):
             store = store or Store()
         return cls(path, FileStamp.of(path), store)
 
     def mapped(self, regions: Regions) -> MappedRows | None:
-        """The rows where they lie; None where a part begins where the processor cannot read it.
-
-        Raises
-        ------
-        SpaceError
-            The file is shorter.
-        """
+        """The rows, mapped; None if a part is not aligned. Raises SpaceError for a file that is too short."""
         parts = []
         with self.path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -66,9 +56,7 @@ class OnDisk:
         return self._rows(parts, *regions.region)
 
     def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
-        """The rows as a map of an entry of the store, which these blocks write the first time; None where the
-        store cannot keep them.
-        """
+        """The rows as a map of a store entry, written from `blocks` once; None if it cannot be kept."""
         shape, region = regions.decoded, regions.region
         if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
             return None
@@ -90,19 +78,14 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether what is found can be kept: there is a store, and the file was not written just now."""
+        """Whether facts can be kept: there is a store, and the file was not written just now."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 
 class FileOrigin(Origin):
-    """Where mapped rows come from: a file, whose lengths and digests the store keeps until the file changes.
+    """Mapped rows of a file, by a key; the store keeps their lengths and digests until the file changes.
 
-    Parameters
-    ----------
-    key : str
-        Of these rows of the file.
-    copied : bool
-        Whether the rows are a copy, which does not change with the file.
+    `copied` rows do not change with the file.
     """
 
     def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
@@ -143,7 +126,7 @@ class FileOrigin(Origin):
 
 
 class JoinedOrigin(Origin):
-    """Where the rows of several files come from, each of which the store knows by itself."""
+    """Mapped rows of several files."""
 
     def __init__(self, rows: list[MappedRows]) -> None:
         self._rows = rows

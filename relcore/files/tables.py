@@ -1,9 +1,6 @@
-"""Tables: .csv, .tsv, .parquet, .arrow and .feather as pyarrow reads them, batch by batch.
+"""Tables (.csv, .tsv, .parquet, .arrow, .feather), read by pyarrow in batches, in the confined process.
 
-What is here runs in the confined process; `relcore.files.items` opens tables from outside.
-
-.csv and .tsv: the first line names the columns; UTF-8, a decimal point, cells in quotes where needed.
-.parquet, .arrow and .feather: number columns, or one column of lists of equal length, are the vectors.
+`relcore.files.items` opens them from outside. In .csv and .tsv the first line names the columns.
 """
 
 from __future__ import annotations
@@ -35,26 +32,24 @@ _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
 _CHARACTERS_TO_LOOK_AT = 1 << 24
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that tell what metadata hold
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that are looked at in metadata
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # a table of vectors has columns named d0, d1, d2, or many of numbers
+_SERIES, _MANY_NUMBERS = 3, 16  # vectors have columns d0, d1, d2, or many
 _SHOWN = 60  # characters of a cell in a preview
 
 Batch = dict[int, Any]  # place of a column → Arrow array
 
 
 class Table:
-    """A table on disk. Each kind has `describe(path)`; `roles(choices)`, the columns of a table of vectors;
-    and `batches(places, rows)`, the cells of columns, at most `rows` at once where the file allows it.
+    """A table on disk. Each kind has `describe(path)`, `roles(choices)` for a table of vectors, and
+    `batches(places, rows)`, the cells of columns, at most `rows` at once where the file allows it.
 
     Attributes
     ----------
     names : list of str
     kinds : dict from name to kind
-        What a column holds for an encoder: an image is {"bytes": …, "path": …}, as in Hugging Face's tables,
-        or its bytes.
-    class_names : dict from column to names
-        What the numbers of a label column stand for, where the table says so.
+        An "image" is its bytes, or {"bytes": …, "path": …} as in Hugging Face's tables.
+    class_names : dict from label column to the names of its numbers
     starts : list of int
         The first row of each group of rows, and the number of rows; `group(column, group)` gives its cells.
     missing : tuple of str
@@ -71,15 +66,14 @@ class Table:
     def checked(
         self, columns: Columns, places: Sequence[int], rows: int, limit: int | None
     ) -> Iterator[Batch]:
-        """The first batches of these columns, which hold what their first rows promised."""
+        """The first batches of these columns, checked against `columns`."""
         return _limited(self.batches(places, rows), limit)
 
     def width(self, columns: Columns) -> int:
-        """Numbers in a vector; 0 where the first row has none."""
+        """Numbers in a vector; 0 if the first row has none."""
         return columns.dimension or 0
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
-        """As `Format.regions`."""
         return None
 
     def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
@@ -90,13 +84,10 @@ class Table:
                 cells[place] += some.to_pylist()
         return cells
 
-    # As a table of texts, pictures and numbers: rows by their numbers.
-
     def confined_facts(self) -> dict[str, Any]:
         return {"n": self.starts[-1], "columns": self.kinds, "class_names": self.class_names}
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
-        """The cells of these rows."""
         values: list[Any] = []
         while start < min(stop, self.starts[-1]):
             group = bisect_right(self.starts, start) - 1
@@ -106,7 +97,6 @@ class Table:
         return values
 
     def _cells(self, column: str, group: int) -> Any:
-        """A column of a group of rows; the last ones are held, so that reading on is cheap."""
         key, held = (column, group), self._held
         if key not in held:
             held[key] = self.group(column, group)
@@ -116,7 +106,6 @@ class Table:
         return held[key]
 
     def metadata(self, choices: Choices) -> Columns:
-        """The role of each column of a table of metadata."""
         n, names = self.starts[-1], list(self.kinds)
         some = [i for i, name in enumerate(names[:_FIRST_COLUMNS]) if self.kinds[name] in ("text", "number")]
 
@@ -147,9 +136,7 @@ def _limited(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
 
 
 class Tables(Format):
-    """Vectors of a table: number columns, or one column of lists. A large .arrow file is mapped, the vectors
-    of a large .parquet file are decoded once, into the store.
-    """
+    """Vectors of a table: number columns, or one column of lists of equal length."""
 
     libraries = ARROW
     has_columns = has_regions = True
@@ -161,7 +148,6 @@ class Tables(Format):
         return table_of(path).roles(choices)
 
     def _open(self, path: Path, request: Request) -> tuple[Table, Columns, dict[str, int]]:
-        """The table, the roles of its columns, and where its ids, labels and counts are."""
         table = table_of(path)
         columns = table.roles(request.choices)
         columns.check(path.name)
@@ -206,14 +192,11 @@ def _class_of(path: Path) -> type[Table]:
 
 
 def table_of(path: Path) -> Table:
-    """The table in a file."""
     return _class_of(path)(path)
 
 
 def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
-    """The columns of a table, what they hold, and whether it looks like vectors rather than like metadata: a
-    column of lists, a series of number columns, or many.
-    """
+    """The kinds of columns, and whether a table looks like vectors: lists, or a series or many of numbers."""
     table = table_of(path)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
@@ -222,14 +205,13 @@ def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
 
 
 def first_cells(path: Path, n: int) -> dict[str, list[str]]:
-    """The first n cells of each of the first columns, as short texts for a preview."""
+    """The first n cells of the first columns, as short texts."""
     table = table_of(path)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
     return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
 
 
 def _short(cell: Any) -> str:
-    """A cell in few characters; of a list the first numbers, of a picture where it is."""
     if isinstance(cell, bytes):
         return "(bytes)"
     if isinstance(cell, dict):
@@ -245,9 +227,8 @@ def _no_rows(path: Path) -> SpaceError:
     )
 
 
-# Delimited text. A number is written with ASCII digits and a decimal point. Python's float() alone would also
-# take "1_000" and the digits of any script; readers of other programs take "1,5" or "1 000". Such cells are
-# named, so that nobody guesses what they mean.
+# Delimited text. Numbers have ASCII digits and a decimal point. Cells such as "1_000", "1,5" or "1 000" are
+# errors: other readers take them as numbers.
 
 Holds = Literal["number", "nothing", "text", "odd number"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
@@ -261,11 +242,11 @@ _ODD = re.compile(
 )
 _DELIMITERS = {";": "a semicolon", "\t": "a tab", ",": "a comma", "|": "a bar"}
 _MOST_COLUMNS = 120_000
-csv.field_size_limit(1 << 23)  # Python's own limit, 128 kB, is less than a document in a cell
+csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is less than a document
 
 
 def what_is(cell: str) -> Holds:
-    """What a cell holds. Infinity and words for missing values count as nothing: text may have them, too."""
+    # Infinity and words for missing values are nothing: text may have them, too.
     cell = cell.strip()
     if _NUMBER.fullmatch(cell):
         return "number"
@@ -275,7 +256,6 @@ def what_is(cell: str) -> Holds:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number as files write it."""
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 
@@ -284,13 +264,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _first_lines(path: Path, most: int, size: int = 1 << 20) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Line number and cells of the first lines that are not blank, and whether these are all.
-
-    Raises
-    ------
-    SpaceError
-        No UTF-8 text, zero bytes, a cell that is too long; with its line.
-    """
+    """Line number and cells of the first lines that are not blank, and whether these are all."""
     lines: list[tuple[int, list[str]]] = []
     reader = csv.reader(())
     try:
@@ -318,14 +292,9 @@ def _first_lines(path: Path, most: int, size: int = 1 << 20) -> tuple[list[tuple
 
 
 class DelimitedTable(Table):
-    """A .csv or .tsv file. The first hundred rows tell the roles; what breaks them later is an error.
+    """A .csv or .tsv file. The first hundred rows tell the roles; a later cell that breaks them is an error.
 
-    An empty cell or NA in a number column is NaN, in a label no label.
-
-    Raises
-    ------
-    SpaceError
-        No names, rows of unequal length, another delimiter.
+    An empty cell or NA is NaN in a number column, no label in a label column.
     """
 
     missing = MISSING
@@ -383,7 +352,7 @@ class DelimitedTable(Table):
         return replace(assign(self.path.name, values, choices), n=self.n)
 
     def _values(self, name: str, place: int) -> ColumnValues:
-        """Numbers if all cells that tell something are numbers, text if none is."""
+        # Numbers if all cells that are not nothing are numbers, text if none is.
         cells = [(line, row[place]) for line, row in self._sample]
         kinds = [what_is(cell) for _, cell in cells]
         n_numbers, n_odd = kinds.count("number"), kinds.count("odd number")
@@ -485,13 +454,11 @@ def _number_in_text(cell: str) -> str:
     return f"expected text as in other rows, got the number {quote([cell])}"
 
 
-# Tables with types.
+# Tables with types
 
 
 class _TypedTable(Table):
-    """Text columns are looked at for numbers, and columns of bytes for text, in their first rows; `schema` is
-    Arrow's, `n` the number of rows.
-    """
+    # Numbers in text columns, and text in columns of bytes, are looked for in the first rows.
 
     @classmethod
     def describe(cls, path: Path) -> Description:
@@ -529,8 +496,7 @@ class _TypedTable(Table):
         columns = assign(name, values, choices)
         for place, column in enumerate(columns.columns):
             cell, only = values[place].note, values[place].whole
-            # Whole numbers as text are fit for ids; a column of them that is left out, or a fraction, was
-            # meant as numbers.
+            # Whole numbers as text may be ids; fractions, or a whole column that is left out, are numbers.
             meant = not cell.isdigit() or (only and column.role == "left out")
             if values[place].holds == "text" and cell and not column.sure and meant:
                 values[place] = replace(values[place], holds="mixed", note=_number_in_text(cell))
@@ -554,13 +520,11 @@ class _TypedTable(Table):
 
 
 class ParquetTable(_TypedTable):
-    """A .parquet file by batches and by row groups; `file` is Arrow's."""
-
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as parquet
 
         super().__init__(path)
-        # Not buffered ahead, or it would hold every row group that was read.
+        # pre_buffer would hold every row group that was read.
         self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self.schema, facts = self.file.schema_arrow, self.file.metadata
         self.names, self.n = self.schema.names, facts.num_rows
@@ -588,9 +552,7 @@ class ParquetTable(_TypedTable):
 
 
 class ArrowTable(_TypedTable):
-    """An .arrow file as `datasets` saves it, or version 2 of Feather: a map in the stream form or the file
-    form.
-    """
+    """An .arrow file (stream or file form) or version 2 of Feather, mapped."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -615,7 +577,7 @@ class ArrowTable(_TypedTable):
         return iter(reader)
 
     def batches(self, places: Sequence[int], rows: int) -> Iterator[Batch]:
-        """Batches of at most this many rows, 0 for any; their offsets and indices are checked first."""
+        # 0 rows: batches of any size. Their offsets and indices are checked first.
         for batch in self._all():
             wanted = batch.select([self.names[place] for place in places])
             wanted.validate(full=True)
@@ -638,9 +600,7 @@ class ArrowTable(_TypedTable):
         return Regions(parts, (self.names[places[0]],)) if rows else None
 
     def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
-        """Where the lists of a column lie in the mapped file; None where they are no such floats, are missing
-        or compressed, or have several lengths.
-        """
+        """Where the lists of a column lie in the mapped file; None if they cannot be mapped."""
         import pyarrow as pa
 
         kind = column.type
@@ -660,13 +620,9 @@ _BYTES = "bytes that are no text"
 
 
 def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarray:
-    """Arrow columns as a matrix (m, d): side by side, or the one column of lists unfolded; missing numbers
-    are NaN.
+    """Arrow columns, or one of lists, as a matrix (m, d); missing numbers are NaN.
 
-    Raises
-    ------
-    SpaceError
-        A list that is not of d numbers, or of those of the first one where d is 0.
+    Raises SpaceError for a list of another length than d, or than the first one if d is 0.
     """
     import pyarrow.compute as compute
 
@@ -686,7 +642,7 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
 
 
 def _floats(column: Any) -> np.ndarray:
-    """Numbers of any of Arrow's types as float32 (m,); missing ones are NaN, too large ones infinite."""
+    # Missing numbers are NaN, too large ones infinite.
     import pyarrow as pa
 
     column = stored(column)
@@ -697,7 +653,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def stored(column: Any) -> Any:
-    """An Arrow array without the dictionary or the extension type around it."""
+    """An Arrow array without its dictionary or extension type."""
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
@@ -719,7 +675,6 @@ def _is_list(kind: Any) -> bool:
 
 
 def _fixed_width(kind: Any) -> int | None:
-    """The length of all lists of this type, where it says so."""
     import pyarrow as pa
 
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
@@ -727,12 +682,11 @@ def _fixed_width(kind: Any) -> int | None:
 
 
 def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
-    """Whether a column of this type holds lists of numbers, or of those for whose type `of` is true."""
+    """Whether a type is one of lists of numbers, or of what `of` accepts."""
     return _is_list(kind) and of(kind.value_type)
 
 
 def _held(kind: Any) -> tuple[str, str]:
-    """What a column of this type holds, and a note on it."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -758,10 +712,8 @@ def _held(kind: Any) -> tuple[str, str]:
 
 
 def _looked_at(values: ColumnValues, cells: Any) -> ColumnValues:
-    """A column of text or bytes by its first cells: bytes that are UTF-8 are text, which older writers do not
-    mark; the note of text is the first number in it, a fraction before a whole one, and `whole` tells whether
-    all cells are numbers.
-    """
+    # Older writers do not mark text: bytes that are UTF-8 are text. The note is the first number in the text,
+    # fractions before whole ones; `whole`: all cells are numbers.
     import pyarrow as pa
     import pyarrow.compute as compute
 
@@ -799,7 +751,7 @@ def _arrow_kind(kind: Any) -> ColumnKind:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
-    """What Hugging Face's `datasets` writes into a parquet file about its label columns."""
+    # Hugging Face's `datasets` writes them into a parquet file.
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         named = {name: item.get("names") for name, item in features.items() if isinstance(item, dict)}

@@ -1,6 +1,4 @@
-"""Word vectors as word2vec, fastText and GloVe write them: .bin, .vec and .txt, plain or gzipped, read row
-by row.
-"""
+"""Word vectors of word2vec, fastText and GloVe: .bin, .vec and .txt, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import gzip
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
@@ -19,8 +17,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
-_FREE = 32 << 20  # however well so much was packed, reading it takes seconds
-_MOST_TIMES = 50  # vectors as text pack to a half or a third; gzip's best, on one byte repeated, is 1,030
+_FREE = 32 << 20  # bytes that any file may unpack to
+_MOST_TIMES = 50  # vectors as text pack 2 to 3 times, a repeated byte 1,030 times
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
@@ -38,7 +36,7 @@ Line = tuple[int, bytes]  # its number, its bytes
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a .gz file, and no further once it proves to be a bomb."""
+    """The bytes of a .gz file; a bomb is an error."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._packed = path, path.stat().st_size
@@ -62,12 +60,8 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader]:
-    """The file's bytes, unpacked where it is gzipped."""
-    packed = path.suffix.lower() == ".gz"
-    with io.BufferedReader(_Unpacked(path), 1 << 17) if packed else path.open("rb") as stream:
-        yield stream
+def _opened(path: Path) -> io.BufferedReader:
+    return io.BufferedReader(_Unpacked(path), 1 << 17) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 class _WordVectors(Format):
@@ -84,9 +78,7 @@ class _WordVectors(Format):
 
 
 class Word2VecBinary(_WordVectors):
-    """A word2vec .bin: a line "n d", then a word, a space and d little-endian float32 a row; stops reading
-    at the limit.
-    """
+    """A word2vec .bin: a line "n d", then rows of a word, a space and d little-endian float32."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
@@ -108,7 +100,7 @@ class Word2VecBinary(_WordVectors):
                     if not chunk:
                         raise _cut_short(path, row, n)
                     buffer, at = buffer[at:] + chunk, 0
-                if row == 1:  # word2vec ends every row so, gensim none: a lost byte shows in the next
+                if row == 1:  # word2vec ends rows so, gensim does not: a lost byte shows
                     ends = buffer.startswith(b"\n", at)
                 if row and buffer.startswith(b"\n", at) != ends:
                     raise _no_word(path, row, n, d, buffer[at:space])
@@ -120,7 +112,7 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _goes_on(path, n)
-            # After a limit, a header with another d shows only in the words that follow.
+            # After a limit, a wrong d in the header shows only in the words that follow.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
@@ -131,12 +123,10 @@ class Word2VecBinary(_WordVectors):
 
 
 class Word2VecText(_WordVectors):
-    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe); stops at
-    the limit.
+    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe).
 
-    Fields are separated by ASCII spaces or tabs, so a word may hold any other space. GloVe's 840B has words
-    with ASCII spaces (". . ."): a word may hold them, too, unless what follows one is a number, as it is
-    where a row has a number too many.
+    ASCII spaces or tabs separate fields. A word may hold them, too (". . ." in GloVe's 840B), unless a number
+    follows one, as in a row with a number too many.
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
@@ -166,15 +156,13 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Either form, told apart by what follows the first line, for names that do not say (gensim-data's
-    .gz).
-    """
+    """Either form, told apart by the bytes after the first line, for names such as gensim-data's .gz."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
             stream.readline(_LONGEST_LINE)
             sample = stream.read(4096)
-        # Numbers as text are printable; among a thousand binary floats some byte is a control character.
+        # Numbers as text are printable; of a thousand binary floats some byte is a control character.
         binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
         return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
 
@@ -188,7 +176,7 @@ def _header(line: bytes, path: Path) -> tuple[int, int]:
 
 
 def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
-    """Lines without blank ones; never a line longer than memory allows."""
+    """Lines that are not blank."""
     n_blank = 0
     for number in count(1):
         line = stream.readline(_LONGEST_LINE + 1)
@@ -212,9 +200,7 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 
 def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    """Words and vectors (m, d) of m lines: all at once where words hold no spaces, else line by line,
-    which finds the fault.
-    """
+    # All lines at once where words hold no spaces, else line by line, which finds the fault.
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
@@ -267,7 +253,6 @@ def _no_row(line: Line, path: Path, expected: str, remedy: str) -> SpaceError:
 
 
 def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
-    """The word before a row of a .bin, after the line end of the row before."""
     word = word.lstrip(b"\n")
     if word and b"\n" not in word and b"\0" not in word:
         with suppress(UnicodeDecodeError):
