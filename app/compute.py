@@ -321,9 +321,9 @@ def _cells(workspace: Workspace) -> columns.Cells:
     return columns.cells_of(workspace.source, workspace.target, load_space)
 
 
-@cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
-def prominence(pair: Match, drawn: View) -> np.ndarray:
-    return scene.prominent_rows(pair.source, drawn)
+prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))(
+    lambda pair, drawn: scene.prominent_rows(pair.source, drawn)
+)
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:

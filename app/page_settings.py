@@ -74,7 +74,7 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
     """`kept` of a segmented control, at first `usual` or the first; a mapping gives texts or titles."""
     if isinstance(options, Mapping):
-        titles = {name: one if isinstance(one, str) else one.title for name, one in options.items()}
+        titles = {name: label if isinstance(label, str) else label.title for name, label in options.items()}
         look["format_func"] = titles.get
     default = next(iter(options)) if usual is None else usual
     look = {"default": default, "required": True} | look

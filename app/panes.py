@@ -49,19 +49,19 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
     if method == "pca":
         return DrawnMap(*compute.pca_coordinates(*settings))
     place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
-    found, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})
-    if isinstance(found, tuple):
+    result, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})
+    if isinstance(result, tuple):
         kept.pop(place, None)
-        kept[place] = anchors, found
+        kept[place] = anchors, result
         if len(kept) > _MOST_MAPS:
             del kept[next(iter(kept))]
-        return DrawnMap(*found)
+        return DrawnMap(*result)
     anchors_then, earlier = kept.get(place, (None, None))
     shown = "Earlier settings" if anchors_then == anchors else "Earlier anchors" if earlier else "PCA"
-    title, state = REDUCTIONS[method].title, found.status().state
+    title, state = REDUCTIONS[method].title, result.status().state
     ended = {"failed": f": {title} failed", "cancelled": f": {title} was stopped"}
     old = shown + ended.get(state, f" until {title} is done")
-    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, found)
+    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
 
 
 # The selected rows of a pair, looked up once for each selection: a lasso may hold half a million ids.
@@ -121,11 +121,11 @@ class Drawing:
     @property
     def is_of_its_recipe(self) -> bool:
         """Whether the recipe draws this scene: not while one map is new and another one old."""
-        return not any(one.job for one in self.maps) or _all_by_pca(self.maps)
+        return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
 
 
 def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
-    return all(one.job and not one.earlier for one in maps)
+    return all(drawn.job and not drawn.earlier for drawn in maps)
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:

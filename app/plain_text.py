@@ -31,8 +31,8 @@ def plain(text: object, most: int = LONGEST) -> str:
     return _WORDS.sub(rf"\g<0>{_JOINER}", shown)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"{found[0]}{_JOINER}" if found[0].isdecimal() else f"\\{found[0]}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"{match[0]}{_JOINER}" if match[0].isdecimal() else f"\\{match[0]}"
 
 
 def plain_name(text: object) -> str:

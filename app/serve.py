@@ -1,5 +1,6 @@
 """The app as a server sends it: with headers that guard it, and the first page loading meanwhile."""
 
+import importlib
 import os
 import sys
 import threading
@@ -15,14 +16,9 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
 from app import first_imports  # noqa: E402
 from app.sharing import Guarded  # noqa: E402
 
-
-def _start_reader() -> None:
-    from relcore.files import confined
-
-    confined.start()
-
-
 os.environ.setdefault("RELSCOPE_CONFINED", "1")
 first_imports.begin()
-threading.Thread(target=_start_reader, daemon=True).start()
+threading.Thread(
+    target=lambda: importlib.import_module("relcore.files.confined").start(), daemon=True
+).start()
 app = App("main.py", middleware=[Middleware(Guarded)])

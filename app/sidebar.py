@@ -12,7 +12,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
 from app.plain_text import plain_name
-from app.session import anchors_origin
 from app.spaces.loading import rejoined
 from app.widgets import (
     choose_anchors,
@@ -151,7 +150,7 @@ def _matched(workspace: Workspace) -> Match | None:
 def _anchors(workspace: Workspace, pair: Match) -> None:
     with st.expander(counted(len(workspace.anchors), "anchor"), icon=":material/star:", expanded=True):
         strategy_choosers(pair, "sidebar")
-        strategy, n_anchors, random_state = anchors_origin(workspace)
+        strategy, n_anchors, random_state = session.anchors_origin(workspace)
         st.button(
             "Draw again",
             icon=":material/casino:",

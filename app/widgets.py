@@ -12,7 +12,6 @@ import streamlit as st
 from app import compute, session
 from app.page_settings import kept
 from app.plain_text import plain
-from app.session import anchors_origin, behind
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
@@ -108,7 +107,7 @@ def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
 
 def strategy_choosers(pair: Match, key: str) -> None:
     """Strategy and number; each change chooses new anchors, pinned ones stay."""
-    strategy, n_anchors, random_state = anchors_origin(session.workspace())
+    strategy, n_anchors, random_state = session.anchors_origin(session.workspace())
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
 
     def choose(**changed: Any) -> None:
@@ -144,27 +143,27 @@ def strategy_choosers(pair: Match, key: str) -> None:
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
     """Choose anchors by strategy, after the pinned ones, as one step; errors as in `select_anchors`."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
-    ids = behind(session.workspace().pinned, chosen, n_anchors)
+    ids = session.behind(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(
         f"choose {counted(n_anchors, 'anchor')}, {strategy}", ids, f"{strategy} {n_anchors} {random_state}"
     )
 
 
 def projection_choosers(workspace: Workspace) -> None:
-    for name, one in settings_of(ProjectionSpec).items():
+    for name, declared in settings_of(ProjectionSpec).items():
         if name != "threshold" or workspace.projection.similarity == "quantised":
-            edit_setting("projection", one)
+            edit_setting("projection", declared)
 
 
 def score_choosers(workspace: Workspace) -> None:
     for name, own in (("k", {"max_value": MOST_NEIGHBOURS}), ("convention", {})):
-        one = settings_of(ExactScores)[name]
+        declared = settings_of(ExactScores)[name]
 
         def change(value: Any, name: str = name) -> None:
             session.edit(f"{name} {value}", **{name: value})
 
-        widget, given = fitting(one, **own)
-        bound(widget, one.label, f"scores.{name}", getattr(workspace, name), change, **given)
+        widget, given = fitting(declared, **own)
+        bound(widget, declared.label, f"scores.{name}", getattr(workspace, name), change, **given)
 
 
 # Widgets of settings: what fields declare (`relcore.base.settings`) is all that a form needs.

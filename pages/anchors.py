@@ -12,7 +12,6 @@ from app.anchors import lists
 from app.anchors.audit import audit
 from app.anchors.lists import compare_sets
 from app.compare.inspector import inspector
-from app.compute import is_scored_quickly
 from app.items import with_items
 from app.jobs import scores
 from app.tables import chosen_rows
@@ -113,16 +112,16 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         st.dataframe(duplicates, hide_index=True, height=200)
 
 
-def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
+def _diagnosis(diagnostics: AnchorDiagnostics) -> dict[str, str]:
     return {
-        "anchors": f"{found.n_anchors:,}",
-        "rank": f"{found.rank:,} of {len(found.singular_values):,}",
-        "effective rank": short(found.effective_rank, 1),
+        "anchors": f"{diagnostics.n_anchors:,}",
+        "rank": f"{diagnostics.rank:,} of {len(diagnostics.singular_values):,}",
+        "effective rank": short(diagnostics.effective_rank, 1),
         "condition number": (
-            "∞" if found.condition_number == float("inf") else short(found.condition_number, 1)
+            "∞" if diagnostics.condition_number == float("inf") else short(diagnostics.condition_number, 1)
         ),
-        "coverage": f"{short(found.coverage)} (random: {short(found.coverage_random)})",
-        "near-duplicates, cosine > .9": f"{len(found.near_duplicates):,}",
+        "coverage": f"{short(diagnostics.coverage)} (random: {short(diagnostics.coverage_random)})",
+        "near-duplicates, cosine > .9": f"{len(diagnostics.near_duplicates):,}",
     }
 
 
@@ -140,7 +139,7 @@ def above() -> None:
 
 
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
-quickly = scored and is_scored_quickly(pair)
+quickly = scored and compute.is_scored_quickly(pair)
 with sidebar.panes_first(above, scored_quickly=quickly):
     view = dataclasses.replace(workspace.view, everything=True, show_anchors=True)
     drawing = panes.draw(pair, dataclasses.replace(workspace, view=view))

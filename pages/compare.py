@@ -10,7 +10,6 @@ from app.compare.all_pairs import all_pairs
 from app.compare.differences import differences
 from app.compare.headline import headline, scores_of
 from app.compare.inspector import inspector, neighbours_html, neighbours_of
-from app.compute import is_scored_quickly
 from app.items import with_items
 from app.jobs import exact_scores, follow
 from app.spaces import shards
@@ -128,7 +127,7 @@ def above() -> None:
         choosers.view_choosers(workspace, pair)
 
 
-quickly = is_scored_quickly(pair)
+quickly = compute.is_scored_quickly(pair)
 with sidebar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(pair, workspace)
     picture, side = st.columns([3.3, 1], gap="medium")

@@ -8,7 +8,6 @@ import streamlit as st
 
 from app import compute, messages, session
 from app.encode import forms, jobs, panel
-from app.encode.forms import data_folder
 from app.plain_text import plain_name
 from app.spaces import loading, shards, store
 from app.widgets import space_labels, space_name
@@ -85,7 +84,7 @@ def show_match(pair: Match) -> None:
 
 
 def remove_space(spec: SpaceSpec) -> None:
-    spaces = tuple(one for one in session.workspace().spaces if one != spec)
+    spaces = tuple(space for space in session.workspace().spaces if space != spec)
     session.edit(f"remove {space_name(spec)}", spaces=spaces)
 
 
@@ -100,7 +99,7 @@ workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 show_loaded(workspace)
 shards.draw_sample_line(workspace)
-folder = data_folder()
+folder = forms.data_folder()
 try:
     pair, unpaired = compute.matched(workspace.source, workspace.target), False
 except SpaceError as error:  # reported where the space is listed

@@ -29,10 +29,11 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
 
     Raises a SpaceError where the browser sent no picture.
     """
-    found = _mount(
-        key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=_nothing
+    # Streamlit keeps the picture; the run that follows reads it.
+    state = _mount(
+        key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=lambda: None
     )
-    return read_picture(found.picture)
+    return read_picture(state.picture)
 
 
 def read_picture(sent: str | None) -> Image | None:
@@ -45,7 +46,3 @@ def read_picture(sent: str | None) -> Image | None:
             "drawing: expected a PNG from the browser, got something else; clear the pad and draw again"
         ) from error
     return decode_image(content, "drawing").convert("L")
-
-
-def _nothing() -> None:
-    """Streamlit keeps the picture; the run that follows reads it."""

@@ -71,24 +71,21 @@ def row_search(
             on_pick(sent["id"])
 
     query = read_query(st.session_state.get(key))
-    matches, told = find(query) if query.strip() else ((), "")
+    matches, note = find(query) if query.strip() else ((), "")
     data = {
         "label": "Search rows",
         "placeholder": placeholder,
         "query": query,
         "matches": list(map(asdict, matches)),
-        "told": told,
+        "told": note,
     }
-    found = _mount_of_row_search(
-        key=key, data=data, default={"query": ""}, on_query_change=_nothing, on_picked_change=receive
+    # Streamlit keeps the query; the run that follows reads it.
+    state = _mount_of_row_search(
+        key=key, data=data, default={"query": ""}, on_query_change=lambda: None, on_picked_change=receive
     )
-    return found.picked is not None
+    return state.picked is not None
 
 
 def read_query(state: Any) -> str:
     query = (state or {}).get("query", "")
     return query[:LONGEST_QUERY] if isinstance(query, str) else ""
-
-
-def _nothing() -> None:
-    """Streamlit keeps the query; the run that follows reads it."""

@@ -15,7 +15,6 @@ from app.compute import cached
 from app.items import cut
 from app.jobs import engine
 from app.plain_text import plain, plain_html
-from app.sharing import keep_upload
 from app.widgets import setting_widget
 from relcore.base import access
 from relcore.base.errors import SpaceError
@@ -200,7 +199,7 @@ def _from_upload(folder: str | None) -> _Chosen:
     if file is None:
         st.caption("Only this session reads it. It is removed when the session ends.")
         return None, True
-    return DatasetSpec("file", str(keep_upload(file, session.uploads_folder()))), True
+    return DatasetSpec("file", str(sharing.keep_upload(file, session.uploads_folder()))), True
 
 
 def _may_download(spec: DatasetSpec) -> bool:

@@ -8,9 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import exports, messages, session
-from app.encode import forms
-from app.encode import jobs as encoding_jobs
-from app.encode.forms import Preview
+from app.encode import forms, jobs
 from app.jobs import cost_in_words, engine, follow, learned, together
 from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
@@ -42,13 +40,13 @@ def draw(folder: str | None) -> None:
         else:
             st.caption("Choose a dataset first. The encoders for it appear here.")
         running = _follow()
-        specs = [] if running else encoding_jobs.joined()
+        specs = [] if running else jobs.joined()
         if specs:
             _offer_comparison(specs)
     _curves(specs)
 
 
-def _encode(dataset: DatasetSpec, preview: Preview) -> None:
+def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     encoders = forms.choose_encoders(preview)
     costs = {encoder: _cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
@@ -62,12 +60,12 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
             key="encode.start",
             disabled=not encoders,
             on_click=session.guarded,
-            args=(encoding_jobs.submit, dataset, preview.digest, preview.name, encoders, expected),
+            args=(jobs.submit, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost.likely for cost in missing if cost]
         in_all = f"{cost_in_words(together(known)).capitalize()} in all." if len(known) > 1 else ""
         st.caption(f"{in_all}{learned(missing)}" if encoders else "Choose one encoder or more.")
-    under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
+    under_way = [job.arguments["encoder"] for job in jobs.awaited()]
     lines = [
         f"- {plain_name(encoder.title)}{f', {len(encoder.outputs)} spaces' * (len(encoder.outputs) > 1)}: "
         + ("already in the store" if cost == 0 else cost_in_words(cost and cost.likely))
@@ -77,7 +75,7 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
     st.caption("\n".join(lines))
 
 
-def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
+def _cost(encoder: Encoder, preview: forms.Preview) -> Expected | float | None:
     """The expected time; 0 if the store has the encoding, None if the time is unknown."""
     try:
         stored = stored_encodings(engine().store, preview.digest, encoder)
@@ -88,11 +86,11 @@ def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
 
 def _follow() -> bool:
     """Progress bars, and the curves of trainings; whether a job is in progress."""
-    awaited = encoding_jobs.awaited()
+    awaited = jobs.awaited()
     running = any(not job.status().ended for job in awaited)
     if awaited:
         st.markdown("#### In progress" if running else "#### Not finished")
-        follow(awaited, below=_live_curves, dismiss=encoding_jobs.forget)
+        follow(awaited, below=_live_curves, dismiss=jobs.forget)
     return running
 
 
@@ -104,7 +102,7 @@ def _live_curves(followed: list[Job]) -> None:
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
     messages.success(f"{', '.join(map(space_name, specs))} joined the session.")
-    if pair := encoding_jobs.pair_to_compare():
+    if pair := jobs.pair_to_compare():
         names = " with ".join(plain_name(space_name(spec)) for spec in pair)
         help_ = "Makes them source and target, with anchors from their shared rows."
         look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}

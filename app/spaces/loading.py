@@ -19,7 +19,6 @@ from app.tables import chosen_rows
 from app.widgets import bound, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base import access, records
-from relcore.base.access import allowed, data_folder, may_read
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
@@ -27,9 +26,16 @@ from relcore.base.portable import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import catalog, row_tables
 from relcore.catalog.catalog import CatalogEntry, SpaceSpec
 from relcore.files import items, reading
-from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns, overview, shown_name
-from relcore.files.columns import what_loads as size_of
-from relcore.files.items import SUFFIXES, is_metadata
+from relcore.files.columns import (
+    NO_CHOICES,
+    OPTIONS,
+    TEXT_OR,
+    Choices,
+    Columns,
+    overview,
+    shown_name,
+    what_loads,
+)
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
@@ -66,25 +72,25 @@ def _available(folder: str | None) -> list[CatalogEntry]:
 
 
 def available(folder: str | None) -> list[CatalogEntry]:
-    return _available(str(allowed(folder)) if folder else None)
+    return _available(str(access.allowed(folder)) if folder else None)
 
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
 def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
     """What a function reads of a file that this session may open; read again when the file has changed."""
-    return read(access.regular_file(allowed(path)), *settings)
+    return read(access.regular_file(access.allowed(path)), *settings)
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_in(folder: str) -> list[str]:
-    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in SUFFIXES)
-    return [str(path) for path in islice(tables, _MOST_TABLES) if is_metadata(path)]
+    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in items.SUFFIXES)
+    return [str(path) for path in islice(tables, _MOST_TABLES) if items.is_metadata(path)]
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     """The files that are spaces, each with the table of metadata that belongs to it."""
-    described = {path for path in paths if is_metadata(path)}
+    described = {path for path in paths if items.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.joined(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
@@ -123,7 +129,7 @@ def describe(
         n, dimension = (
             (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
         )
-    size = size_of(n, dimension, limit)
+    size = what_loads(n, dimension, limit)
     if not is_table:
         st.caption(size)
     options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
@@ -137,7 +143,7 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
     """The options that choose a matrix of the file, and its shape if known; None until one is chosen."""
-    matrices, usual = read_about(_matrices, path) if allowed(path).is_file() else ({}, None)
+    matrices, usual = read_about(_matrices, path) if access.allowed(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
     if len(matrices) < 2:
@@ -147,7 +153,7 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
         "Matrix",
         names,
         index=None if usual is None else names.index(usual),
-        format_func=lambda name: f"{name} · {size_of(*matrices[name])}",
+        format_func=lambda name: f"{name} · {what_loads(*matrices[name])}",
         key=f"import.matrix-{digest_of([str(path), *names])[:12]}",
         placeholder="Choose a matrix",
         help="The array, tensor or layer of the file that has a vector for each row.",
@@ -239,7 +245,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
 def _taken(columns: Columns, option: str) -> list[str]:
     ids = option == "id_column"
     role = _ROLES[option]
-    return [one.name for one in columns.columns if one.role == role or (ids and one.reason == TEXT_OR)]
+    return [item.name for item in columns.columns if item.role == role or (ids and item.reason == TEXT_OR)]
 
 
 def _draw_columns(columns: Columns, path: Path) -> None:
@@ -310,7 +316,7 @@ def _limit(key: str, usual: int) -> int:
 
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
     proposed = tables_of(paths)
-    tables = [path for path in paths if len(paths) > 1 and is_metadata(path)]
+    tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
     described: list[ToLoad | None] = []
     known: dict[Path, Read | None] = {}
     for path in sorted(paths, key=tables.__contains__):
@@ -397,10 +403,12 @@ def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
 def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
     spec, limit = entry.spec, _entry_limit(entry, limit)
     if spec.source != "file":
-        return replace(spec, limit=limit), size_of(entry.n, entry.dimension, limit)
+        return replace(spec, limit=limit), what_loads(entry.n, entry.dimension, limit)
     path, tables = Path(spec.name), []
     if not path.is_dir():
-        tables = [Path(table) for table in _tables_in(str(allowed(path).parent)) if may_read(table)]
+        tables = [
+            Path(table) for table in _tables_in(str(access.allowed(path).parent)) if access.may_read(table)
+        ]
         tables = [table for table in tables if table != path]
     proposed = tables_of((path, *tables)).get(path) if tables else None
     return describe(path, spec.options, limit, tables, proposed)
@@ -455,7 +463,7 @@ def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace])
 
 def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
     path = Path(spec.option("metadata") or spec.name)
-    if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
+    if spec.source != "file" or path.suffix.lower() not in items.SUFFIXES:
         return
     read = items.metadata_columns if spec.option("metadata") else reading.column_roles
     columns = read_about(read, path, NO_CHOICES)
@@ -508,10 +516,10 @@ def rejoined(described: Any) -> Any:
 
 def _find(spec: Mapping[str, Any]) -> str:
     name, digest = spec["name"], spec.get("digest")
-    if is_absolute(name) and allowed(name).exists():
+    if is_absolute(name) and access.allowed(name).exists():
         return name
     paths = [
-        str(path) for path in _known(spec) if may_read(path)
+        str(path) for path in _known(spec) if access.may_read(path)
     ]  # a refusal would tell that a file is there
     if paths:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])
@@ -527,7 +535,7 @@ def _find(spec: Mapping[str, Any]) -> str:
 def _known(spec: Mapping[str, Any]) -> Iterator[Path]:
     specs = session.workspace().spaces
     loaded = (Path(loaded.name).parent for loaded in specs if loaded.source in ("file", "sample"))
-    uploads, data = sorted(session.uploads_folder().glob("*/")), data_folder()
+    uploads, data = sorted(session.uploads_folder().glob("*/")), access.data_folder()
     return candidates(spec, dict.fromkeys((*loaded, *uploads)), [data] if data else [])
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from relcore.base.errors import SpaceError
 
 EXTRAS = {
     "anywidget": "notebook",
@@ -68,7 +64,7 @@ def explained(error: ImportError, name: str = "") -> Exception:
     return missing_library(library, name) if library in EXTRAS else error
 
 
-def missing_library(library: str, name: str = "") -> SpaceError:
+def missing_library(library: str, name: str = "") -> Exception:
     from relcore.base.errors import SpaceError
 
     remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
