@@ -40,10 +40,10 @@ from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
-DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
+DIFFERENCE_ROWS = 20_000  # on which a change of the scores is measured
 LEAST_HELD_OUT = 5
-_MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
-_TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
+_MOST_KEPT = 20_000_000  # similarities: 80 MB for each of two spaces
+_TOGETHER = ("relative", "whitened")  # in one pass
 
 
 def cached(
@@ -137,7 +137,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
-# A space on disk refuses a file that was written again, be it with the same numbers: so the stamps count.
+# The stamps count: a space on disk refuses a file that was written again.
 @cached(8, key=lambda *pair: (*map(load_space, pair), *map(_readable, pair)))
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
     return match(load_space(source), load_space(target))
@@ -151,7 +151,7 @@ def represent(
     return (comparison.represent if large else _represent)(pair, pane, anchors, spec)
 
 
-# Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
+# 20,000 rows × 300 anchors × 2 spaces are 48 MB.
 _represent = cached(6)(comparison.represent)
 _directions = cached(16)(pane_maps.Directions.of)
 
@@ -193,8 +193,7 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
-# Live scores. The last passes over the held-out rows are kept, too: with one, the difference to the anchors
-# of the next step takes no pass of its own.
+# Live scores. Passes are kept: then the difference to the next anchors takes no pass of its own.
 
 
 @cached(96)
@@ -281,9 +280,6 @@ def score_differences(
     settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
     labels = comparison.class_labels(sample)
     return anchor_differences(sample, pane, before, now, spec, labels=labels, **settings)
-
-
-# How a map looks, beside where its points lie.
 
 
 def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:

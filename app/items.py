@@ -63,7 +63,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
         seconds = time.perf_counter() - started
-        # The first pictures of a file take longer than the others, so half a second tells nothing yet.
+        # the first pictures of a file take longer than the others
         if seconds > 0.5 and number and number % _AT_ONCE == 0 and seconds * n > MOST_SECONDS * number:
             return None
     content, kind = io.BytesIO(), "PNG" if crisp else "JPEG"

@@ -43,7 +43,7 @@ from relcore.tasks.task import task_job
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-# raise it when a stored result would come out differently: what an older version stored is then left alone
+# raise it when a stored result would come out differently
 RESULTS = 3
 
 
@@ -263,9 +263,6 @@ def asked_again(job: Job) -> bool:
         return False
     del st.session_state[_AGAIN]
     return True
-
-
-# The expected time of jobs, shown before they start.
 
 
 def cost_in_words(seconds: float | None) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside
-# them. OpenBLAS cannot be kept from it: `one_thread_products` does without its threads, but where blocks of
-# rows are worked on side by side.
+# Threads that wait by spinning take the processor from the browser. OpenBLAS cannot be kept from it:
+# `one_thread_products` does without its threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("RELSCOPE_CONFINED", "1")  # files are parsed in a process of their own
 
@@ -58,8 +57,7 @@ PAGES = [
 listed = {page.url_path or "compare" for page in PAGES}
 PAGES += [st.Page(file) for file in sorted((ROOT / "pages").glob("*.py")) if file.stem not in listed]
 page = st.navigation(PAGES, position="top")
-# For screen readers: the outline begins here, because the open page is marked in the navigation only;
-# sections are third-level.
+# For screen readers: the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 saving.begin()
 session.history(saving.first_workspace)

@@ -64,9 +64,6 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
     return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
 
 
-# The selected rows of a pair, looked up once for each selection: a lasso may hold half a million ids.
-
-
 def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     """The selected ids that the pair has, and their row numbers (m,)."""
     ids, key = session.selection(), compute.pair_key(pair)

@@ -12,9 +12,7 @@ from html import escape
 from relcore.base.text import LONGEST, visible
 
 NAME = 120  # characters of a name within a sentence or on a button
-_JOINER = (  # without width: Markdown's extensions look for words in the text after its escapes are resolved
-    "\N{WORD JOINER}"
-)
+_JOINER = "\N{WORD JOINER}"  # Markdown's extensions look for words after escapes are resolved
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")

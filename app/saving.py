@@ -128,8 +128,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 def first_workspace() -> Workspace:
     """The workspace of a session that nothing is restored for: that of the link, or a new one."""
-    # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it
-    # always did.
+    # A link without "inverse" means the published method, as it always did.
     query = st.query_params.to_dict()
     usual = new_workspace()
     return from_query(query, replace(usual, inversion=InversionSpec()) if query else usual)
@@ -150,11 +149,9 @@ def new_workspace() -> Workspace:
     return Workspace(spaces, *ends, anchors_from=DEFAULT_ANCHORS, inversion=OPENING_INVERSION)
 
 
-# The files of a browser: one for each tab, in a folder that is named by a hash of the browser's key.
-#
-# A file's name holds its tab and its owner, the session that writes it. A session that reloads a tab takes
-# the file over by renaming it. The session before, if it is still there because the tab was duplicated, no
-# longer finds its file and takes another tab's name: no session overwrites what another one saved.
+# A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by
+# renaming it. If the tab was duplicated, the session before no longer finds its file and takes another name:
+# no session overwrites what another one saved.
 
 
 def saved_files(folder: Path) -> list[Path]:

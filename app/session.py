@@ -184,7 +184,6 @@ def member() -> Member:
     return st.session_state[_MEMBER]
 
 
-# What the session may open whose script runs in this thread; nothing of its own where none does.
 set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) else Asker())
 
 
@@ -211,10 +210,8 @@ def await_jobs(keys: tuple[str, ...]) -> None:
     st.session_state[_AWAITED] = keys
 
 
-# What a change of the spaces asks of the rest: anchors, pivots and colours that the new pair has.
-#
-# A choice is written down at once, and fitted in the run that follows: Streamlit breaks off a callback that
-# takes long when the next click comes, and the choice would be lost.
+# A choice of spaces is fitted in the run that follows: Streamlit breaks off a long callback at the next
+# click, and the choice would be lost.
 
 
 def settle() -> None:

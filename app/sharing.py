@@ -26,8 +26,6 @@ from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_f
 from relcore.base.errors import SpaceError
 from relcore.runs.store import Store, alive, own_name
 
-# Uploaded files, in a folder of each session's own that nobody can guess and no other account can open.
-
 
 def keep_upload(uploaded: Any, folder: Path) -> Path:
     """Write an uploaded file into the session's folder, below a folder named after the content."""
@@ -59,17 +57,14 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-# A browser's key: a random secret in a cookie, by which the server finds the sessions that this browser left.
-#
-# No script can read the cookie, and no page of another site can make the browser send it. It is set with the
-# answer that the page's own script fetches before it connects, so the first run of a session knows it.
+# A browser's key: a secret cookie that no script can read and no other site can send. It is set with what the
+# page's script fetches before it connects, so the first run of a session knows it.
 
 COOKIE = "relscope_browser"
-KEPT_DAYS = 7  # for which key, saved sessions and uploads are kept after they were last used
+KEPT_DAYS = 7  # after the last use
 _FETCHED_FIRST = "/_stcore/host-config"
 _KEY = re.compile(r"[0-9a-f]{64}")
-# A second wall behind `app.plain_text`: if a text of a user became a picture or a script, the browser would
-# not fetch it. Streamlit and Plotly need scripts within the page, and compile some.
+# A second wall behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile some.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
     b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
@@ -124,8 +119,7 @@ def browser_key() -> str:
     return key if isinstance(key, str) and _KEY.fullmatch(key) else ""  # AppTest has a stand-in for cookies
 
 
-# What is kept of a browser, in folders that are named by a hash of its key, from which nobody finds the key,
-# nor the name of the other folder: saved sessions and uploads.
+# Saved sessions and uploads of a browser, in folders named by two hashes of its key: none tells the other.
 
 MOST_SAVED = 10**9  # bytes of all saved sessions
 MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
@@ -180,7 +174,7 @@ def _own_address(address: str | None) -> bool:
     """Whether only this machine reaches a server there; no address means all."""
     try:
         return address == "localhost" or ip_address(address or "0.0.0.0").is_loopback
-    except ValueError:  # a name, or a socket's file: who reaches it is not known here
+    except ValueError:
         return False
 
 

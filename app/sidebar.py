@@ -33,7 +33,7 @@ PANES_FIRST = ("Compare", "Anchors")
 _DRAWN = "relscope.drawn-page"
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
-# The sidebar that this run has still to draw: its page, its place, and whether the browser shows one already.
+# What this run has still to draw: its page, its place, and whether the browser shows one already.
 _awaited: ContextVar[tuple[str, DeltaGenerator, bool] | None] = ContextVar("awaited sidebar", default=None)
 
 

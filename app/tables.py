@@ -41,8 +41,6 @@ def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
     st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode="multi-row", **look)
 
 
-# The table of scores: each number with its chance level below it, and a bar of its size.
-
 EXPLANATIONS = {
     "absolute": "the unchanged vectors",
     "relative": "similarities to the anchors",

@@ -166,9 +166,6 @@ def score_choosers(workspace: Workspace) -> None:
         bound(widget, declared.label, f"scores.{name}", getattr(workspace, name), change, **given)
 
 
-# Widgets of settings: what fields declare (`relcore.base.settings`) is all that a form needs.
-
-
 def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     """The widget that fits a setting, and its arguments but for its value; `own` ones come first."""
     given: dict[str, Any] = {"help": setting.help or None}

@@ -97,8 +97,7 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
     return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
 
 
-# Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier
-# files stay equal.
+# Settings that version 0.1.0 had not; left out while usual, so that earlier session files stay equal.
 _NEWER = ("stars", "oriented", "look")
 
 
@@ -228,9 +227,6 @@ def from_session_file(
     return workspace, dict(zip(specs, digests, strict=True))
 
 
-# The link: the small settings of a workspace in the address bar.
-
-
 def _number(text: str, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
         raise ValueError(text)
@@ -265,8 +261,7 @@ def _inversion_text(spec: InversionSpec) -> str:
 
 
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
-# By the name in the link: the setting, how it is written, and how it is read. What the settings' own classes
-# refuse need not be refused here.
+# By the name in the link: the setting, how it is written, and how it is read. Classes refuse what they can.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
     "center": ("projection.center", *_FLAG),

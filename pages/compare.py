@@ -115,9 +115,8 @@ pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening = st.empty()
 with st.container(key="above-panes"):
-    bar = (
-        st.container()
-    )  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    bar = st.container()
     st.empty()  # a block with nothing in it takes no room before `above` is drawn
 
 

@@ -16,12 +16,8 @@ from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined, payload_of, read_events
 
-_LARGE = (
-    1 << 15
-)  # bytes from which an array is a file that the browser loads once; smaller ones travel with each payload
-_CARRIED = (
-    1 << 22
-)  # bytes of new files that a payload takes along: asked for apart, they come a round trip later
+_LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once
+_CARRIED = 1 << 22  # bytes of new files that a payload takes along, which saves a round trip
 
 _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
 
@@ -113,9 +109,8 @@ def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[st
     """Addresses of files (content, digest, type) that the browser loads once."""
     if not st.runtime.exists():
         return {}
-    # Named by us: Streamlit would name a file above a megabyte by samples of it, and show the old one for the
-    # new. Its address is a hash of name and content, so the secret keeps whoever guesses the content of
-    # another session's file from asking.
+    # Named by us: Streamlit would name a large file by samples of it, and show the old one for the new. The
+    # secret keeps whoever guesses the content of another session's file from asking.
     media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")

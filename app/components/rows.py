@@ -35,8 +35,7 @@ def read_pick(sent: Any, pair: str, n: int) -> int | None:
     return row if type(row) is int and 0 <= row < n else None
 
 
-# row_search: a search box; Python finds the matches while one types, a few at a time: 20,000 options would be
-# 300 KB.
+# row_search: a search box. Python finds a few matches at a time: 20,000 options would be 300 KB.
 
 LONGEST_QUERY = 200
 

@@ -63,9 +63,6 @@ _FEW = 8  # number columns that could still be ids
 _MOST_NAMED = 3  # spaces in the name of a step
 
 
-# What is on this machine, cached for a moment.
-
-
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _available(folder: str | None) -> list[CatalogEntry]:
     return catalog.available(folder)
@@ -95,10 +92,6 @@ def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     joined = row_tables.joined(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
     return {path: Path(table) if table else None for path, table in tables}
-
-
-# One file of vectors before it is loaded: which of its matrices, what its columns are, and which table
-# describes its rows.
 
 
 def describe(
@@ -261,9 +254,6 @@ def _draw_columns(columns: Columns, path: Path) -> None:
     st.dataframe(table, hide_index=True, height=height, column_config=look)
 
 
-# The tab "Load a file".
-
-
 def draw_upload() -> None:
     uploaded = st.file_uploader(
         "Vectors, and tables of metadata that belong to them",
@@ -361,9 +351,6 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     st.rerun()
 
 
-# The tab "Load more".
-
-
 def draw_catalogue(folder: str | None) -> None:
     entries = available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
@@ -412,9 +399,6 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
         tables = [table for table in tables if table != path]
     proposed = tables_of((path, *tables)).get(path) if tables else None
     return describe(path, spec.options, limit, tables, proposed)
-
-
-# Two spaces without a common id: nothing is wrong, their rows are only not paired yet.
 
 
 def draw_unpaired(workspace: Workspace) -> None:
@@ -502,10 +486,6 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
     return row_tables.by_rows(source, target) if likely else None
 
 
-# Files that a session file or a study file names without their folders: found again among what this session
-# has.
-
-
 def rejoined(described: Any) -> Any:
     """The JSON with the path of each file in it, found by name and digest among what this session has.
 
@@ -518,9 +498,8 @@ def _find(spec: Mapping[str, Any]) -> str:
     name, digest = spec["name"], spec.get("digest")
     if is_absolute(name) and access.allowed(name).exists():
         return name
-    paths = [
-        str(path) for path in _known(spec) if access.may_read(path)
-    ]  # a refusal would tell that a file is there
+    # a refusal would tell that a file is there
+    paths = [str(path) for path in _known(spec) if access.may_read(path)]
     if paths:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])
     if spec["source"] != "file":

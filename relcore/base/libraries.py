@@ -26,11 +26,7 @@ EXTRAS = {
     "transformers": "text",
     "umap": "app",
 }
-OF_KIND = {
-    "images": "vision",
-    "texts": "text",
-    "graph": "graph",
-}  # what the encoders of a kind of dataset need
+OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the encoders of a kind need
 
 
 @contextmanager

@@ -105,9 +105,8 @@ def finder(
 
 def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
     try:
-        return path.is_dir() or (
-            spec["source"] == "file" and path.is_file()
-        )  # a space may be a folder of parts
+        # a space may be a folder of parts
+        return path.is_dir() or (spec["source"] == "file" and path.is_file())
     except (OSError, ValueError):  # a name that no file can have
         return False
 

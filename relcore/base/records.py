@@ -20,9 +20,8 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# Plain JSON, held to what a setting can be before anything reads it: Python's parser takes NaN, numbers of
-# any length, a name twice and half a surrogate pair, which fail later, far from the file. msgspec's keeps the
-# last of two equal names and lets long whole numbers pass.
+# JSON is checked before anything reads it: Python's parser takes NaN, numbers of any length, a name twice and
+# half a surrogate pair, which fail later, far from the file; msgspec's lets two of these pass.
 
 MOST_BYTES = 32 << 20  # unpacked, a file of nothing but brackets takes twenty times as much
 _MOST_LEVELS = 40

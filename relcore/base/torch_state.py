@@ -41,9 +41,6 @@ def reproducible(random_state: int) -> Iterator[None]:
         yield
 
 
-# Products of torch with all digits of float32, whatever the script around them has set; and what a full GPU
-# raises.
-
 OUT_OF_MEMORY = (
     "the memory of the GPU ran out, so the rest is computed on the CPU, with the same scores; end what else"
     " uses the GPU, or choose device='cpu'"

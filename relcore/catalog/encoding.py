@@ -202,8 +202,7 @@ def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> No
             )
 
 
-# Examples: labelled tasks whose encodings come with Relscope: there is something to stitch before anything is
-# trained.
+# Labelled tasks whose encodings come with Relscope.
 
 
 @dataclass(frozen=True)

@@ -110,9 +110,6 @@ def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
-# The columns of the table that came with a space.
-
-
 def _described(spec: SpaceSpec) -> tuple[Path, Columns] | None:
     """The table that tells something about the rows of a file, and what its columns are for."""
     path = access.allowed(spec.option("metadata") or spec.name)
@@ -183,9 +180,6 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
     cells = [None if isinstance(item, str) and item.strip() in MISSING else item for item in cells]
     cells = cells if rows is None else [cells[row] for row in rows]
     return pd.Series(cells, index=pd.Index(ids, dtype=object), dtype=object)
-
-
-# The texts and pictures of rows.
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
