@@ -37,6 +37,7 @@ from relcore.base import records
 from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
+from relcore.base.records import MOST_BYTES, parse
 from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.inversion import InversionSpec
 from relcore.runs.digest import StoreError
@@ -94,7 +95,7 @@ def to_bytes(
 def from_bytes(content: bytes) -> SavedSession:
     """Back from `to_bytes`; raises a SpaceError for damaged bytes or another version."""
     present, digests = from_session_file(content)
-    written = records.parse(content, "saved session")
+    written = parse(content, "saved session")
     if (version := written.get("relscope")) != __version__:
         raise SpaceError(
             f"saved session: made by version {version!s:.20}, this is {__version__}; open it with that"
@@ -138,9 +139,7 @@ def new_workspace() -> Workspace:
     """The spaces given to `relscope app`, then the bundled ones; the first two are compared, if need be by
     row order.
     """
-    opened = [
-        records.from_json(SpaceSpec, spec) for spec in records.parse(os.environ.get(OPENED, "[]"), OPENED)
-    ]
+    opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
         opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
@@ -160,8 +159,8 @@ def saved_files(folder: Path) -> list[Path]:
 
 def read_file(path: Path) -> SavedSession:
     try:
-        if path.stat().st_size > records.MOST_BYTES:
-            raise SpaceError(f"saved session: expected at most {records.MOST_BYTES >> 20} MB")
+        if path.stat().st_size > MOST_BYTES:
+            raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
         return from_bytes(path.read_bytes())
     except OSError as error:
         raise SpaceError(f"saved session: it cannot be read ({error.strerror or error})") from None

@@ -28,8 +28,7 @@ def browser(monkeypatch):
     """
 
     def use(key: str, is_open: bool = False) -> None:
-        for module in ("saving", "sharing"):
-            monkeypatch.setattr(f"app.{module}.browser_key", lambda: key)
+        monkeypatch.setattr("app.sharing.browser_key", lambda: key)
         monkeypatch.setattr("app.sharing.is_open", lambda owner: is_open)
 
     saving._sweep_once.cache_clear()
